@@ -1,0 +1,206 @@
+"""The run folder: settings, metrics, weights, vocabulary and labels, all as plain or safetensors files."""
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+import wordward
+from wordward.config import Config, from_toml, to_toml
+from wordward.text import Vocabulary
+
+CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
+VOCABULARY, LABELS, POINTER = "vocabulary.txt", "labels.txt", "checkpoint.json"
+
+
+class RunError(ValueError):
+    """A run folder that is not what was expected."""
+
+
+def create(path: str | Path, *, force: bool = False) -> Path:
+    """An empty run folder; one that exists is refused, or cleared of a run's files with `force`."""
+    folder = Path(path)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if not force:
+            raise RunError(
+                f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
+            )
+        if not folder.is_dir() or not (folder / CONFIG).exists():
+            raise RunError(
+                f"{folder} is not a run folder, so --force will not replace it: choose another --out"
+            )
+        for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, POINTER):
+            (folder / name).unlink(missing_ok=True)
+        _drop_checkpoints(folder, keep=None)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:
+    """What a run is, before it starts."""
+    write(folder / CONFIG, to_toml(config))
+    vocabulary.save(folder / VOCABULARY)
+    write(folder / LABELS, "".join(f"{json.dumps(label, ensure_ascii=False)}\n" for label in labels))
+
+
+def load_config(path: str | Path, kind: type[Config]) -> Config:
+    """The settings of a run."""
+    file = Path(path) / CONFIG
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
+    try:
+        return from_toml(kind, file.read_text(encoding="utf-8"))
+    except (TypeError, AttributeError) as error:
+        other = "wordward pretrain" if kind.__name__ == "TrainConfig" else "wordward train"
+        raise RunError(f"{file} cannot be read ({error}): is it a run of {other}?") from None
+
+
+def load_vocabulary(path: str | Path) -> Vocabulary:
+    """The vocabulary of a run."""
+    return Vocabulary.load(Path(path) / VOCABULARY)
+
+
+def load_labels(path: str | Path) -> tuple[str, ...]:
+    """The classes or tags of a run."""
+    text = (Path(path) / LABELS).read_text(encoding="utf-8")
+    return tuple(json.loads(line) for line in text.split("\n") if line)
+
+
+def save_weights(folder: Path, model: nn.Module, vocabulary: Vocabulary) -> None:
+    """The model, marked with the vocabulary it belongs to."""
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    _save_tensors(folder / WEIGHTS, tensors, {"vocabulary": vocabulary.fingerprint})
+
+
+def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> None:
+    """Fill a model; refused where the weights belong to another vocabulary."""
+    file = Path(path) / WEIGHTS
+    if not file.exists():
+        raise RunError(f"{path} holds no {WEIGHTS}: was the run stopped before its first epoch ended?")
+    try:
+        with safe_open(file, "pt") as opened:
+            marked = (opened.metadata() or {}).get("vocabulary")
+        tensors = load_file(file)
+    except SafetensorError as error:
+        raise RunError(f"{file} is damaged: {error}") from None
+    if marked != vocabulary.fingerprint:
+        raise RunError(
+            f"{file} belongs to another vocabulary (expected {marked}, {VOCABULARY} is {vocabulary.fingerprint}): "
+            "put the vocabulary of that run back"
+        )
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise RunError(f"{file} does not fit the model of {CONFIG}: {error}") from None
+
+
+def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """All it takes to go on; the former checkpoint stays until this one is whole."""
+    name = f"checkpoint-{state['steps']:08d}.safetensors"
+    _save_tensors(folder / name, tensors, None)
+    write(folder / POINTER, json.dumps({"file": name, **state}, indent=1))
+    _drop_checkpoints(folder, keep=name)
+
+
+def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """What `save_checkpoint` kept last; None where there is none."""
+    pointer = folder / POINTER
+    if not pointer.exists():
+        return None
+    state = json.loads(pointer.read_text(encoding="utf-8"))
+    return load_file(folder / state["file"]), state
+
+
+def _drop_checkpoints(folder: Path, *, keep: str | None) -> None:
+    for file in folder.glob("checkpoint-*.safetensors"):
+        if file.name != keep:
+            file.unlink()
+
+
+def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Weights, optimiser and random states as named tensors."""
+    tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.state_dict().items()}
+    for number, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in values.items()}
+    tensors["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put back what `pack` took."""
+    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, number, name = key.split(".", 2)
+            state.setdefault(int(number), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+    torch.set_rng_state(tensors["random.cpu"])
+    if "random.cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random.cuda"])
+
+
+def append_metrics(folder: Path, record: dict[str, Any]) -> None:
+    """One line of metrics.jsonl."""
+    with (folder / METRICS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
+    """All lines of metrics.jsonl."""
+    file = Path(folder) / METRICS
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+
+
+def keep_metrics(folder: Path, count: int) -> None:
+    """Cut metrics.jsonl back to the lines that a checkpoint knew of."""
+    write(folder / METRICS, "".join(json.dumps(record) + "\n" for record in read_metrics(folder)[:count]))
+
+
+def save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """What came out of a run, with the machine and versions it came from."""
+    on_gpu = device.type == "cuda"
+    whole = {
+        **result,
+        "device": torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine(),
+        "versions": {
+            "wordward": wordward.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    write(folder / RESULT, json.dumps(whole, indent=1) + "\n")
+    return whole
+
+
+def copy_run(source: Path, target: Path) -> None:
+    """The finished run's files, without what only serves to go on with it."""
+    for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS):
+        if (source / name).exists():
+            shutil.copy2(source / name, target / name)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(text.encode())
+    os.replace(part, path)
+
+
+def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:
+    part = path.with_name(path.name + ".part")
+    save_file(tensors, part, metadata)
+    os.replace(part, path)

@@ -1,0 +1,250 @@
+"""Every setting of a run, as frozen dataclasses that go to TOML and back."""
+
+import difflib
+import json
+import tomllib
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from wordward.recipes import MethodSettings, parse_methods
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text or folders, also .gz and .xz."""
+
+    train: str = ""
+    """Labelled texts to learn from."""
+    dev: str | None = None
+    """Labelled texts that choose the best epoch; by default a share of the training texts."""
+    unlabelled: str | None = None
+    """Texts without labels, for vat, ivat and random-kl."""
+    text_column: str = "text"
+    """Name of the column that holds the text (or its number, from 0, in a file without header)."""
+    label_column: str = "label"
+    """Name of the column that holds the label."""
+    tag_column: int = -1
+    """Column of the tag in a CoNLL file, from 0; -1 is the last."""
+    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
+    """Kind of the files, by default told from the name."""
+    dev_share: float = 0.1
+    """Share of the training texts held out where no dev file is given."""
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How texts become word ids."""
+
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
+    tokens too; whitespace: for text that comes tokenised."""
+    lowercase: bool = False
+    """Fold case."""
+    min_documents: int = 2
+    """Texts a word must occur in to be known."""
+    max_vocabulary: int | None = None
+    """Most frequent words to keep; all by default."""
+    max_length: int | None = None
+    """Words of a text to read; all by default."""
+    unknown: Literal["unk", "drop"] = "unk"
+    """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Sizes; the defaults are the paper's for sentiment (SEC)."""
+
+    dim: int = 256
+    """Length of a word vector."""
+    hidden: int = 1024
+    """LSTM state size, in each direction."""
+    head: int = 30
+    """Hidden units of the feed-forward net."""
+    word_dropout: float = 0.5
+    """Dropout on word vectors."""
+    head_dropout: float = 0.5
+    """Dropout inside the feed-forward net."""
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How weights are found; the defaults are the paper's."""
+
+    epochs: int = 30
+    patience: int = 5
+    """Epochs without a better dev score before stopping."""
+    batch_size: int = 32
+    unlabelled_batch_size: int = 32
+    """Texts a step for the KL methods, drawn from training and unlabelled texts."""
+    learning_rate: float = 0.001
+    decay: float = 0.9998
+    """Factor on the learning rate at each step."""
+    clip: float = 5.0
+    """Longest gradient."""
+    criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
+    """What chooses the best epoch; auto: error rate, for tagging F0.5 of the positive label."""
+    positive: str | None = None
+    """The label whose F0.5 counts in tagging; by default the rarest of the training tags."""
+    min_candidate_count: int = 1
+    """Occurrences in the training texts for a word to be pointed at."""
+    checkpoint_steps: int | None = None
+    """Also keep a checkpoint every so many steps; by default each epoch."""
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides what `wordward train` computes."""
+
+    method: str = "iadvt"
+    """A method of `wordward methods`, or a sum such as iadvt+ivat."""
+    task: Literal["auto", "classify", "tag"] = "auto"
+    """A label per text or a tag per token; auto: tag where the data is CoNLL."""
+    pretrained: str | None = None
+    """Run folder of `wordward pretrain` to start from."""
+    vectors: str | None = None
+    """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
+    data: DataSettings = field(default_factory=DataSettings)
+    text: TextSettings = field(default_factory=TextSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    perturbation: MethodSettings = field(default_factory=MethodSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be trained before anything is read."""
+        methods = parse_methods(self.method, self.perturbation)
+        if self.data.unlabelled and not any(method.recipe.objective == "kl" for method in methods):
+            raise ValueError(
+                f"unlabelled texts are for the KL methods (vat, ivat, random-kl), but the method is {self.method}"
+            )
+        if self.pretrained and self.vectors:
+            raise ValueError("give either `pretrained` or `vectors` to start from, not both")
+
+
+@dataclass(frozen=True)
+class PretrainConfig:
+    """Everything that decides what `wordward pretrain` computes."""
+
+    texts: tuple[str, ...] = ()
+    """Files of text, labelled or not; labels are not read."""
+    text_column: str = "text"
+    """Name of the column that holds the text."""
+    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
+    """Kind of the files, by default told from the name."""
+    epochs: int = 50
+    minutes: float | None = None
+    """Stop after so many minutes, in the middle of an epoch if need be."""
+    schedule: Literal["constant", "linear"] = "constant"
+    """Learning rate: the same throughout, or falling to zero over all epochs (better in short runs)."""
+    streams: int = 32
+    """Texts read side by side."""
+    window: int = 100
+    """Words between two updates (truncated back-propagation through time)."""
+    learning_rate: float = 0.001
+    clip: float = 5.0
+    held_out_share: float = 0.02
+    """Share of the texts that chooses the best epoch."""
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is."""
+    seed: int = 0
+    text: TextSettings = field(default_factory=TextSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "sec": {"dim": 256, "hidden": 1024, "head": 30},
+    "cac": {"dim": 256, "hidden": 1024, "head": 128},
+    "ged": {"dim": 300, "hidden": 200, "head": 50},
+    "small": {"dim": 64, "hidden": 128, "head": 30},
+}
+
+
+def to_toml(config: Any) -> str:
+    """A config as TOML, one section a part; None is written as "None"."""
+    top, sections = [], []
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            lines = [f"{inner.name} = {_toml(getattr(value, inner.name))}" for inner in fields(value)]
+            sections.append("\n".join([f"[{item.name}]", *lines]))
+        else:
+            top.append(f"{item.name} = {_toml(value)}")
+    return "\n\n".join(["\n".join(top), *sections]) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if value is None or isinstance(value, str):
+        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)
+
+
+def from_toml(kind: type[Config], text: str) -> Config:
+    """What `to_toml` wrote."""
+    values = tomllib.loads(text)
+    parts: dict[str, Any] = {item.name: _part(item) for item in fields(kind)}  # type: ignore[arg-type]
+    if unknown := values.keys() - parts.keys():
+        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+    return kind(
+        **{
+            name: parts[name](**{key: _plain(inner) for key, inner in value.items()})
+            if parts[name]
+            else _plain(value)
+            for name, value in values.items()
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    return None if value == "None" else tuple(value) if isinstance(value, list) else value
+
+
+def flags(path: str | Path, kind: type) -> list[str]:
+    """The settings of a TOML file as command-line flags; unknown keys are refused by name."""
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a TOML file: {error}") from None
+    return flags_of(values, kind, source=str(path))
+
+
+def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
+    """Settings as flags; a section's name may be left out."""
+    known, sections = setting_names(kind), {item.name for item in fields(kind) if _part(item)}
+    found: list[str] = []
+    for key, value in values.items():
+        if key in sections and isinstance(value, dict):
+            found += flags_of(value, kind, source=source)
+            continue
+        if key not in known:
+            close = difflib.get_close_matches(key, [*known, *sections], 1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"
+            raise ValueError(f"{source} sets {key!r}, which is no setting{hint}")
+        name = key.replace("_", "-")
+        if isinstance(value, bool):
+            found.append(f"--{name}" if value else f"--no-{name}")
+        else:
+            found += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return found
+
+
+def setting_names(kind: type) -> set[str]:
+    """Names of all settings of a config, its parts included."""
+    names: set[str] = set()
+    for item in fields(kind):
+        part = _part(item)
+        names |= setting_names(part) if part else {item.name}
+    return names
+
+
+def _part(item: Any) -> Any:
+    """The dataclass a field holds, if it holds one."""
+    return item.default_factory if is_dataclass(item.default_factory) else None

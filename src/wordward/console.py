@@ -1,0 +1,44 @@
+"""What a person sees while waiting."""
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+console = Console(stderr=True, highlight=False)
+
+
+class _Speed(ProgressColumn):
+    """Steps a second, and what they hold."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        unit = task.fields.get("unit", "steps")
+        return Text(f"{speed:.1f} {unit}/s" if speed else "", style="dim")
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """Bars with speed and time left; nothing at all with `quiet`."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        _Speed(),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=quiet,
+        transient=True,
+    )
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """One line to the person, on standard error."""
+    if not quiet:
+        console.print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,70 @@
+"""One text of a data set, with what any list of them can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text with its class, a sentence with a tag a token, or a text without labels."""
+
+    text: str
+    label: str | None = None
+    tokens: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    line: int = 0  # where it begins in its file, counted from 1
+
+
+class DataError(ValueError):
+    """Something in the user's data that must be put right there."""
+
+    path: str | PathLike[str] | None
+    line: int
+
+    def __init__(self, message: str, path: str | PathLike[str] | None = None, line: int = 0) -> None:
+        where = ", ".join([*([str(path)] if path else []), *([f"line {line}"] if line else [])])
+        super().__init__(f"{where}: {message}" if where else message)
+        self.path = path
+        self.line = line
+
+
+def check_labels(examples: Iterable[Example]) -> tuple[str, ...]:
+    """The classes (or tags) in alphabetical order; two or more, and every example has one."""
+    classes: set[str] = set()
+    for number, example in enumerate(examples):
+        if example.tags is None and example.label is None:
+            raise DataError(f"expected a label for every text; text {number} has none: {example.text[:60]!r}")
+        classes.update(example.tags if example.tags is not None else [example.label or ""])
+    if len(classes) < 2:
+        raise DataError(
+            f"expected two classes or more; found {sorted(classes) or 'no texts'}: "
+            "a classifier learns to tell classes apart (is this the label column?)"
+        )
+    return tuple(sorted(classes))
+
+
+def split(examples: Sequence[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """Shuffle and hold out a share: (kept, held_out), at least one on each side."""
+    if not 0 < share < 1 or len(examples) < 2:
+        raise DataError(
+            f"expected a share between 0 and 1 of two texts or more; got {share} of {len(examples)}: "
+            "give more texts, or a held-out file of your own"
+        )
+    order = np.random.default_rng(seed).permutation(len(examples))
+    held = min(max(round(share * len(examples)), 1), len(examples) - 1)
+    return [examples[at] for at in order[held:]], [examples[at] for at in order[:held]]
+
+
+def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:
+    """The examples whose text is not among the others', white space aside."""
+    known = {_folded(other.text) for other in others}
+    return [example for example in examples if _folded(example.text) not in known]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,240 @@
+"""Read the user's own texts from CSV, TSV, JSON lines, CoNLL columns, plain text or a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+
+from wordward.datasets.example import DataError, Example
+from wordward.datasets.lines import Row, csv_rows, lines, tsv_rows, without_end
+
+# The first ending that fits decides; Elec publishes its one-text-a-line files as .txt.tok.
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".txt.tok": "txt",
+    ".tok": "conll",
+    ".conll": "conll",
+    ".txt": "txt",
+}
+
+
+@dataclass(frozen=True)
+class _Columns:
+    text: str
+    label: str
+    tag: int
+    labelled: bool
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The columns to find, by the option that names each."""
+        label = {"--label-column": self.label} if self.labelled else {}
+        return {"--text-column": self.text} | label
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    text_column: str = "text",
+    label_column: str = "label",
+    labelled: bool = True,
+    format: str | None = None,
+    tag_column: int = -1,
+) -> list[Example]:
+    """The examples of a file or folder, also compressed as .gz or .xz; `format` overrides the name.
+
+    A column given as a number counts from 0 in a file without a header line.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError("expected a file or folder; there is none of this name", path)
+    kind = format or _format(path)
+    if kind not in _READERS:
+        raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
+    columns = _Columns(str(text_column), str(label_column), tag_column, labelled)
+    examples = list(_READERS[kind](path, columns))
+    if not examples:
+        wanted = "files path/<class>/*.txt" if kind == "folder" else "one text or more"
+        raise DataError(f"expected {wanted}; found none", path)
+    return examples
+
+
+def _format(path: Path) -> str:
+    if path.is_dir():
+        return "folder"
+    name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
+    for ending, kind in _ENDINGS.items():
+        if name.endswith(ending):
+            return kind
+    raise DataError(
+        f"expected a folder or a name ending in {', '.join(_ENDINGS)} (or these with .gz or .xz): "
+        f"rename the file or give --format with one of {', '.join(FORMATS)}",
+        path,
+    )
+
+
+def _table(rows: Iterator[Row], path: Path, columns: _Columns) -> Iterator[Example]:
+    first = next(rows, None)
+    if first is None:
+        return
+    width = len(first[1])
+    headed, places = _places(first, path, columns)
+    for line, fields in rows if headed else chain([first], rows):
+        if len(fields) != width:
+            raise DataError(
+                f"expected {width} fields as in the first line; got {len(fields)}: quote a field that "
+                "holds a comma (CSV), take tabs and line breaks out of the texts (TSV)",
+                path,
+                line,
+            )
+        yield _example([fields[at] for at in places], path, line)
+
+
+def _places(first: Row, path: Path, columns: _Columns) -> tuple[bool, list[int]]:
+    """Whether the first row is a header, and where the text (and the label) stand."""
+    line, cells = first
+    header = [cell.strip() for cell in cells]
+    wanted = columns.wanted
+    numbers = all(name.isdecimal() for name in wanted.values())
+    # Numbers are names only in a header of nothing but numbers: a first text labelled 0 is no header.
+    if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
+        places = [int(name) for name in wanted.values()]
+        if max(places) >= len(cells):
+            raise DataError(f"expected a column {max(places)} from 0; got {len(cells)} fields", path, line)
+        return False, places
+    for option, name in wanted.items():
+        if name not in header:
+            hint = " (for one token a line: --format conll)" if ".tsv" in path.name else ""
+            found = ", ".join(cell[:30] for cell in header)
+            raise DataError(
+                f"expected a column {name!r}; found {found}: name it with {option}, or give columns by number "
+                f"from 0 if there is no header line{hint}",
+                path,
+                line,
+            )
+    return True, [header.index(name) for name in wanted.values()]
+
+
+def _example(values: list[str], path: Path, line: int = 0) -> Example:
+    """An example of [text] or [text, label]."""
+    text, *label = (value.strip() for value in values)
+    if not text:
+        raise DataError("expected a text; it is empty: fill it in or delete the row", path, line)
+    if label == [""]:
+        raise DataError("expected a label; it is empty: fill it in or delete the row", path, line)
+    return Example(text, label[0] if label else None, line=line)
+
+
+def _jsonl(path: Path, columns: _Columns) -> Iterator[Example]:
+    for number, line in enumerate(lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"expected one JSON object a line; got: {error}", path, number) from None
+        if not isinstance(record, dict):
+            raise DataError(f"expected a JSON object; got {line[:60]!r}", path, number)
+        values: list[str] = []
+        for option, name in columns.wanted.items():
+            if name not in record:
+                raise DataError(
+                    f"expected a key {name!r}; found {', '.join(record)[:200]}: name it with {option}",
+                    path,
+                    number,
+                )
+            values.append(_json_text(record[name], option, path, number))
+        yield _example(values, path, number)
+
+
+def _json_text(value: object, option: str, path: Path, line: int) -> str:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"expected whole characters; got half a pair: {error}", path, line) from None
+        return value
+    if option == "--label-column" and isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    kind = "null" if value is None else type(value).__name__
+    raise DataError(f"expected a string; got {kind}: look at the key named by {option}", path, line)
+
+
+def _conll(path: Path, columns: _Columns) -> Iterator[Example]:
+    sentence: list[list[str]] = []
+    start = width = 0
+    for number, line in enumerate(chain(lines(path), [""]), start=1):
+        fields = _conll_fields(line)
+        if not fields or fields[0] == "-DOCSTART-":
+            if sentence:
+                yield _sentence(sentence, columns, start)
+            sentence = []
+            continue
+        width = width or len(fields)
+        if len(fields) != width or not all(fields):
+            raise DataError(
+                f"expected {width} filled columns as in the first line; got {fields}: "
+                "separate sentences by an empty line",
+                path,
+                number,
+            )
+        if columns.labelled and not (-width < columns.tag < width and columns.tag):
+            raise DataError(
+                f"expected a tag in column {columns.tag} after the token; got {width} columns: name it with "
+                "--tag-column, or read the file as unlabelled",
+                path,
+                number,
+            )
+        start = start if sentence else number
+        sentence.append(fields)
+
+
+def _conll_fields(line: str) -> list[str]:
+    """Columns by tabs or else by blanks; never by str.split(), which also cuts at U+0085 and U+00A0."""
+    line = without_end(line)
+    if not line.strip(" \t"):
+        return []
+    return line.split("\t") if "\t" in line else [field for field in line.split(" ") if field]
+
+
+def _sentence(rows: list[list[str]], columns: _Columns, line: int) -> Example:
+    tokens = tuple(row[0] for row in rows)
+    tags = tuple(row[columns.tag] for row in rows) if columns.labelled else None
+    return Example(" ".join(tokens), tokens=tokens, tags=tags, line=line)
+
+
+def _txt(path: Path, columns: _Columns) -> Iterator[Example]:
+    if columns.labelled:
+        raise DataError(
+            "expected labels; plain text has none: read it as unlabelled, or give a CSV with a label column",
+            path,
+        )
+    for number, line in enumerate(lines(path), start=1):
+        if line.strip():
+            yield _example([line], path, number)
+
+
+def _folder(path: Path, columns: _Columns) -> Iterator[Example]:
+    for file in sorted(path.glob("*/*") if columns.labelled else path.rglob("*")):
+        # Editors and archives leave hidden folders and files (.ipynb_checkpoints, ._1.txt) behind.
+        hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        if not hidden and file.name.lower().endswith((".txt", ".txt.gz", ".txt.xz")) and file.is_file():
+            yield _example(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)
+
+
+_READERS: dict[str, Callable[[Path, _Columns], Iterator[Example]]] = {
+    "csv": lambda path, columns: _table(csv_rows(path), path, columns),
+    "tsv": lambda path, columns: _table(tsv_rows(path), path, columns),
+    "jsonl": _jsonl,
+    "conll": _conll,
+    "txt": _txt,
+    "folder": _folder,
+}
+FORMATS = tuple(_READERS)

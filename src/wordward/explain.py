@@ -1,0 +1,43 @@
+"""From an outcome to words: which word is pulled toward which word, how strongly."""
+
+from typing import NamedTuple
+
+from wordward.method import Outcome
+from wordward.text import Vocabulary
+
+
+class Swap(NamedTuple):
+    """One token and the word it is pulled toward most."""
+
+    position: int
+    word: str
+    toward: str | None  # None where no candidate pulls: every strength is negative or zero
+    strength: float  # alpha of that word
+    relative: float  # strength over the sentence's largest, 0 to 1
+
+
+def swaps(outcome: Outcome, vocabulary: Vocabulary, *, row: int = 0) -> list[Swap]:
+    """For each token of a text, the word with the largest strength (argmax of alpha)."""
+    if outcome.candidates is None:
+        raise ValueError(
+            "this outcome points anywhere, not toward words: explain with iadvt or ivat (or their variants)"
+        )
+    strengths, best = outcome.strengths[row].max(-1)  # (time,)
+    largest = max(float(strengths[outcome.mask[row]].max()), 0.0)
+    found = []
+    for position, real in enumerate(outcome.mask[row].tolist()):
+        if not real:
+            continue
+        strength = float(strengths[position])
+        toward = int(outcome.candidates[row, position, best[position]])
+        pulled = strength > 0
+        found.append(
+            Swap(
+                position,
+                vocabulary.word(int(outcome.ids[row, position])),
+                vocabulary.word(toward) if pulled else None,
+                strength,
+                strength / largest if pulled else 0.0,
+            )
+        )
+    return found

@@ -1,0 +1,289 @@
+"""The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from wordward import objective
+from wordward.choice import CHOICES, deviation, unit
+from wordward.recipes import PAPER_EPSILON, Method, MethodSettings, parse_methods
+from wordward.space import AllWords, Free, NearestWords, Neighbors, Space
+from wordward.tap import Forward, Pass, Tap
+
+Loss = Callable[[Tensor, Tensor], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
+FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
+CPU_REFRESH = 100
+
+
+class Found(NamedTuple):
+    """A perturbation and how it is made up."""
+
+    perturbation: Tensor  # r (batch, time, dim)
+    strengths: Tensor  # alpha (batch, time, k), or r itself where every direction is free
+    candidates: Tensor | None  # V^(t) (batch, time, k); None where every direction is free
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call gives: the regulariser to add to the loss, and all it takes to explain it."""
+
+    loss: Tensor  # regularizer_weight * J
+    clean: Tensor  # logits of the text itself; for kl a constant
+    perturbed: Tensor  # logits of the perturbed text
+    ids: Tensor  # (batch, time)
+    mask: Tensor  # (batch, time), True where a token is
+    perturbation: Tensor
+    strengths: Tensor
+    candidates: Tensor | None
+
+
+class Adversary:
+    """A method at work on a model: call it with a closure that gives logits."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        method: Method,
+        *,
+        embedding: nn.Module | str | None = None,
+        site: nn.Module | str | None = None,
+        candidates: Tensor | None = None,
+        loss: Loss | None = None,
+    ) -> None:
+        self.tap = Tap(model, embedding=embedding, site=site)
+        self.method = method
+        self.epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space] * deviation(
+            self.tap.table()
+        )
+        self._loss = loss
+        self._steps = 0
+        self._allowed = _allowed(self.tap, candidates)
+        self._nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
+        k = method.settings.k
+        if method.recipe.space == "words" and not len(self._allowed):
+            raise ValueError("no word may be pointed to: give ids other than padding as `candidates=`")
+        if method.recipe.space == "words" and k is not None and k >= len(self._allowed):
+            raise ValueError(
+                f"k must be less than the {len(self._allowed)} words that may be pointed to, but is {k}; "
+                "k=None takes them all"
+            )
+
+    def __call__(
+        self,
+        forward: Forward,
+        labels: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        noise: Tensor | None = None,
+    ) -> Outcome:
+        """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance."""
+        self.tick()
+        with torch.enable_grad():
+            if self.method.recipe.objective == "kl":
+                return self._virtual(forward, mask, noise)
+            if labels is None:
+                raise ValueError(f"{self.method.name} raises the label loss, so it needs `labels`")
+            return self._supervised(forward, labels, mask, noise)
+
+    def _supervised(
+        self, forward: Forward, labels: Tensor, mask: Tensor | None, noise: Tensor | None
+    ) -> Outcome:
+        """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
+        guided = self.method.recipe.follows_gradient
+        clean = self.tap.run(forward, watch=guided)
+        mask = self.mask(clean.ids, mask)
+        _check_rows("labels", labels, clean.ids)
+        gradient = None
+        if guided:
+            gradient = _gradient(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
+        found = self.perturb(clean.ids, gradient, mask, noise=noise)
+        perturbed = self.tap.run(forward, found.perturbation).logits
+        return self._outcome(self.loss(perturbed, labels, mask), clean, perturbed, mask, found)
+
+    def _virtual(self, forward: Forward, mask: Tensor | None, noise: Tensor | None) -> Outcome:
+        """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
+        with torch.no_grad():
+            clean = self.tap.run(forward)
+        mask = self.mask(clean.ids, mask)
+        _check_rows("rows of logits", clean.logits, clean.ids)
+        gradient = None
+        if self.method.recipe.follows_gradient:
+            gradient = self._kl_gradient(forward, clean, mask, noise)
+        found = self.perturb(clean.ids, gradient, mask, noise=noise)
+        perturbed = self.tap.run(forward, found.perturbation).logits
+        return self._outcome(self.loss(perturbed, clean.logits, mask), clean, perturbed, mask, found)
+
+    def _kl_gradient(self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None) -> Tensor:
+        """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx)."""
+        settings, space = self.method.settings, self.space(clean.ids)
+        real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
+        if space.candidates is None:
+            start = self._noise(space, clean.ids, noise)
+        else:  # toward all candidates alike, as in the authors' code
+            start = space.vectors(torch.ones_like(space.candidates, dtype=self.tap.dtype))
+        step = settings.xi * unit(start * real, (2,))
+        gradient = torch.zeros_like(step)
+        for _ in range(settings.power_iterations):
+            probe = self.tap.run(forward, step, watch=True)
+            gradient = _gradient(self.loss(probe.logits, clean.logits, mask), probe.shift).to(self.tap.dtype)
+            ascent = space.vectors(space.strengths(gradient * real))
+            step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
+        return gradient
+
+    @torch.no_grad()
+    def perturb(
+        self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Tensor | None = None
+    ) -> Found:
+        """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
+        space, real = self.space(ids), mask.unsqueeze(-1)
+        if self.method.recipe.follows_gradient:
+            assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
+            values = space.strengths(gradient.to(self.tap.dtype) * real)
+        else:
+            values = self._noise(space, ids, noise)
+        strengths = CHOICES[self.method.recipe.choice](values, space.possible) * real
+        if self.method.per_token:  # the authors' code
+            strengths = unit(strengths, (2,))
+            perturbation = self.epsilon * unit(space.vectors(strengths), (1, 2))
+        else:  # eq:adv_approx, eq:update_alpha_new
+            strengths = self.epsilon * unit(strengths, (1, 2))
+            perturbation = space.vectors(strengths)
+        return Found(perturbation, strengths, space.candidates)
+
+    def space(self, ids: Tensor) -> Space:
+        """Where r may point for these ids."""
+        if self.method.recipe.space == "free":
+            return Free()
+        allowed, settings = self._allowed.to(ids.device), self.method.settings
+        if settings.k is None:
+            return AllWords(ids, allowed, self.tap.words)
+        if self._nearest is None:
+            self._nearest = NearestWords(self.tap.size, settings.k, allowed=allowed, metric=settings.metric)
+        return Neighbors(ids, self._nearest.of(ids, self.tap.table), self.tap.words)
+
+    def loss(self, logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        """l or l_KL of a batch: the user's function, else the paper's."""
+        if self._loss is not None:
+            loss = self._loss(logits, target)
+            if loss.dim() != 0:
+                raise ValueError(
+                    f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
+                    "take the mean over texts"
+                )
+            return loss
+        function = {"label_loss": objective.label_loss, "kl": objective.kl}[self.method.recipe.objective]
+        return function(logits, target, mask, average=self.method.settings.average)
+
+    def mask(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """Where tokens are: as told, else everywhere but at the embedding's padding index."""
+        if mask is None:
+            padding = getattr(self.tap.embedding, "padding_idx", None)
+            return torch.ones_like(ids, dtype=torch.bool) if padding is None else ids != padding
+        if mask.shape != ids.shape:
+            raise ValueError(f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}")
+        return mask.bool()
+
+    def refresh(self) -> None:
+        """Search nearest words anew from now on; call it at the start of an epoch."""
+        self._steps = 0
+        self._nearest = None
+
+    def tick(self) -> None:
+        """Count a step; search nearest words anew when it is time."""
+        policy = self.method.settings.refresh
+        if policy == "auto":
+            policy = CPU_REFRESH if self.tap.device.type == "cpu" else "batch"
+        every = {"batch": 1, "epoch": None}.get(policy, policy) if isinstance(policy, str) else policy
+        if every is not None and self._steps % every == 0:
+            self.refresh()
+        self._steps += 1
+
+    def _noise(self, space: Space, ids: Tensor, noise: Tensor | None) -> Tensor:
+        """Gaussian noise over a space's strengths, or what was given for it."""
+        shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)
+        if noise is None:
+            return torch.randn(shape, dtype=self.tap.dtype, device=ids.device)
+        if tuple(noise.shape) != shape:
+            raise ValueError(f"noise must be {shape}, but is {tuple(noise.shape)}")
+        return noise.to(self.tap.dtype)
+
+    def _outcome(self, loss: Tensor, clean: Pass, perturbed: Tensor, mask: Tensor, found: Found) -> Outcome:
+        weighted = self.method.settings.regularizer_weight * loss
+        return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
+
+
+def adversary(
+    model: nn.Module,
+    name: str,
+    *,
+    embedding: nn.Module | str | None = None,
+    site: nn.Module | str | None = None,
+    candidates: Tensor | None = None,
+    loss: Loss | None = None,
+    **settings: Any,
+) -> Adversary:
+    """Any method of `wordward.RECIPES` on a model; settings as in `MethodSettings`.
+
+    `candidates`: ids of the words that may be pointed to (by default all but padding).
+    `loss`: your own, (logits, labels) -> a number; for the VAT family (logits, clean logits) -> a number.
+    """
+    methods = parse_methods(name, MethodSettings(**settings))
+    if len(methods) != 1:
+        raise ValueError(
+            f"one method at a time, but came {name!r}: make one adversary each and add their losses"
+        )
+    return Adversary(model, methods[0], embedding=embedding, site=site, candidates=candidates, loss=loss)
+
+
+def advt(model: nn.Module, **options: Any) -> Adversary:
+    """AdvT-Text: r = epsilon g / |g| (eq:adv_approx). Options as in `adversary`."""
+    return adversary(model, "advt", **options)
+
+
+def vat(model: nn.Module, **options: Any) -> Adversary:
+    """VAT-Text: as AdvT-Text for the KL divergence, so without labels (eq:vat_approx)."""
+    return adversary(model, "vat", **options)
+
+
+def iadvt(model: nn.Module, **options: Any) -> Adversary:
+    """iAdvT-Text: r = sum_k alpha_k d_k toward real words (eq:update_alpha_new)."""
+    return adversary(model, "iadvt", **options)
+
+
+def ivat(model: nn.Module, **options: Any) -> Adversary:
+    """iVAT-Text: as iAdvT-Text for the KL divergence, so without labels (eq:update_alpha_new2)."""
+    return adversary(model, "ivat", **options)
+
+
+def _gradient(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
+    """The gradient at the vectors, without touching any `.grad` of the model."""
+    assert shift is not None, "the pass was not watched"
+    device = loss.device.type
+    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
+    scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
+    return torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph)[0]
+
+
+def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:
+    """A text is a row: lengths over the sentence would be over something else."""
+    if len(values) != len(ids):
+        raise ValueError(
+            f"{len(values)} {what} came for {len(ids)} texts: ids are read as (batch, time), "
+            f"here {tuple(ids.shape)}"
+        )
+
+
+def _allowed(tap: Tap, candidates: Tensor | None) -> Tensor:
+    """Ids of the words that may be pointed to."""
+    padding = getattr(tap.embedding, "padding_idx", None)
+    ids = torch.arange(tap.size) if candidates is None else torch.as_tensor(candidates).cpu().unique()
+    if ids.is_floating_point() or ids.dtype == torch.bool:
+        raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
+    if len(ids) and (ids[0] < 0 or ids[-1] >= tap.size):
+        raise ValueError(
+            f"candidates must be ids from 0 to {tap.size - 1}, but go from {ids[0]} to {ids[-1]}"
+        )
+    return ids if padding is None else ids[ids != padding]

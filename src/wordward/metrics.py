@@ -1,0 +1,137 @@
+"""Measure predictions, each number with its 95 % interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Labels = Sequence[Hashable] | np.ndarray
+
+_Z = 1.959963984540054  # the 97.5 % point of the normal distribution
+
+
+class Interval(NamedTuple):
+    """A measured value between the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class PrecisionRecallF(NamedTuple):
+    """Precision, recall and F-beta of one positive class."""
+
+    precision: Interval
+    recall: Interval
+    f: Interval
+
+
+def error_rate(gold: Labels, predicted: Labels) -> Interval:
+    """Share of wrong predictions, with the Wilson interval."""
+    _check_lengths(gold, predicted, "texts")
+    n = len(gold)
+    share = sum(1 for right, said in zip(gold, predicted, strict=True) if right != said) / n
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    # At 0 and 1 the interval ends there exactly; rounding must not move the end past the value.
+    return Interval(share, min(max(0.0, middle - half), share), max(min(1.0, middle + half), share))
+
+
+def macro_f1(
+    gold: Labels, predicted: Labels, classes: Sequence[Hashable], *, resamples: int = 1000, seed: int = 0
+) -> Interval:
+    """Mean F1 of the classes, with a bootstrap interval over texts."""
+    _check_lengths(gold, predicted, "texts")
+    numbers = {name: number for number, name in enumerate(classes)}
+    if unknown := {label for label in (*gold, *predicted) if label not in numbers}:
+        raise ValueError(f"expected labels among {list(classes)}; got {sorted(map(str, unknown))[:5]}")
+    pairs = np.array([[numbers[right], numbers[said]] for right, said in zip(gold, predicted, strict=True)])
+    kinds, sizes = np.unique(pairs, axis=0, return_counts=True)  # (kinds, 2), (kinds,)
+    one_hot = np.eye(len(classes), dtype=np.int64)
+    is_gold, is_predicted = one_hot[kinds[:, 0]], one_hot[kinds[:, 1]]  # (kinds, classes)
+    draws = _draw(sizes, resamples, seed)  # (1 + resamples, kinds)
+    scores = _ratio(2 * draws @ (is_gold * is_predicted), draws @ (is_gold + is_predicted)).mean(axis=1)
+    return _interval(scores)
+
+
+def precision_recall_f(
+    gold_sentences: Sequence[Labels],
+    predicted_sentences: Sequence[Labels],
+    positive: Hashable,
+    beta: float = 0.5,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> PrecisionRecallF:
+    """Precision, recall and F-beta over all tokens, with bootstrap intervals over sentences.
+
+    F = (1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) hits / (beta^2 gold + predicted)
+    """
+    _check_lengths(gold_sentences, predicted_sentences, "sentences")
+    rows = [
+        _count(gold, predicted, positive, number)
+        for number, (gold, predicted) in enumerate(zip(gold_sentences, predicted_sentences, strict=True))
+    ]
+    kinds, sizes = np.unique(np.array(rows), axis=0, return_counts=True)  # (kinds, 3), (kinds,)
+    hits, gold, predicted = (_draw(sizes, resamples, seed) @ kinds).T  # each (1 + resamples,)
+    square = beta**2
+    return PrecisionRecallF(
+        _interval(_ratio(hits, predicted)),
+        _interval(_ratio(hits, gold)),
+        _interval(_ratio((1 + square) * hits, square * gold + predicted)),
+    )
+
+
+def perplexity(total_nll: float, tokens: int) -> float:
+    """exp of the mean negative log-likelihood of a token, in nats."""
+    if tokens < 1:
+        raise ValueError(f"expected 1 token or more to measure perplexity on; got {tokens}")
+    try:
+        return math.exp(total_nll / tokens)
+    except OverflowError:
+        return math.inf
+
+
+def _count(gold: Labels, predicted: Labels, positive: Hashable, number: int) -> tuple[int, int, int]:
+    """Tokens of a sentence that are positive in both, in gold, in the prediction."""
+    if len(gold) != len(predicted):
+        raise ValueError(
+            f"expected one predicted tag a token; sentence {number} has {len(gold)} tokens "
+            f"and {len(predicted)} predictions"
+        )
+    hits = sum(1 for right, said in zip(gold, predicted, strict=True) if right == said == positive)
+    return hits, sum(1 for tag in gold if tag == positive), sum(1 for tag in predicted if tag == positive)
+
+
+def _draw(sizes: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """How often each kind of text occurs in the data (row 0) and in each bootstrap resample of them.
+
+    Texts that count alike are interchangeable, so drawing n texts is one multinomial draw over the kinds.
+    """
+    total = int(sizes.sum())
+    draws = np.random.default_rng(seed).multinomial(total, sizes / total, size=resamples)
+    return np.vstack([sizes, draws])
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """part / whole, with 0 where whole is 0."""
+    return np.divide(part, whole, out=np.zeros(part.shape), where=whole != 0)
+
+
+def _interval(scores: np.ndarray) -> Interval:
+    """The first score is the value, the others are the resamples."""
+    low, high = np.percentile(scores[1:], [2.5, 97.5])
+    return Interval(float(scores[0]), float(low), float(high))
+
+
+def _check_lengths(
+    gold: Sequence[Any] | np.ndarray, predicted: Sequence[Any] | np.ndarray, what: str
+) -> None:
+    if len(gold) != len(predicted) or not len(gold):
+        raise ValueError(
+            f"expected one prediction for each of 1 or more {what}; "
+            f"got {len(gold)} gold and {len(predicted)} predicted"
+        )

@@ -1,0 +1,118 @@
+"""The paper's models: LSTM classifier, Bi-LSTM tagger, LSTM language model with adaptive softmax."""
+
+import torch
+from torch import Tensor, nn
+
+from wordward.config import ModelSettings
+from wordward.text import PAD
+
+CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
+
+
+class Words(nn.Module):
+    """Word vectors and the dropout after them; the dropout is the site where r is added."""
+
+    def __init__(self, size: int, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.table = nn.Embedding(size, dim, padding_idx=PAD)  # starts at N(0, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(batch, time) -> (batch, time, dim)."""
+        return self.dropout(self.table(ids))
+
+
+class Head(nn.Sequential):
+    """FFNN: one hidden layer, from states to logits."""
+
+    def __init__(self, states: int, hidden: int, dropout: float, classes: int) -> None:
+        super().__init__(
+            nn.Linear(states, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, classes)
+        )
+
+
+class Classifier(nn.Module):
+    """Uni-LSTM text classifier: q = FFNN(h^(T))."""
+
+    def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
+        super().__init__()
+        self.words = Words(size, settings.dim, settings.word_dropout)
+        self.lstm = _lstm(settings.dim, settings.hidden)
+        self.head = Head(settings.hidden, settings.head, settings.head_dropout, classes)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(batch, time) -> logits (batch, classes)."""
+        mask = ids != PAD if mask is None else mask
+        states, _ = self.lstm(self.words(ids))
+        last = (mask.sum(1) - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
+        return self.head(states.gather(1, last).squeeze(1))
+
+
+class Tagger(nn.Module):
+    """Bi-LSTM sequence labeller: q^(t) = FFNN(concat(h_f^(t), h_b^(t)))."""
+
+    def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
+        super().__init__()
+        self.words = Words(size, settings.dim, settings.word_dropout)
+        self.lstm = _lstm(settings.dim, settings.hidden)
+        self.backward_lstm = _lstm(settings.dim, settings.hidden)
+        self.head = Head(2 * settings.hidden, settings.head, settings.head_dropout, classes)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(batch, time) -> logits (batch, time, classes)."""
+        mask = ids != PAD if mask is None else mask
+        vectors = self.words(ids)
+        flip = _flip(mask)
+        ahead, _ = self.lstm(vectors)
+        back, _ = self.backward_lstm(_take(vectors, flip))
+        return self.head(torch.cat([ahead, _take(back, flip)], -1))
+
+
+class LanguageModel(nn.Module):
+    """LSTM language model whose words and LSTM start a classifier."""
+
+    def __init__(self, size: int, settings: ModelSettings) -> None:
+        super().__init__()
+        self.words = Words(size, settings.dim, settings.word_dropout)
+        self.lstm = _lstm(settings.dim, settings.hidden)
+        self.dropout = nn.Dropout(settings.word_dropout)
+        cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < size - 1] or [size // 2]
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(settings.hidden, size, cutoffs, div_value=4.0)
+        for parameter in (*self.words.parameters(), *self.lstm.parameters(), *self.softmax.parameters()):
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def forward(
+        self, ids: Tensor, targets: Tensor, state: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Negative log-likelihood of each target, (batch, time), and the state to go on from."""
+        states, after = self.lstm(self.words(ids), state)
+        flat = self.dropout(states).flatten(0, 1)
+        with torch.autocast(ids.device.type, enabled=False):  # its index_copy_ refuses mixed precision
+            output = self.softmax(flat.float(), targets.flatten())
+        return -output.output.view_as(targets), after
+
+
+def _lstm(dim: int, hidden: int) -> nn.LSTM:
+    """An LSTM that starts orthogonal and remembering: forget bias 1."""
+    lstm = nn.LSTM(dim, hidden, batch_first=True)
+    for name, parameter in lstm.named_parameters():
+        if "weight" in name:
+            for gate in parameter.data.chunk(4):
+                nn.init.orthogonal_(gate)
+        else:
+            nn.init.zeros_(parameter)
+            if name == "bias_ih_l0":
+                nn.init.ones_(parameter.data[hidden : 2 * hidden])
+    return lstm
+
+
+def _flip(mask: Tensor) -> Tensor:
+    """Positions that turn each sentence around within its own length; padding stays. (batch, time)."""
+    steps = torch.arange(mask.shape[1], device=mask.device)
+    lengths = mask.sum(1, keepdim=True)
+    return torch.where(steps < lengths, lengths - 1 - steps, steps)
+
+
+def _take(values: Tensor, positions: Tensor) -> Tensor:
+    """values[b, positions[b, t]], (batch, time, dim)."""
+    return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))

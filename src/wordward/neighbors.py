@@ -1,0 +1,39 @@
+"""The nearest words of a trained table, to look at."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from safetensors import safe_open
+
+from wordward import checkpoint
+from wordward.space import Metric, nearest
+
+TABLE = "words.table.weight"
+
+
+def nearest_words(
+    run: str | Path, words: Sequence[str], *, k: int = 10, metric: Metric = "cosine", min_count: int = 5
+) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """Each word with its k nearest words and their cosine (or distance), nearest first."""
+    vocabulary = checkpoint.load_vocabulary(run)
+    unknown = [word for word in words if word not in vocabulary]
+    if unknown:
+        raise ValueError(f"{run} does not know {', '.join(map(repr, unknown))}: is the case right?")
+    allowed = torch.from_numpy(vocabulary.candidates(min_count))
+    if not 0 < k < len(allowed):
+        raise ValueError(
+            f"k must be from 1 to {len(allowed) - 1} for words of {min_count} occurrences, but is {k}"
+        )
+    with safe_open(Path(run) / checkpoint.WEIGHTS, "pt") as weights:
+        table = weights.get_tensor(TABLE)
+    ids = torch.tensor([vocabulary[word] for word in words])
+    for word, here, others in zip(
+        words, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
+    ):
+        if metric == "cosine":
+            near = F.cosine_similarity(table[here].unsqueeze(0), table[others])
+        else:
+            near = (table[others] - table[here]).norm(dim=-1)
+        yield word, [(vocabulary.word(int(o)), float(n)) for o, n in zip(others, near, strict=True)]

@@ -1,0 +1,58 @@
+"""What a perturbation is to make grow: the label loss l or the divergence l_KL, of one batch."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+Average = Literal["sentences", "tokens"]
+IGNORE = -100  # label of a position that has none, as in torch.nn.functional.cross_entropy
+
+
+def label_loss(
+    logits: Tensor, labels: Tensor, mask: Tensor | None = None, *, average: Average = "sentences"
+) -> Tensor:
+    """l = -log p(Y | X, W), the mean over texts; for tags the sum over a sentence's tokens.
+
+    logits (batch, classes) with labels (batch,), or logits (batch, time, classes) with labels (batch, time).
+    """
+    _check(logits, labels)
+    if labels.dim() == 1:
+        return F.cross_entropy(_wide(logits), labels)
+    if mask is not None:
+        labels = labels.masked_fill(~mask, IGNORE)
+    each = F.cross_entropy(_wide(logits).transpose(1, 2), labels, ignore_index=IGNORE, reduction="none")
+    return _mean(each, labels != IGNORE, average)
+
+
+def kl(
+    logits: Tensor, clean: Tensor, mask: Tensor | None = None, *, average: Average = "sentences"
+) -> Tensor:
+    """KL(p(.|X) || p(.|X+r)) (eq:vat_loss), the mean over texts; for tags the sum over a sentence's tokens."""
+    log_clean, log_moved = F.log_softmax(_wide(clean), -1), F.log_softmax(_wide(logits), -1)
+    each = (log_clean.exp() * (log_clean - log_moved)).sum(-1)  # (batch,) or (batch, time)
+    if each.dim() == 1:
+        return each.mean()
+    counted = torch.ones_like(each, dtype=torch.bool) if mask is None else mask
+    return _mean(each, counted, average)
+
+
+def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
+    """The mean over sentences of the sum over tokens, or the mean over all tokens that count."""
+    total = each.masked_fill(~counted, 0.0).sum()
+    return total / (len(each) if average == "sentences" else counted.sum().clamp(min=1))
+
+
+def _wide(logits: Tensor) -> Tensor:
+    """Half precision loses the tails of a softmax."""
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def _check(logits: Tensor, labels: Tensor) -> None:
+    if labels.is_floating_point() or labels.shape != logits.shape[:-1]:
+        raise ValueError(
+            f"labels must be whole numbers of shape {tuple(logits.shape[:-1])} for logits of shape "
+            f"{tuple(logits.shape)}, but are {labels.dtype} of shape {tuple(labels.shape)}; for other kinds of "
+            "labels (several at once, say) pass your own function as `loss=`"
+        )

@@ -1,0 +1,149 @@
+"""Where a perturbation may point: anywhere, or from each token toward other words."""
+
+from collections.abc import Callable, Iterator
+from typing import Literal, Protocol
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+Metric = Literal["cosine", "euclidean"]
+Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
+BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
+
+
+class Space(Protocol):
+    """A matrix D of directions as its two products, which are each other's transpose."""
+
+    @property
+    def candidates(self) -> Tensor | None:
+        """The words that directions point to, (batch, time, k); None where they are not words."""
+        ...
+
+    @property
+    def possible(self) -> Tensor | None:
+        """Which candidates can be pointed to, (batch, time, k); None where all can."""
+        ...
+
+    def strengths(self, vectors: Tensor) -> Tensor:
+        """D^T g: how far `vectors` (batch, time, dim) go along each direction."""
+        ...
+
+    def vectors(self, strengths: Tensor) -> Tensor:
+        """r = D a (eq:advR): the sum of the directions, each as strong as told."""
+        ...
+
+
+class Free:
+    """Every direction of the embedding space (AdvT-Text, VAT-Text): D is the identity."""
+
+    candidates = None
+    possible = None
+
+    def strengths(self, vectors: Tensor) -> Tensor:
+        """The vectors themselves."""
+        return vectors
+
+    def vectors(self, strengths: Tensor) -> Tensor:
+        """The strengths themselves."""
+        return strengths
+
+
+class Neighbors:
+    """Unit directions from each token to its k candidates (eq:adv_direction), never all in memory at once."""
+
+    possible = None
+
+    def __init__(self, ids: Tensor, candidates: Tensor, words: Words) -> None:
+        self.candidates = candidates  # (batch, time, k)
+        self._here = words(ids)  # (batch, time, dim)
+        self._words = words
+
+    def _units(self) -> Iterator[Tensor]:
+        """d_k for one k after the other, (batch, time, dim); the zero vector where two words coincide."""
+        for word in self.candidates.unbind(-1):
+            yield F.normalize(self._words(word) - self._here, dim=-1, eps=1e-12)
+
+    def strengths(self, vectors: Tensor) -> Tensor:
+        """<d_k, g>, (batch, time, k)."""
+        return torch.stack([(unit * vectors).sum(-1) for unit in self._units()], -1)
+
+    def vectors(self, strengths: Tensor) -> Tensor:
+        """sum_k alpha_k d_k, (batch, time, dim)."""
+        total = torch.zeros_like(self._here, dtype=strengths.dtype)
+        for strength, unit in zip(strengths.unbind(-1), self._units(), strict=True):
+            total.addcmul_(strength.unsqueeze(-1), unit)
+        return total
+
+
+class AllWords:
+    """Unit directions from each token to every allowed word: the equations without the k nearest."""
+
+    def __init__(self, ids: Tensor, allowed: Tensor, words: Words) -> None:
+        self._here = words(ids)  # (batch, time, dim)
+        self._there = words(allowed)  # (k, dim)
+        self.candidates = allowed.expand(*ids.shape, -1)
+        self.possible = self.candidates != ids.unsqueeze(-1)
+        rows, back = ids.unique(return_inverse=True)
+        distance = torch.cdist(words(rows), self._there, compute_mode="donot_use_mm_for_euclid_dist")
+        self._inverse = torch.where(distance > 0, 1 / distance, 0.0)[back]  # (batch, time, k)
+
+    def strengths(self, vectors: Tensor) -> Tensor:
+        """<w_k - w, g> / |w_k - w|, (batch, time, k)."""
+        here = (self._here * vectors).sum(-1, keepdim=True)
+        return (_product(vectors, self._there.T) - here) * self._inverse
+
+    def vectors(self, strengths: Tensor) -> Tensor:
+        """sum_k alpha_k (w_k - w) / |w_k - w|, (batch, time, dim)."""
+        weights = strengths * self._inverse
+        return _product(weights, self._there) - weights.sum(-1, keepdim=True) * self._here
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """A matrix product in full precision, also where the caller has autocast on."""
+    with torch.autocast(a.device.type, enabled=False):
+        return a @ b
+
+
+def nearest(
+    ids: Tensor, table: Tensor, k: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK
+) -> Tensor:
+    """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first."""
+    there = table[allowed]
+    if metric == "cosine":
+        table, there = F.normalize(table, dim=-1), F.normalize(there, dim=-1)
+    else:  # a common offset would cost the products their digits
+        table, there = table - there.mean(0), there - there.mean(0)
+    penalty = (
+        there.square().sum(-1) / 2 if metric == "euclidean" else None
+    )  # argmin |a-b|^2 = argmax ab - b^2/2
+    column = torch.full((len(table),), -1, device=ids.device).scatter_(
+        0, allowed, torch.arange(len(allowed), device=ids.device)
+    )
+    found = []
+    for some in ids.split(max(1, block // len(allowed))):
+        similarity = _product(table[some], there.T)
+        if penalty is not None:
+            similarity -= penalty
+        own = column[some]
+        similarity[own >= 0, own[own >= 0]] = -torch.inf
+        found.append(allowed[similarity.topk(k, dim=-1).indices])
+    return torch.cat(found)
+
+
+class NearestWords:
+    """The k nearest words of each word, searched when first asked for, then kept."""
+
+    def __init__(self, size: int, k: int, *, allowed: Tensor, metric: Metric) -> None:
+        self.k = k
+        self.metric: Metric = metric
+        self.allowed = allowed
+        self._rows = torch.full((size, k), -1, device=allowed.device)
+
+    def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
+        """Candidates for ids (batch, time): (batch, time, k)."""
+        missing = ids.unique()
+        missing = missing[self._rows[missing, 0] < 0]
+        if len(missing):
+            self._rows[missing] = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
+        return self._rows[ids]

@@ -1,0 +1,108 @@
+"""One training step: clean and perturbed losses walked back, one clipping, one update."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordward.config import TrainingSettings
+from wordward.corpus import Batch
+from wordward.method import Adversary
+from wordward.objective import Average, label_loss
+
+PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Stepper:
+    """Updates a model, batch after batch.
+
+    AdvT and iAdvT cost two forwards and two backwards: the clean pass's one backward gives the weights'
+    gradients and the gradient at the vectors.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        adversaries: Sequence[Adversary],
+        settings: TrainingSettings,
+        device: torch.device,
+        *,
+        average: Average = "sentences",
+    ) -> None:
+        self.model, self.settings, self.device = model, settings, device
+        self.average: Average = average
+        self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
+        self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
+        self.optimizer = torch.optim.Adam(
+            model.parameters(), lr=settings.learning_rate, fused=device.type == "cuda"
+        )
+        self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
+        self.steps = 0
+        self._broken = torch.full((), -1, device=device)  # the step whose loss was no number
+
+    def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
+        """One update; the total loss, not yet read from the device."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * self.settings.decay**self.steps
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._labelled(labelled)
+        if unlabelled is not None:
+            loss = loss + self._unlabelled(unlabelled)
+        self.scaler.unscale_(self.optimizer)
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
+        self.steps += 1
+        return loss
+
+    def _labelled(self, batch: Batch) -> Tensor:
+        assert batch.labels is not None
+
+        def forward() -> Tensor:
+            return self.model(batch.ids, batch.mask)
+
+        watch = any(adversary.method.recipe.follows_gradient for adversary in self.supervised)
+        with self._autocast():
+            clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
+            logits = forward() if clean is None else clean.logits
+            loss = label_loss(logits, batch.labels, batch.mask, average=self.average)
+        total = self._backward(loss)
+        gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
+        for adversary in self.supervised:
+            adversary.tick()
+            found = adversary.perturb(batch.ids, gradient, batch.mask)
+            with self._autocast():
+                moved = adversary.tap.run(forward, found.perturbation).logits
+                loss = adversary.loss(moved, batch.labels, batch.mask)
+            total = total + self._backward(adversary.method.settings.regularizer_weight * loss)
+        return total
+
+    def _unlabelled(self, batch: Batch) -> Tensor:
+        total = torch.zeros((), device=self.device)
+        for adversary in self.virtual:
+            with self._autocast():
+                outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
+            total = total + self._backward(outcome.loss)
+        return total
+
+    def _backward(self, loss: Tensor) -> Tensor:
+        self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def _autocast(self) -> Any:
+        if self.settings.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=PRECISIONS[self.settings.precision])
+
+    def refresh(self) -> None:
+        """Search nearest words anew, so that a run taken up here goes on as if never stopped."""
+        for adversary in (*self.supervised, *self.virtual):
+            adversary.refresh()
+
+    def broken_at(self) -> int | None:
+        """The first step whose loss was no number, if any (waits for the device)."""
+        step = int(self._broken)
+        return step if step >= 0 else None

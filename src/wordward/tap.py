@@ -1,0 +1,202 @@
+"""The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+Forward = Callable[[], Any]
+
+
+class Pass(NamedTuple):
+    """One forward pass through a tapped model."""
+
+    logits: Tensor
+    ids: Tensor  # (batch, time)
+    shift: Tensor | None  # (batch, time, dim), a leaf where the gradient was asked for
+
+
+class Tap:
+    """A hook on `embedding`, and on the later `site` where the shift is added (by default the same)."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        embedding: nn.Module | str | None = None,
+        site: nn.Module | str | None = None,
+    ) -> None:
+        self.model = model
+        self.embedding = _module(model, embedding) if embedding is not None else find_embedding(model)
+        self.site = _module(model, site) if site is not None else self.embedding
+
+        weight = getattr(self.embedding, "weight", None)
+        if not isinstance(weight, Tensor) or weight.dim() != 2:
+            raise ValueError(
+                f"the embedding must hold a table `weight` (words, dim), but {type(self.embedding).__name__} has "
+                "none: pass the module that does as `embedding=`"
+            )
+
+    @property
+    def _weight(self) -> Tensor:
+        return self.embedding.weight  # type: ignore[return-value]
+
+    @property
+    def size(self) -> int:
+        """How many words the table holds."""
+        return self._weight.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """How long each vector is."""
+        return self._weight.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What perturbations are computed in: single precision, or double where the table is."""
+        return torch.float64 if self._weight.dtype == torch.float64 else torch.float32
+
+    @property
+    def device(self) -> torch.device:
+        """Where the table is."""
+        return self._weight.device
+
+    @torch.no_grad()
+    def words(self, ids: Tensor) -> Tensor:
+        """w_k without dropout, through the embedding itself since some scale their output."""
+        return self.embedding(ids).to(self.dtype)
+
+    def table(self) -> Tensor:
+        """All vectors, (vocabulary, dim)."""
+        return self.words(torch.arange(self.size, device=self.device))
+
+    def run(self, forward: Forward, shift: Tensor | None = None, *, watch: bool = False) -> Pass:
+        """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient."""
+        seen: dict[str, Tensor] = {}
+        graded = torch.is_grad_enabled()
+
+        def read(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            if "ids" in seen:
+                raise RuntimeError(
+                    "the embedding ran twice in one forward pass, so it is unclear which vectors to move: "
+                    "pass a closure that runs it once (over both texts in one batch, say)"
+                )
+            seen["ids"] = _ids(args, kwargs)
+
+        def add(module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
+            if not isinstance(output, Tensor):
+                raise TypeError(
+                    f"the site must give one tensor of vectors, but {type(module).__name__} gave "
+                    f"{type(output).__name__}: pass another `site=`"
+                )
+            if shift is None and not watch:
+                return None
+            if "shift" in seen:
+                raise RuntimeError(
+                    "the site ran twice in one forward pass (a dropout that serves several layers?), so it is "
+                    "unclear which vectors to move: pass a module that runs once as `site=`"
+                )
+            if graded:
+                _refuse_checkpoint()
+            if shift is not None and shift.shape != output.shape:
+                raise ValueError(f"the shift is {tuple(shift.shape)}, the vectors are {tuple(output.shape)}")
+            delta = torch.zeros_like(output) if shift is None else shift.detach().to(output)
+            seen["shift"] = delta.requires_grad_(watch)
+            return output + delta
+
+        with (
+            _hooked(self.embedding, read, with_kwargs=True),
+            _hooked(self.site, add),
+            self._backward_through_rnn(),
+        ):
+            logits = _logits(forward())
+        self._check(seen, needs_shift=watch or shift is not None)
+        return Pass(logits, seen["ids"], seen.get("shift"))
+
+    def _check(self, seen: dict[str, Tensor], needs_shift: bool) -> None:
+        if "ids" not in seen:
+            raise RuntimeError(
+                "the embedding did not run in the forward pass, so nothing could be perturbed: pass the module "
+                "that really runs as `embedding=` (a compiled model must be tapped before it is compiled)"
+            )
+        if needs_shift and "shift" not in seen:
+            raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
+        if seen["ids"].dim() != 2:
+            raise ValueError(f"ids must be (batch, time), but the embedding read {tuple(seen['ids'].shape)}")
+
+    def _backward_through_rnn(self) -> Any:
+        """Let recurrent layers in eval mode run backward: cuDNN's cannot, PyTorch's own can."""
+        if self._weight.is_cuda and not self.model.training:
+            return torch.backends.cudnn.flags(enabled=False)
+        return nullcontext()
+
+
+def find_embedding(model: nn.Module) -> nn.Module:
+    """The embedding of token ids: what a Hugging Face model names, else the only `nn.Embedding`."""
+    getter = getattr(model, "get_input_embeddings", None)
+    if callable(getter) and isinstance(found := getter(), nn.Module):
+        return found
+    found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        raise ValueError(
+            f"{type(model).__name__} has no nn.Embedding: pass the one to perturb as `embedding=`"
+        )
+    raise ValueError(
+        f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
+        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
+    )
+
+
+def _module(model: nn.Module, name: nn.Module | str) -> nn.Module:
+    """A module given as itself or by its dotted name."""
+    if isinstance(name, nn.Module):
+        return name
+    modules = dict(model.named_modules())
+    if name not in modules:
+        raise ValueError(f"the model has no module {name!r}; it has {', '.join(filter(None, modules))}")
+    return modules[name]
+
+
+@contextmanager
+def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = False) -> Iterator[None]:
+    handle = module.register_forward_hook(hook, with_kwargs=with_kwargs)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """The ids an embedding was called with, by position or by name."""
+    value = args[0] if args else next(iter(kwargs.values()), None)
+    if not isinstance(value, Tensor) or value.is_floating_point():
+        raise TypeError(
+            f"the embedding must be called with a tensor of ids, but was with {type(value).__name__}"
+        )
+    return value
+
+
+def _logits(output: Any) -> Tensor:
+    """What the closure returned: logits, or a Hugging Face output that holds them."""
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor):
+        raise TypeError(
+            f"the closure must return logits (a tensor), but returned {type(output).__name__}: "
+            "for example `lambda: model(ids)[0]`"
+        )
+    return logits
+
+
+def _refuse_checkpoint() -> None:
+    """A checkpointed site is recomputed after the hook is gone, with a silently wrong gradient."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)  # type: ignore[attr-defined]
+    reentrant = not torch.is_grad_enabled()
+    if reentrant or (hooks and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"):
+        raise RuntimeError(
+            "the embedding (or its site) runs inside torch.utils.checkpoint or under no_grad, where a perturbation "
+            "cannot be followed back: checkpoint the layers after it instead"
+        )

@@ -1,0 +1,237 @@
+"""Turn text into padded batches of word ids, keeping the way back to the text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Literal, NamedTuple, final
+
+import numpy as np
+
+PAD, UNK, EOS = 0, 1, 2
+SPECIALS = ("<pad>", "<unk>", "<eos>")
+
+# A token is what group 1 matches; a match outside it (an HTML line break) is skipped.
+TOKENIZERS: Mapping[str, re.Pattern[str]] = {
+    "words": re.compile(r"<br\s*/?>|(\w+)"),
+    # The pieces of a split on \W+ without the empty ones, so that <br /> gives the word br.
+    "authors": re.compile(r"(\w+)"),
+    "punctuation": re.compile(r"<br\s*/?>|(\w+(?:['’]\w+)*|[^\w\s])"),
+    "whitespace": re.compile(r"(\S+)"),
+}
+
+
+class Token(NamedTuple):
+    """A word with its character span in the original text."""
+
+    text: str
+    start: int
+    end: int
+
+
+def _pattern(tokenizer: str) -> re.Pattern[str]:
+    try:
+        return TOKENIZERS[tokenizer]
+    except KeyError:
+        names = ", ".join(TOKENIZERS)
+        raise ValueError(f"expected a tokenizer among {names}; got {tokenizer!r}") from None
+
+
+def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[Token]:
+    """The tokens of a text; spans refer to the text as given, also when the words are lower-cased."""
+    # Each token is lower-cased alone: lower-casing the text first may change its length ("İ").
+    return [
+        Token(match[1].lower() if lowercase else match[1], match.start(1), match.end(1))
+        for match in _pattern(tokenizer).finditer(text)
+        if match[1] is not None
+    ]
+
+
+def split_words(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[str]:
+    """The words of `tokenize` without their spans, more than twice as fast."""
+    words = [word for word in _pattern(tokenizer).findall(text) if word]
+    return [word.lower() for word in words] if lowercase else words
+
+
+def replace(text: str, token: Token, word: str) -> str:
+    """Put `word` where `token` stands; for several tokens go from the last to the first."""
+    there = text[token.start : token.end]
+    if token.text not in (there, there.lower()):
+        raise ValueError(
+            f"expected {token.text!r} at characters {token.start}-{token.end}, found {there!r}: "
+            "the token comes from another text (replace several tokens from the last to the first)"
+        )
+    return text[: token.start] + word + text[token.end :]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The words a model knows: ids in order of frequency, after pad, unk and eos."""
+
+    words: tuple[str, ...]
+    counts: np.ndarray  # (words,) occurrences in training; unk's are those of the words left out
+    _ids: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts = np.array(self.counts, dtype=np.int64)
+        counts.flags.writeable = False
+        if self.words[: len(SPECIALS)] != SPECIALS or counts.shape != (len(self.words),):
+            raise ValueError(
+                f"expected words that begin with {' '.join(SPECIALS)} and one count a word; "
+                f"got {self.words[: len(SPECIALS)]} and counts of shape {counts.shape}"
+            )
+        # The specials are no words: a text that holds a literal "<pad>" must not reach the pad row.
+        ids = {word: number for number, word in enumerate(self.words) if number >= len(SPECIALS)}
+        if len(ids) != len(self.words) - len(SPECIALS):
+            raise ValueError("expected different words; some word occurs twice")
+        for word in ids:
+            _check_word(word)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "_ids", ids)
+
+    @classmethod
+    def build(
+        cls, documents: Iterable[Iterable[str]], *, min_documents: int = 2, max_size: int | None = None
+    ) -> Vocabulary:
+        """Words in at least `min_documents` documents, the `max_size` most frequent of them."""
+        occurrences: Counter[str] = Counter()
+        spread: Counter[str] = Counter()
+        size = 0
+        for document in documents:
+            if isinstance(document, str):
+                raise TypeError(f"expected documents as lists of words; got text {document[:40]!r}: split it")
+            words = list(document)
+            occurrences.update(words)
+            spread.update(set(words))
+            size += 1
+        kept = [word for word, number in spread.items() if number >= min_documents and word not in SPECIALS]
+        kept = sorted(kept, key=lambda word: (-occurrences[word], word))[:max_size]
+        if not kept:
+            raise ValueError(
+                f"expected words that occur in {min_documents} or more documents; none of "
+                f"{len(spread)} words in {size} documents does: give more text or a lower min_documents"
+            )
+        counts = [occurrences[word] for word in kept]
+        return cls((*SPECIALS, *kept), np.array([0, occurrences.total() - sum(counts), size, *counts]))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
+    def __getitem__(self, word: str) -> int:
+        return self._ids.get(word, UNK)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} words, {self.fingerprint})"
+
+    def word(self, number: int) -> str:
+        """The word of an id."""
+        if not 0 <= number < len(self.words):
+            raise IndexError(f"expected an id from 0 to {len(self.words) - 1}; got {number}")
+        return self.words[number]
+
+    def encode(
+        self, words: Iterable[str], *, eos: bool = True, unknown: Literal["unk", "drop"] = "unk"
+    ) -> list[int]:
+        """Word ids; an unknown word becomes unk, or is left out as the authors do."""
+        if unknown == "unk":
+            ids = [self._ids.get(word, UNK) for word in words]
+        elif unknown == "drop":
+            ids = [self._ids[word] for word in words if word in self._ids]
+        else:
+            raise ValueError(f"expected unknown='unk' or 'drop'; got {unknown!r}")
+        return [*ids, EOS] if eos else ids
+
+    def candidates(self, min_count: int = 1) -> np.ndarray:
+        """Ids of the words a perturbation may point at: frequent enough and never a special."""
+        ids = np.flatnonzero(self.counts >= min_count)
+        return ids[ids >= len(SPECIALS)]
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that differ between vocabularies of other words or another order."""
+        return hashlib.sha256("\n".join(self.words).encode()).hexdigest()[:16]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write `word<TAB>count` lines in UTF-8, specials first."""
+        lines = (f"{word}\t{count}\n" for word, count in zip(self.words, self.counts, strict=True))
+        # Bytes, because text mode would rewrite a carriage return inside a word.
+        Path(path).write_bytes("".join(lines).encode())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Vocabulary:
+        """Read what `save` wrote."""
+        table: dict[str, int] = {}
+        # Bytes and split("\n"): a word may hold U+0085 and other characters that end a line elsewhere.
+        lines = Path(path).read_bytes().removesuffix(b"\n").split(b"\n")
+        for number, raw in enumerate(lines, start=1):
+            try:
+                word, count = _parse_line(raw.decode(), number)
+                if word in table:
+                    raise ValueError(f"the word {word!r} came before")
+            except ValueError as error:
+                raise ValueError(
+                    f"{path}, line {number}: {error}: is it a vocabulary saved by wordward?"
+                ) from None
+            table[word] = count
+        if len(table) < len(SPECIALS):
+            raise ValueError(f"{path}, line {len(table) + 1}: expected {SPECIALS[len(table)]}, the file ends")
+        return cls(tuple(table), np.array(list(table.values())))
+
+
+def _parse_line(line: str, number: int) -> tuple[str, int]:
+    fields = re.fullmatch(r"([^\t]+)\t([0-9]{1,18})\r?", line)
+    if fields is None:
+        raise ValueError(f"expected word<TAB>count, got {line[:80]!r}")
+    if number <= len(SPECIALS) and fields[1] != SPECIALS[number - 1]:
+        raise ValueError(f"expected {SPECIALS[number - 1]}, got {fields[1]!r}")
+    return fields[1], int(fields[2])
+
+
+def _check_word(word: str) -> None:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"expected words that UTF-8 can write; got {word!r}") from None
+    if not word or "\t" in word or "\n" in word:
+        raise ValueError(f"expected words without tabs and line breaks, and none empty; got {word!r}")
+
+
+def length_batches(
+    lengths: Sequence[int] | np.ndarray, batch_size: int, *, rng: np.random.Generator | None, pool: int = 50
+) -> list[np.ndarray]:
+    """Indices in batches of similar length, each index once.
+
+    With `rng`: shuffle, sort by length inside pools of `pool` batches, shuffle the batches. Without: sort
+    everything by length, the same every time, for evaluation.
+    """
+    if batch_size < 1 or pool < 1:
+        raise ValueError(f"expected batch_size and pool of 1 or more; got {batch_size} and {pool}")
+    sizes = np.asarray(lengths)
+    order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
+    step = max(len(sizes), 1) if rng is None else pool * batch_size
+    batches: list[np.ndarray] = []
+    for start in range(0, len(order), step):
+        part = order[start : start + step]
+        part = part[np.argsort(sizes[part], kind="stable")]
+        batches += [part[at : at + batch_size] for at in range(0, len(part), batch_size)]
+    if rng is None:
+        return batches
+    return [batches[at] for at in rng.permutation(len(batches))]
+
+
+def pad(rows: Sequence[Sequence[int]], value: int = PAD) -> np.ndarray:
+    """Rows of ids as one matrix, filled up on the right with `value`."""
+    longest = max((len(row) for row in rows), default=0)
+    matrix = np.full((len(rows), longest), value, dtype=np.int64)  # (batch, time)
+    for at, row in enumerate(rows):
+        matrix[at, : len(row)] = row
+    return matrix

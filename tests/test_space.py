@@ -1,0 +1,195 @@
+"""Directions are a matrix and its transpose, of unit vectors; nearest words are those a loop finds."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from wordward.space import AllWords, Free, Metric, NearestWords, Neighbors, Space, nearest
+
+KINDS = ("free", "neighbors", "all")
+
+
+def make(kind: str, *, batch: int, time: int, dim: int, size: int, k: int, seed: int) -> tuple[Space, Tensor]:
+    """A space of some kind over a random table, two of whose words coincide; the table too."""
+    torch.manual_seed(seed)
+    table = torch.randn(size, dim, dtype=torch.float64)
+    table[1] = table[0]
+    ids = torch.randint(size, (batch, time))
+    if kind == "free":
+        return Free(), table
+    if kind == "all":
+        return AllWords(ids, torch.randperm(size)[:k].sort().values, table.__getitem__), table
+    return Neighbors(ids, torch.randint(size, (batch, time, k)), table.__getitem__), table
+
+
+shapes = given(
+    batch=st.integers(1, 3),
+    time=st.integers(1, 4),
+    dim=st.integers(1, 6),
+    size=st.integers(2, 9),
+    k=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25)
+@shapes
+def test_the_two_products_are_each_others_transpose(kind: str, **shape: int):
+    """<D a, v> = <a, D^T v>."""
+    space, table = make(kind, **shape)
+    v = torch.randn(shape["batch"], shape["time"], table.shape[1], dtype=torch.float64)
+    a = torch.randn_like(space.strengths(v))
+    torch.testing.assert_close((space.vectors(a) * v).sum(), (a * space.strengths(v)).sum())
+
+
+@pytest.mark.parametrize("kind", ["neighbors", "all"])
+@settings(max_examples=25)
+@shapes
+def test_directions_are_unit_vectors_or_zero(kind: str, **shape: int):
+    """d_k = (w_k - w) / |w_k - w|, and zero where the two words are the same or coincide (eq:adv_direction)."""
+    torch.manual_seed(shape["seed"])
+    table = torch.randn(shape["size"], shape["dim"], dtype=torch.float64)
+    table[1] = table[0]
+    ids = torch.randint(shape["size"], (shape["batch"], shape["time"]))
+    if kind == "all":
+        space: Space = AllWords(ids, torch.arange(shape["size"]), table.__getitem__)
+    else:
+        candidates = torch.randint(shape["size"], (*ids.shape, shape["k"]))
+        space = Neighbors(ids, candidates, table.__getitem__)
+    assert space.candidates is not None
+    for k in range(space.candidates.shape[-1]):
+        only = torch.zeros(space.candidates.shape, dtype=torch.float64)
+        only[..., k] = 1
+        unit = space.vectors(only)
+        for b in range(len(ids)):
+            for t in range(ids.shape[1]):
+                difference = table[space.candidates[b, t, k]] - table[ids[b, t]]
+                length = math.sqrt(sum(float(x) ** 2 for x in difference))
+                expected = difference / length if length else torch.zeros_like(difference)
+                torch.testing.assert_close(unit[b, t], expected)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_directions_do_not_depend_on_the_scale_of_the_table(scale: float):
+    table = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    ids, candidates = torch.tensor([[0, 1]]), torch.tensor([[[2, 3], [4, 5]]])
+    one = torch.tensor([1.0, 0.0]).expand(1, 2, 2)
+    unit = Neighbors(ids, candidates, (table * scale).__getitem__).vectors(one)
+    torch.testing.assert_close(unit.norm(dim=-1), torch.ones(1, 2))
+    torch.testing.assert_close(unit, Neighbors(ids, candidates, table.__getitem__).vectors(one))
+
+
+def test_all_words_says_that_a_word_cannot_be_its_own_candidate():
+    table = torch.randn(4, 3, dtype=torch.float64)
+    space = AllWords(torch.tensor([[0, 3]]), torch.tensor([0, 2, 3]), table.__getitem__)
+    assert space.candidates.tolist() == [[[0, 2, 3], [0, 2, 3]]]
+    assert space.possible.tolist() == [[[False, True, True], [True, True, False]]]
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the largest tensor that any operation gave."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+        self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
+        return output
+
+
+def test_the_directions_are_never_all_in_memory_at_once():
+    batch, time, k, dim, size = 3, 4, 8, 16, 40
+    table, ids = torch.randn(size, dim), torch.randint(size, (batch, time))
+    candidates = torch.randint(size, (batch, time, k))
+    with Largest() as few:
+        space: Space = Neighbors(ids, candidates, table.__getitem__)
+        space.vectors(space.strengths(torch.ones(batch, time, dim)))
+    assert few.numel <= batch * time * max(k, dim)
+    with Largest() as every:
+        space = AllWords(ids, torch.arange(size), table.__getitem__)
+        space.vectors(space.strengths(torch.ones(batch, time, dim)))
+    assert every.numel <= max(batch * time, size) * max(size, dim)
+
+
+def brute_force(word: int, table: Tensor, k: int, allowed: list[int], metric: Metric) -> list[int]:
+    """The k allowed words nearest to a word, by a loop."""
+
+    def distance(other: int) -> float:
+        a, b = table[word].double(), table[other].double()
+        if metric == "euclidean":
+            return float((a - b).square().sum())
+        return -float(a @ b) / (float(a.norm()) * float(b.norm()))
+
+    return sorted((other for other in allowed if other != word), key=distance)[:k]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("block", [1, 50, 1 << 20])
+@settings(max_examples=25)
+@given(
+    size=st.integers(3, 30),
+    dim=st.integers(2, 8),
+    share=st.floats(0.3, 1.0),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 1000),
+)
+def test_nearest_words_are_those_of_brute_force(
+    metric: Metric, block: int, size: int, dim: int, share: float, k: int, seed: int
+):
+    torch.manual_seed(seed)
+    table = torch.randn(size, dim, dtype=torch.float64) * torch.rand(size, 1, dtype=torch.float64).exp()
+    allowed = torch.randperm(size)[: max(2, int(share * size))].sort().values
+    k = min(k, len(allowed) - 1)
+    ids = torch.randint(size, (11,))
+    found = nearest(ids, table, k, allowed=allowed, metric=metric, block=block)
+    expected = [brute_force(int(word), table, k, allowed.tolist(), metric) for word in ids]
+    assert found.tolist() == expected
+
+
+def test_the_two_metrics_differ():
+    table = torch.tensor([[1.0, 0.0], [10.0, 0.1], [0.0, 1.0]])
+    allowed, word = torch.arange(3), torch.tensor([0])
+    assert nearest(word, table, 1, allowed=allowed, metric="cosine").tolist() == [[1]]
+    assert nearest(word, table, 1, allowed=allowed, metric="euclidean").tolist() == [[2]]
+
+
+def test_a_word_that_coincides_with_another_has_it_as_neighbour_but_never_itself():
+    table = torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [-1.0, 0.0]])
+    for metric in ("cosine", "euclidean"):
+        found = nearest(torch.arange(3), table, 2, allowed=torch.arange(4), metric=metric)
+        assert [set(row) for row in found.tolist()] == [{1, 2}, {0, 2}, {0, 1}]
+
+
+def test_euclidean_distance_keeps_its_digits_far_from_the_origin():
+    """|a|^2 + |b|^2 - 2ab does not, in single precision."""
+    table = 100 + 0.1 * torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
+    found = nearest(torch.arange(20), table, 3, allowed=torch.arange(200), metric="euclidean")
+    expected = [brute_force(word, table, 3, list(range(200)), "euclidean") for word in range(20)]
+    assert found.tolist() == expected
+
+
+def test_neighbours_are_searched_once_per_word_and_kept():
+    old, new = torch.randn(10, 4, dtype=torch.float64), torch.randn(10, 4, dtype=torch.float64)
+    search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
+
+    def row(word: int, table: Tensor) -> list[int]:
+        return brute_force(word, table, 2, list(range(1, 10)), "cosine")
+
+    first = search.of(torch.tensor([[3, 4], [4, 0]]), lambda: old)
+    assert first.tolist() == [[row(3, old), row(4, old)], [row(4, old), row(0, old)]]
+    later = search.of(torch.tensor([[4, 5]]), lambda: new)
+    assert later.tolist() == [[row(4, old), row(5, new)]]
+
+    def never() -> Tensor:
+        raise AssertionError("no word is new, so the table is not needed")
+
+    assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
