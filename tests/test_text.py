@@ -148,6 +148,10 @@ class TestVocabulary:
         assert vocabulary.counts.dtype == np.int64
         assert len(vocabulary) == 7
 
+    def test_equally_frequent_words_come_in_alphabetical_order(self):
+        vocabulary = Vocabulary.build([list("zyxwvutsrq"), list("qzrysxtwuv")])
+        assert "".join(vocabulary.words[3:]) == "qrstuvwxyz"
+
     def test_min_documents_counts_documents_and_not_occurrences(self):
         assert Vocabulary.build(DOCUMENTS, min_documents=1).words[3:] == ("b", "e", "a", "c", "d")
         assert Vocabulary.build([["a"], ["a"], ["b", "b"]]).words[3:] == ("a",)
@@ -317,6 +321,8 @@ class TestBatches:
     def test_without_rng_everything_is_sorted_in_a_stable_order(self):
         batches = length_batches([3, 1, 2, 1, 3], 2, rng=None, pool=1)
         assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
+        long_and_short = np.concatenate(length_batches([9, 5] * 100, 7, rng=None))
+        assert long_and_short.tolist() == [*range(1, 200, 2), *range(0, 200, 2)]
 
     def test_with_rng_a_batch_holds_similar_lengths(self):
         lengths = np.random.default_rng(0).integers(1, 500, size=2000)

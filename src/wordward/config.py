@@ -133,6 +133,8 @@ class PretrainConfig:
 
     texts: tuple[str, ...] = ()
     """Files of text, labelled or not; labels are not read."""
+    vectors: str | None = None
+    """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
     text_column: str = "text"
     """Name of the column that holds the text."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"

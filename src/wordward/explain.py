@@ -1,8 +1,14 @@
-"""From an outcome to words: which word is pulled toward which word, how strongly."""
+"""From a perturbation to words: which word is pulled toward which word, how strongly."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+from wordward.datasets import Example
 from wordward.method import Outcome
+from wordward.predict import Run
+from wordward.prepare import adversary_of
+from wordward.recipes import parse_methods
 from wordward.text import Vocabulary
 
 
@@ -40,4 +46,17 @@ def swaps(outcome: Outcome, vocabulary: Vocabulary, *, row: int = 0) -> list[Swa
                 strength / largest if pulled else 0.0,
             )
         )
+    return found
+
+
+def explain(run: Run, examples: Sequence[Example], *, method: str = "iadvt") -> list[list[Swap]]:
+    """The swaps that would raise the loss of each labelled example most, found on a trained run."""
+    (chosen,) = parse_methods(method, run.config.perturbation)
+    adversary = adversary_of(chosen, run.model, run.vocabulary, run.config.training.min_candidate_count)
+    corpus = run.encode(examples, labelled=chosen.recipe.objective == "label_loss")
+    found: list[list[Swap]] = [[] for _ in examples]
+    for index, batch in corpus.in_order(32, run.device):
+        outcome = adversary(partial(run.model, batch.ids, batch.mask), batch.labels, mask=batch.mask)
+        for row, at in enumerate(index):
+            found[at] = swaps(outcome, run.vocabulary, row=row)
     return found

@@ -32,7 +32,7 @@ def normalize(table: nn.Embedding, lstms: Iterable[nn.LSTM], counts: np.ndarray)
 
 def _moments(vectors: Tensor, counts: np.ndarray) -> tuple[Tensor, Tensor]:
     """Frequency-weighted mean and standard deviation of each dimension."""
-    weights = torch.as_tensor(counts, dtype=torch.float64, device=vectors.device)
+    weights = torch.tensor(counts, dtype=torch.float64, device=vectors.device)
     weights = (weights / weights.sum()).unsqueeze(-1)
     wide = vectors.double()
     mean = (weights * wide).sum(0)
@@ -84,8 +84,10 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
     for number, word in enumerate(vocabulary.words[len(SPECIALS) :], start=len(SPECIALS)):
         forms.setdefault(word.lower(), []).append(number)
     for number, line in enumerate(lines(Path(path)), start=1):
-        if number == 1 and len(line.split()) == 2:
-            continue  # word2vec's header: words, dimensions
+        if number == 1 and len(numbers := line.split()[1:]) != dim:
+            if len(numbers) == 1:
+                continue  # word2vec's header: words, dimensions
+            raise DataError(f"expected {dim} numbers after each word; got {len(numbers)}: set --dim", path, 1)
         word, *values = line.rstrip().rsplit(" ", dim)  # a word may hold blanks
         if word in vocabulary:
             exact.add(vocabulary[word])

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from wordward import checkpoint
@@ -14,7 +13,7 @@ from wordward.datasets import DataError, Example, check_labels, read, split
 from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary
 from wordward.models import Classifier, LanguageModel, Tagger
-from wordward.recipes import PAPER_EPSILON, parse_methods
+from wordward.recipes import PAPER_EPSILON, Method, parse_methods
 from wordward.text import Vocabulary
 
 
@@ -29,6 +28,11 @@ class Data:
     unlabelled: Corpus | None
     tagging: bool
     positive: int | None  # the class whose F0.5 counts
+
+    @property
+    def learnt(self) -> Vocabulary:
+        """The vocabulary with the counts of the training texts, whose words alone may be pointed at."""
+        return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
 def prepare(config: TrainConfig) -> tuple[TrainConfig, Data]:
@@ -119,15 +123,18 @@ def build(config: TrainConfig, data: Data) -> Classifier | Tagger:
 
 
 def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> list[Adversary]:
-    """The config's methods on the model, pointing at words of the training texts."""
-    counts = data.train.word_counts(len(data.vocabulary))
-    frequent = np.flatnonzero(counts >= config.training.min_candidate_count)
-    candidates = torch.from_numpy(np.intersect1d(frequent, data.vocabulary.candidates(min_count=0)))
-    found = []
-    for method in parse_methods(config.method, config.perturbation):
-        epsilon = (
-            method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
-        )  # our tables start at unit scale
-        method = replace(method, settings=replace(method.settings, epsilon=epsilon))
-        found.append(Adversary(model, method, site=model.words.dropout, candidates=candidates))
-    return found
+    """The config's methods on the model."""
+    methods = parse_methods(config.method, config.perturbation)
+    return [
+        adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods
+    ]
+
+
+def adversary_of(
+    method: Method, model: Classifier | Tagger, learnt: Vocabulary, min_candidate_count: int
+) -> Adversary:
+    """A method on a model of ours: its table starts at unit scale, so epsilon is the paper's as it stands."""
+    epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
+    method = replace(method, settings=replace(method.settings, epsilon=epsilon))
+    candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
+    return Adversary(model, method, site=model.words.dropout, candidates=candidates)

@@ -16,6 +16,7 @@ from wordward.config import PretrainConfig
 from wordward.console import progress, say
 from wordward.corpus import encode, words_of
 from wordward.datasets import DataError, read, split
+from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
 from wordward.predict import pick_device
@@ -59,7 +60,10 @@ class Pretrainer:
         self.config, self.vocabulary = config, vocabulary
         self.device = pick_device(config.device)
         torch.manual_seed(config.seed)
-        self.model = LanguageModel(len(vocabulary), config.model).to(self.device)
+        self.model = LanguageModel(len(vocabulary), config.model)
+        if config.vectors:
+            from_vectors(self.model.words.table, config.vectors, vocabulary)
+        self.model.to(self.device)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=config.learning_rate, fused=self.device.type == "cuda"
         )

@@ -178,7 +178,7 @@ def train(
             )
     else:
         folder = checkpoint.create(out, force=force)
-        checkpoint.save_settings(folder, settled, data.vocabulary, data.classes)
+        checkpoint.save_settings(folder, settled, data.learnt, data.classes)
     trainer = Trainer(settled, data, folder, quiet=quiet)
     if resume:
         trainer.load()

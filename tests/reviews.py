@@ -1,0 +1,37 @@
+"""Sentences of our own: little reviews whose label shows in their words, and tagged sentences."""
+
+import random
+
+from wordward.datasets import Example
+
+PRAISE = ("warm", "funny", "bright", "lovely", "clever", "moving")
+BLAME = ("dull", "cold", "clumsy", "bland", "tired", "empty")
+THINGS = ("film", "story", "ending", "script", "cast", "music")
+OPENINGS = ("the", "this", "that", "our", "their")
+
+
+def reviews(count: int, seed: int = 0) -> list[Example]:
+    rng = random.Random(seed)
+    examples = []
+    for _ in range(count):
+        positive = rng.random() < 0.5
+        words = PRAISE if positive else BLAME
+        text = f"{rng.choice(OPENINGS)} {rng.choice(THINGS)} was {rng.choice(words)} and {rng.choice(words)}"
+        if rng.random() < 0.5:
+            text += f" , said {rng.choice(OPENINGS)} friend of mine"
+        examples.append(Example(text, "good" if positive else "bad"))
+    return examples
+
+
+def tagged(count: int, seed: int = 0) -> list[Example]:
+    """Sentences where "are" after a single thing is wrong (tag i)."""
+    rng = random.Random(seed)
+    examples = []
+    for _ in range(count):
+        verb = rng.choice(("is", "are"))
+        tokens = (rng.choice(("the", "this")), rng.choice(THINGS), verb, rng.choice(PRAISE + BLAME))
+        tags = ("c", "c", "i" if verb == "are" else "c", "c")
+        if rng.random() < 0.5:
+            tokens, tags = ("well", *tokens), ("c", *tags)
+        examples.append(Example(" ".join(tokens), tokens=tokens, tags=tags))
+    return examples

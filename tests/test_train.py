@@ -1,0 +1,369 @@
+"""Training: every method learns, runs go on as if never stopped, bad input is refused with nothing lost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reviews import reviews, tagged
+from safetensors.torch import load_file
+
+from wordward import checkpoint
+from wordward.config import (
+    DataSettings,
+    MethodSettings,
+    ModelSettings,
+    PretrainConfig,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+    from_toml,
+    to_toml,
+)
+from wordward.corpus import Batch
+from wordward.datasets import DataError
+from wordward.explain import explain
+from wordward.predict import evaluate, load_run, pick_device
+from wordward.prepare import adversaries, build, prepare
+from wordward.pretrain import pretrain
+from wordward.recipes import RECIPES
+from wordward.step import Stepper
+from wordward.sweep import train_sweep
+from wordward.train import DivergedError, Trainer, train
+
+SMALL = ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0)
+
+
+def config(path: Path, method: str = "iadvt", **training: object) -> TrainConfig:
+    values = {"epochs": 4, "learning_rate": 0.02, "device": "cpu"} | training
+    return TrainConfig(
+        method=method,
+        data=DataSettings(train=str(path)),
+        model=SMALL,
+        perturbation=MethodSettings(epsilon=1.0, k=3, refresh=7),
+        training=TrainingSettings(**values),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
+def test_each_method_learns_to_classify(method: str, csv_file: Path, tmp_path: Path) -> None:
+    result = train(config(csv_file, method), tmp_path / "run", quiet=True)
+    assert result["dev"]["error"] < 0.1
+    run = load_run(tmp_path / "run", device="cpu")
+    fresh = reviews(100, seed=9)
+    assert evaluate(run, run.encode(fresh, labelled=True))["error"].value < 0.1
+
+
+@pytest.mark.parametrize("method", ["baseline", "advt", "vat", "iadvt", "ivat"])
+def test_each_method_learns_to_tag(method: str, conll_file: Path, tmp_path: Path) -> None:
+    result = train(config(conll_file, method, epochs=6), tmp_path / "run", quiet=True)
+    assert result["criterion"] == "f0.5"
+    assert result["dev"]["f0.5"] > 0.95
+    run = load_run(tmp_path / "run", device="cpu")
+    assert run.config.training.positive == "i"
+    measured = evaluate(run, run.encode(tagged(60, seed=5), labelled=True))
+    assert measured["f0.5"].value > 0.95
+    tokens = run.predict(["the film are lovely"])[0]["tokens"]
+    assert [token["label"] for token in tokens] == ["c", "c", "i", "c"]
+
+
+def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
+    train(config(csv_file), tmp_path / "run", quiet=True)
+    first, second = (
+        load_run(tmp_path / "run", device="cpu").predict(["the film was dull"]) for _ in range(2)
+    )
+    assert first == second
+    assert first[0]["label"] == "bad"
+    assert sum(first[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / checkpoint.WEIGHTS)
+
+
+def lines(folder: Path) -> list[dict[str, object]]:
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in checkpoint.read_metrics(folder)]
+
+
+@pytest.mark.parametrize("method", ["iadvt", "iadvt+ivat", "random-kl"])
+@pytest.mark.parametrize("stop", [1, 11, 20])
+def test_continued_run_equals_the_uninterrupted_one(
+    method: str, stop: int, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(csv_file, method, checkpoint_steps=5, epochs=3)
+    train(settings, tmp_path / "whole", quiet=True)
+
+    step = Stepper.__call__
+    count = 0
+
+    def killed(self: Stepper, *batches: Batch) -> torch.Tensor:
+        nonlocal count
+        count += 1
+        if count == stop:
+            raise ZeroDivisionError("power cut")
+        return step(self, *batches)
+
+    monkeypatch.setattr(Stepper, "__call__", killed)
+    with pytest.raises(ZeroDivisionError):
+        train(settings, tmp_path / "cut", quiet=True)
+    torch.rand(17)  # whatever happened in between
+    train(TrainConfig(), tmp_path / "cut", resume=True, quiet=True)
+    assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
+    whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+def test_same_seed_same_result_and_another_seed_another(csv_file: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        train(config(csv_file, "ivat", epochs=1, seed=seed), tmp_path / name, quiet=True)
+    a, b, c = (weights(tmp_path / name)["head.0.weight"] for name in "abc")
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+
+
+@pytest.mark.parametrize(
+    ("method", "forwards", "backwards"), [("baseline", 1, 1), ("advt", 2, 2), ("iadvt", 2, 2)]
+)
+def test_passes_of_a_fused_step(method: str, forwards: int, backwards: int, csv_file: Path) -> None:
+    settled, data = prepare(config(csv_file, method))
+    model = build(settled, data)
+    stepper = Stepper(model, adversaries(settled, data, model), settled.training, torch.device("cpu"))
+    seen = {"forward": 0, "backward": 0}
+    model.register_forward_hook(lambda *_: seen.update(forward=seen["forward"] + 1))
+    model.head[3].register_full_backward_hook(lambda *_: seen.update(backward=seen["backward"] + 1))
+    stepper(data.train.batch(np.arange(8), torch.device("cpu")))
+    assert seen == {"forward": forwards, "backward": backwards}
+
+
+def test_fused_step_equals_the_three_lines(csv_file: Path) -> None:
+    """One clean backward in the fused step gives the gradients that the open API gives."""
+    settled, data = prepare(config(csv_file))
+    settled = replace(settled, model=replace(SMALL, word_dropout=0.0))
+    torch.manual_seed(0)
+    model = build(settled, data)
+    (adversary,) = adversaries(settled, data, model)
+    batch = data.train.batch(np.arange(8), torch.device("cpu"))
+    assert batch.labels is not None
+    outcome = adversary(lambda: model(batch.ids, batch.mask), batch.labels, mask=batch.mask)
+    loss = torch.nn.functional.cross_entropy(outcome.clean, batch.labels) + outcome.loss
+    wanted = torch.autograd.grad(loss, list(model.parameters()))
+    stepper = Stepper(model, [adversary], replace(settled.training, clip=1e9), torch.device("cpu"))
+    total = stepper(batch)
+    assert float(total) == pytest.approx(loss.item(), rel=1e-6)
+    for parameter, gradient in zip(model.parameters(), wanted, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_learning_rate_decays_and_gradients_are_clipped(csv_file: Path) -> None:
+    settled, data = prepare(config(csv_file, "baseline", decay=0.5, clip=1e-3))
+    model = build(settled, data)
+    stepper = Stepper(model, [], settled.training, torch.device("cpu"))
+    rates = []
+    for _ in range(3):
+        stepper(data.train.batch(np.arange(8), torch.device("cpu")))
+        rates.append(stepper.optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.02, 0.01, 0.005])
+    norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
+    assert float(norm) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_unlabelled_texts_join_the_training_texts(csv_file: Path, tmp_path: Path) -> None:
+    extra = tmp_path / "more.txt"
+    extra.write_text("".join(f"{example.text}\n" for example in reviews(50, seed=4)))
+    settings = config(csv_file, "ivat")
+    settings = replace(settings, data=replace(settings.data, unlabelled=str(extra)))
+    settled, data = prepare(settings)
+    trainer = Trainer(settled, data, tmp_path, quiet=True)
+    assert trainer.unlabelled is not None
+    assert len(trainer.unlabelled.corpus.rows) == len(data.train.rows) + 50
+
+
+def test_ctrl_c_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Stepper.__call__
+
+    def interrupted(self: Stepper, *batches: Batch) -> torch.Tensor:
+        if self.steps == 10:
+            raise KeyboardInterrupt
+        return step(self, *batches)
+
+    monkeypatch.setattr(Stepper, "__call__", interrupted)
+    result = train(config(csv_file), tmp_path / "run", quiet=True)
+    assert result["stopped"]
+    assert result["best_epoch"] == 1
+    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0]["label"] in (
+        "good",
+        "bad",
+    )
+
+
+def test_nan_stops_and_says_where(csv_file: Path, tmp_path: Path) -> None:
+    settings = config(csv_file, "baseline", learning_rate=1e20, clip=1e20, epochs=3)
+    with pytest.raises(DivergedError, match=r"no number at step \d+"):
+        train(settings, tmp_path / "run", quiet=True)
+
+
+def test_early_stopping(csv_file: Path, tmp_path: Path) -> None:
+    result = train(config(csv_file, epochs=30, patience=2), tmp_path / "run", quiet=True)
+    assert result["epochs"] == result["best_epoch"] + 2
+
+
+def test_run_folder_holds_what_it_promises(csv_file: Path, tmp_path: Path) -> None:
+    train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    names = {file.name for file in (tmp_path / "run").iterdir()}
+    assert names >= {
+        "config.toml",
+        "metrics.jsonl",
+        "model.safetensors",
+        "vocabulary.txt",
+        "labels.txt",
+        "result.json",
+    }
+    (record,) = checkpoint.read_metrics(tmp_path / "run")
+    assert 0.9 < record["table_rms"] < 1.1
+
+
+def test_sweep_tries_all_and_keeps_the_best(csv_file: Path, tmp_path: Path) -> None:
+    record = train_sweep(
+        config(csv_file, epochs=2), ["epsilon=0.5,2", "k=2,3"], tmp_path / "sweep", quiet=True
+    )
+    assert len(record["tried"]) == 4
+    best = min(entry["dev"]["error"] for entry in record["tried"])
+    chosen = next(entry for entry in record["tried"] if entry["choice"] == record["chosen"])
+    assert chosen["dev"]["error"] == best
+    kept = load_run(tmp_path / "sweep", device="cpu").config.perturbation
+    assert kept.epsilon == float(record["chosen"]["epsilon"])
+    assert kept.k == int(record["chosen"]["k"])
+
+
+@pytest.mark.parametrize("choice", ["epsilon", "epsilom=1,2", "=3", "epsilon="])
+def test_bad_sweep_is_refused(choice: str, csv_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="sweep"):
+        train_sweep(config(csv_file), [choice], tmp_path / "sweep", quiet=True)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_language_model_learns_and_starts_a_classifier(csv_file: Path, tmp_path: Path) -> None:
+    reading = PretrainConfig(
+        texts=(str(csv_file),), epochs=4, streams=8, window=10, learning_rate=0.02, model=SMALL, device="cpu"
+    )
+    result = pretrain(reading, tmp_path / "lm", quiet=True)
+    records = checkpoint.read_metrics(tmp_path / "lm")
+    assert result["perplexity"] < 0.7 * records[0]["perplexity"] or result["perplexity"] < 10
+    settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"))
+    settled, data = prepare(settings)
+    model = build(settled, data)
+    counts = torch.tensor(data.vocabulary.counts).double()
+    share = (counts / counts.sum()).unsqueeze(-1)
+    table = model.words.table.weight.detach().double()
+    mean = (share * table).sum(0)
+    torch.testing.assert_close(mean, torch.zeros_like(mean), atol=1e-5, rtol=0)
+    deviation = (share * (table - mean).square()).sum(0).sqrt()
+    torch.testing.assert_close(deviation, torch.ones_like(deviation), atol=1e-4, rtol=0)
+    settings = replace(settings, training=replace(settings.training, epochs=12, patience=12))
+    assert train(settings, tmp_path / "run", quiet=True)["dev"]["error"] < 0.1
+
+
+def test_pretraining_goes_on_as_if_never_stopped(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wordward.pretrain import Pretrainer
+
+    reading = PretrainConfig(
+        texts=(str(csv_file),), epochs=3, streams=8, window=10, schedule="linear", model=SMALL, device="cpu"
+    )
+    pretrain(reading, tmp_path / "whole", quiet=True)
+    step = Pretrainer.step
+
+    def killed(self: Pretrainer, *rest: object) -> object:
+        if self.epoch == 1 and self.steps % 7 == 3:
+            raise ZeroDivisionError("power cut")
+        return step(self, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pretrainer, "step", killed)
+        with pytest.raises(ZeroDivisionError):
+            pretrain(reading, tmp_path / "cut", quiet=True)
+    pretrain(PretrainConfig(), tmp_path / "cut", resume=True, quiet=True)
+    whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> None:
+    """The strongest pull of a trained model is at a word that decides, and swapping it lowers the chance."""
+    settings = replace(config(csv_file, "iadvt", epochs=6), perturbation=MethodSettings(epsilon=1.0, k=None))
+    train(settings, tmp_path / "run", quiet=True)
+    run = load_run(tmp_path / "run", device="cpu")
+    (example, *_) = [e for e in reviews(20, seed=3) if e.label == "good"]
+    (found,) = explain(run, [example])
+    assert max(swap.relative for swap in found) == 1.0
+    assert found[-1].word == "<eos>"
+    top = max(found[:-1], key=lambda swap: swap.strength)
+    assert top.toward is not None
+    before = run.predict([example.text])[0]["probabilities"]["good"]
+    words = [swap.word for swap in found[:-1]]
+    words[top.position] = top.toward
+    assert run.predict([" ".join(words)])[0]["probabilities"]["good"] < before
+
+
+def test_config_goes_to_toml_and_back() -> None:
+    settings = TrainConfig(
+        method="iadvt+ivat",
+        data=DataSettings(train='odd "name"\\ü.csv', unlabelled="more.txt"),
+        text=TextSettings(lowercase=True, max_length=7),
+        perturbation=MethodSettings(k=None, refresh="epoch"),
+    )
+    assert from_toml(TrainConfig, to_toml(settings)) == settings
+    reading = PretrainConfig(texts=("a.txt", "b.csv"), minutes=1.5)
+    assert from_toml(PretrainConfig, to_toml(reading)) == reading
+
+
+def test_bad_settings_are_refused(csv_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unlabelled texts are for"):
+        TrainConfig(method="advt", data=DataSettings(unlabelled="x.txt"))
+    with pytest.raises(ValueError, match="not both"):
+        TrainConfig(pretrained="a", vectors="b")
+    settings = replace(config(csv_file), perturbation=MethodSettings(k=500))
+    with pytest.raises(ValueError, match="k must be less than"):
+        train(settings, tmp_path / "run", quiet=True)
+    with pytest.raises(ValueError, match="cannot be used here"):
+        pick_device("warp-drive")
+    conll = tmp_path / "x.conll"
+    conll.write_text("a\tc\nb\ti\n\n" * 4)
+    with pytest.raises(DataError, match="positive label among c, i"):
+        prepare(config(conll, positive="z"))
+
+
+def test_existing_folder_is_not_overwritten(csv_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    for force in (False, True):
+        with pytest.raises(checkpoint.RunError, match="--out"):
+            train(config(csv_file), tmp_path / "mine", force=force, quiet=True)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    with pytest.raises(checkpoint.RunError, match="--force"):
+        train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    train(config(csv_file, epochs=1), tmp_path / "run", force=True, quiet=True)
+
+
+def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Path) -> None:
+    train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    vocabulary = tmp_path / "run" / "vocabulary.txt"
+    vocabulary.write_text(vocabulary.read_text().replace("film", "opera"))
+    with pytest.raises(checkpoint.RunError, match="another vocabulary"):
+        load_run(tmp_path / "run", device="cpu")
+    with pytest.raises(checkpoint.RunError, match="another vocabulary"):
+        train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
+
+
+def test_damaged_or_missing_weights_are_named(csv_file: Path, tmp_path: Path) -> None:
+    train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(checkpoint.RunError, match="damaged"):
+        load_run(tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "model.safetensors").unlink()
+    with pytest.raises(checkpoint.RunError, match="holds no"):
+        load_run(tmp_path / "run", device="cpu")
+    with pytest.raises(checkpoint.RunError, match="not a run folder"):
+        load_run(tmp_path, device="cpu")
