@@ -108,7 +108,7 @@ def test_bad_vectors_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     table = nn.Embedding(8, 2)
     path.write_text("river 1 2 3\nstone 1 2 3\n")
-    with pytest.raises(DataError, match="line 1: expected 2 numbers .* got 3: set --dim"):
+    with pytest.raises(DataError, match=r"line 1: expected 2 numbers .* got 3: set --dim"):
         from_vectors(table, path, vocabulary())
     path.write_text("river 1 2\nstone 1\n")
     with pytest.raises(DataError, match="line 2: expected a word and 2 numbers"):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -831,6 +831,21 @@ def test_the_number_of_passes(
     assert adv.method.recipe.forwards == beyond_the_clean_pass
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_gpu_finds_what_a_cpu_finds_also_in_eval_mode(name: str, kind: str):
+    """cuDNN's LSTM refuses a backward pass in eval mode."""
+    found = []
+    for device in ("cpu", "cuda"):
+        model, ids = make(kind).to(device), padded(TEXTS).to(device)
+        adv = wordward.adversary(model, name, epsilon=2.0, k=3)
+        noise, labels = noise_for(name, 3).to(device), labels_for(kind).to(device)
+        out = adv(lambda model=model, ids=ids: model(ids), labels, noise=noise)
+        found.append([out.loss.detach().cpu(), out.perturbation.cpu(), out.strengths.cpu()])
+    torch.testing.assert_close(found[0], found[1])
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_the_same_seed_gives_the_same_result(name: str):
     model, ids, labels = make("tagger").train(), padded(TEXTS), labels_for("tagger")
@@ -962,6 +977,20 @@ def test_euclidean_neighbours_on_request():
 
 
 # ------------------------------------------------------------------------------------------- names and errors
+
+
+def test_the_defaults_are_the_papers():
+    assert MethodSettings() == MethodSettings(
+        epsilon=None,
+        regularizer_weight=1.0,
+        k=10,
+        xi=1.0,
+        power_iterations=1,
+        metric="cosine",
+        refresh="auto",
+        normalization="paper",
+        average="sentences",
+    )
 
 
 def test_the_four_methods_have_functions_of_their_own():

@@ -91,11 +91,13 @@ def test_a_text_alone_and_in_a_padded_batch_are_the_same(kind: type[Classifier |
         torch.testing.assert_close(here, alone)
 
 
-def test_the_mask_is_believed_over_the_padding_word():
-    model = shaken(Classifier(9, 2, SETTINGS))
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+def test_the_mask_is_believed_over_the_padding_word(kind: type[Classifier | Tagger]):
+    model = shaken(kind(9, 2, SETTINGS))
     ids = torch.tensor([[3, 4, 5, 6]])
     mask = torch.tensor([[True, True, False, False]])
-    torch.testing.assert_close(model(ids, mask), model(ids[:, :2]))
+    short = model(ids[:, :2])
+    torch.testing.assert_close(model(ids, mask)[:, : short.shape[1]], short)
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
@@ -139,6 +141,17 @@ def test_the_language_model_goes_on_from_its_state():
     first, state = model(ids[:, :4], targets[:, :4])
     rest, _ = model(ids[:, 4:], targets[:, 4:], state)
     torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+
+
+def test_the_language_model_starts_small_and_drops_words_and_states():
+    model = LanguageModel(2_050, ModelSettings(dim=3, hidden=16, word_dropout=0.5))
+    for parameter in model.parameters():
+        assert 0.05 < float(parameter.detach().abs().max()) <= 0.1
+    ids = torch.randint(2_050, (2, 6))
+    assert isinstance(model.words.dropout, nn.Dropout)
+    for still, dropped in ((model.words.dropout, model.dropout), (model.dropout, model.words.dropout)):
+        still.p, dropped.p = 0.0, 0.5
+        assert not torch.equal(model(ids, ids)[0], model(ids, ids)[0])
 
 
 def test_the_language_model_runs_under_autocast_in_single_precision():

@@ -18,7 +18,7 @@ from wordward.config import Config, from_toml, to_toml
 from wordward.text import Vocabulary
 
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
-VOCABULARY, LABELS, POINTER = "vocabulary.txt", "labels.txt", "checkpoint.json"
+VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
 
 
 class RunError(ValueError):
@@ -33,11 +33,11 @@ def create(path: str | Path, *, force: bool = False) -> Path:
             raise RunError(
                 f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
             )
-        if not folder.is_dir() or not (folder / CONFIG).exists():
+        if not folder.is_dir() or not ((folder / CONFIG).exists() or (folder / SWEEP).exists()):
             raise RunError(
                 f"{folder} is not a run folder, so --force will not replace it: choose another --out"
             )
-        for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, POINTER):
+        for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, POINTER, SWEEP):
             (folder / name).unlink(missing_ok=True)
         _drop_checkpoints(folder, keep=None)
     folder.mkdir(parents=True, exist_ok=True)

@@ -128,24 +128,26 @@ class Predict:
 
         run = load_run(self.run, device=self.device)
         failed = 0
-        for some in _chunks(self._read(), 256):
+        for some in _chunks(self._read(run.config.data.text_column), 256):
             for record in run.predict(some):
                 failed += "error" in record
                 print(json.dumps(record, ensure_ascii=False))
         if failed:
             raise ValueError(f"{failed} of the texts could not be read; their lines say why")
 
-    def _read(self) -> Iterator[str]:
+    def _read(self, text_column: str) -> Iterator[str]:
         if self.file is not None:
             from wordward.datasets import read
 
-            columns = checkpoint_columns(self.run)
-            yield from (example.text for example in read(self.file, labelled=False, **columns))
+            yield from (example.text for example in read(self.file, text_column=text_column, labelled=False))
         elif self.texts:
             yield from self.texts
         else:
-            for line in sys.stdin.buffer:
-                yield line.decode("utf-8", errors="replace").rstrip("\r\n")
+            for number, line in enumerate(sys.stdin.buffer, start=1):
+                try:
+                    yield line.decode().rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise ValueError(f"standard input, line {number}: expected UTF-8 ({error})") from None
 
 
 @dataclass(frozen=True)
@@ -221,13 +223,6 @@ COMMANDS: dict[str, Any] = {
     "methods": Methods,
     "demo": Demo,
 }
-
-
-def checkpoint_columns(run: str) -> dict[str, Any]:
-    """How a run's own texts were read, for reading others the same way."""
-    from wordward.checkpoint import load_config
-
-    return {"text_column": load_config(run, TrainConfig).data.text_column}
 
 
 def _chunks(texts: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -25,7 +25,7 @@ class _Speed(ProgressColumn):
 
 
 def progress(*, quiet: bool = False) -> Progress:
-    """Bars with speed and time left; nothing at all with `quiet`."""
+    """Bars with speed and time left, where a person is watching."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -33,7 +33,7 @@ def progress(*, quiet: bool = False) -> Progress:
         _Speed(),
         TimeRemainingColumn(compact=True),
         console=console,
-        disable=quiet,
+        disable=quiet or not console.is_terminal,
         transient=True,
     )
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 Average = Literal["sentences", "tokens"]

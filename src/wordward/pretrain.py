@@ -208,17 +208,16 @@ def pretrain(
         documents, min_documents=config.text.min_documents, max_size=config.text.max_vocabulary
     )
     rows = [list(encode(some, vocabulary, config.text).rows) for some in (kept, held_out)]
+    trainer = Pretrainer(config, vocabulary, rows[0], rows[1])
     if resume:
         if checkpoint.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
             raise checkpoint.RunError(
                 f"{folder} has another vocabulary than its texts give now: have they changed?"
             )
-    else:
-        folder = checkpoint.create(out, force=force)
-        checkpoint.save_settings(folder, config, vocabulary)
-    trainer = Pretrainer(config, vocabulary, rows[0], rows[1])
-    if resume:
         trainer.load(folder)
+    else:
+        checkpoint.create(folder, force=force)
+        checkpoint.save_settings(folder, config, vocabulary)
     stopped = False
     try:
         trainer.fit(folder, quiet=quiet)

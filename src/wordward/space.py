@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, Protocol
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 Metric = Literal["cosine", "euclidean"]

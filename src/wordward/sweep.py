@@ -14,8 +14,6 @@ from wordward.config import TrainConfig, setting_names
 from wordward.console import say
 from wordward.train import train
 
-SWEEP = "sweep.json"
-
 
 def parse(choices: Sequence[str]) -> dict[str, list[str]]:
     """`epsilon=1,2.5,5` as a setting and the values to try."""
@@ -30,6 +28,13 @@ def parse(choices: Sequence[str]) -> dict[str, list[str]]:
             raise ValueError(f"{name!r} is no setting to sweep; known are {known}")
         found[name] = [value.strip() for value in values.split(",") if value.strip()]
     return found
+
+
+def with_settings(config: TrainConfig, chosen: dict[str, str]) -> TrainConfig:
+    """The config with some settings changed."""
+    for name, value in chosen.items():
+        config = with_setting(config, name, value)
+    return config
 
 
 def with_setting(config: Any, name: str, value: str) -> Any:
@@ -62,37 +67,49 @@ def train_sweep(
 ) -> dict[str, Any]:
     """Train every combination into a folder of its own below `out`, and copy the best into `out` itself."""
     grid = parse(choices)
-    names = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    configs = []
-    for chosen in names:
-        tried = config
-        for name, value in chosen.items():
-            tried = with_setting(tried, name, value)
-        configs.append(tried)
+    trials = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    configs = [with_settings(config, chosen) for chosen in trials]  # refused before anything is trained
     folder = Path(out) if resume else checkpoint.create(out, force=force)
-    results: list[dict[str, Any]] = []
-    for chosen, tried in zip(names, configs, strict=True):
-        label = ",".join(f"{name}={value}" for name, value in chosen.items())
-        inner = folder / label.replace("/", "_")
-        say(f"sweep: {label}", quiet=quiet)
-        done = inner / checkpoint.RESULT
-        if resume and done.exists() and not json.loads(done.read_text())["stopped"]:
-            result = json.loads(done.read_text())
-        else:
-            going = resume and (inner / checkpoint.CONFIG).exists()
-            result = train(tried, inner, force=force, resume=going, quiet=quiet)
-        results.append({"choice": chosen, "dev": result["dev"], "seconds": result["seconds"]})
+    tried: list[dict[str, Any]] = []
+    for chosen, settings in zip(trials, configs, strict=True):
+        say(f"sweep: {_label(chosen)}", quiet=quiet)
+        result = _train_one(settings, folder / _label(chosen), force=force, resume=resume, quiet=quiet)
+        tried.append({"choice": chosen, **{name: result[name] for name in ("criterion", "dev", "seconds")}})
+        checkpoint.write(
+            folder / checkpoint.SWEEP, json.dumps({"chosen": None, "tried": tried}, indent=1) + "\n"
+        )
         if result["stopped"]:
             break
-    criterion = result["criterion"]
-    scored = [entry for entry in results if entry["dev"]]
+    best = _best(tried, folder)
+    record = {"chosen": best["choice"], "tried": tried}
+    checkpoint.write(folder / checkpoint.SWEEP, json.dumps(record, indent=1) + "\n")
+    checkpoint.copy_run(folder / _label(best["choice"]), folder)
+    say(f"chosen on dev: {_label(best['choice'])}, copied to {folder}", quiet=quiet)
+    return record
+
+
+def _train_one(
+    settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool
+) -> dict[str, Any]:
+    """One run of the sweep; a finished one is not trained again on resuming."""
+    done = folder / checkpoint.RESULT
+    if resume and done.exists():
+        result = json.loads(done.read_text(encoding="utf-8"))
+        if not result["stopped"]:
+            return result
+    going = resume and (folder / checkpoint.CONFIG).exists()
+    return train(settings, folder, force=force, resume=going, quiet=quiet)
+
+
+def _best(tried: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
+    scored = [entry for entry in tried if entry["dev"]]
     if not scored:
         raise RuntimeError(f"no epoch of the sweep in {folder} was finished, so nothing was chosen")
+    criterion = scored[0]["criterion"]
     sign = 1 if criterion == "error" else -1
-    best = min(scored, key=lambda entry: sign * entry["dev"][criterion])
-    record = {"criterion": criterion, "chosen": best["choice"], "tried": results}
-    checkpoint.write(folder / SWEEP, json.dumps(record, indent=1) + "\n")
-    label = ",".join(f"{name}={value}" for name, value in best["choice"].items())
-    checkpoint.copy_run(folder / label.replace("/", "_"), folder)
-    say(f"chosen on dev: {label} ({criterion} {best['dev'][criterion]:.4f}), copied to {folder}", quiet=quiet)
-    return record
+    return min(scored, key=lambda entry: sign * entry["dev"][criterion])
+
+
+def _label(chosen: dict[str, str]) -> str:
+    """A combination as a folder name."""
+    return ",".join(f"{name}={value}" for name, value in chosen.items()).replace("/", "_")

@@ -170,18 +170,17 @@ def train(
     if resume:
         config = checkpoint.load_config(folder, TrainConfig)
     settled, data = prepare(config)
+    trainer = Trainer(settled, data, folder, quiet=quiet)
     if resume:
         kept = checkpoint.load_vocabulary(folder)
         if kept.fingerprint != data.vocabulary.fingerprint:
             raise checkpoint.RunError(
                 f"{folder} was trained with another vocabulary than its texts give now: have the texts changed?"
             )
-    else:
-        folder = checkpoint.create(out, force=force)
-        checkpoint.save_settings(folder, settled, data.learnt, data.classes)
-    trainer = Trainer(settled, data, folder, quiet=quiet)
-    if resume:
         trainer.load()
+    else:
+        checkpoint.create(folder, force=force)
+        checkpoint.save_settings(folder, settled, data.learnt, data.classes)
     stopped = False
     try:
         trainer.fit()
