@@ -6,7 +6,8 @@ from torch import nn
 
 import wordward
 
-WORDS: list[str] = "<pad> the film was warm funny bright dull cold bland story ending a".split()
+KNOWN = "<pad> the film was warm funny bright dull cold bland story ending a".split()
+WORDS = {word: number for number, word in enumerate(KNOWN)}
 TEXTS = [
     ("the film was warm", 1),
     ("a funny story", 1),
@@ -27,7 +28,7 @@ class BagOfWords(nn.Module):
 
 torch.manual_seed(0)
 ids = nn.utils.rnn.pad_sequence(
-    [torch.tensor([WORDS.index(word) for word in text.split()]) for text, _ in TEXTS], batch_first=True
+    [torch.tensor([WORDS[word] for word in text.split()]) for text, _ in TEXTS], batch_first=True
 )
 labels = torch.tensor([label for _, label in TEXTS])
 model = BagOfWords(len(WORDS))
@@ -45,4 +46,4 @@ out = adv(lambda: model(ids), labels, mask=ids != 0)
 print(f"training error {(model(ids).argmax(-1) != labels).float().mean():.0%}")
 assert out.candidates is not None
 for word, strengths, near in zip(ids[0], out.strengths[0], out.candidates[0], strict=True):
-    print(f"{WORDS[int(word)]:>6} is pulled toward {WORDS[int(near[strengths.argmax()])]}")
+    print(f"{KNOWN[int(word)]:>6} is pulled toward {KNOWN[int(near[strengths.argmax()])]}")

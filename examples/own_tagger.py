@@ -6,7 +6,7 @@ from torch import nn
 
 import wordward
 
-WORDS: list[str] = "<pad> the film films is are good long we saw".split()
+WORDS = {word: number for number, word in enumerate("<pad> the film films is are good long we saw".split())}
 RIGHT = ["the film is good", "the films are long", "we saw the film"]
 WRONG = ["the film are good", "the films is long"]
 
@@ -25,7 +25,7 @@ class Tagger(nn.Module):
 torch.manual_seed(0)
 sentences = [sentence.split() for sentence in RIGHT + WRONG]
 ids = nn.utils.rnn.pad_sequence(
-    [torch.tensor([WORDS.index(word) for word in words]) for words in sentences], batch_first=True
+    [torch.tensor([WORDS[word] for word in words]) for words in sentences], batch_first=True
 )
 wrong = [[int(" ".join(words) in WRONG and word in ("is", "are")) for word in words] for words in sentences]
 tags = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in wrong], batch_first=True, padding_value=-100)

@@ -126,11 +126,12 @@ class Adversary:
             start = space.vectors(torch.ones_like(space.candidates, dtype=self.tap.dtype))
         step = settings.xi * unit(start * real, (2,))
         gradient = torch.zeros_like(step)
-        for _ in range(settings.power_iterations):
+        for left in reversed(range(settings.power_iterations)):
             probe = self.tap.run(forward, step, watch=True)
             gradient = _gradient(self.loss(probe.logits, clean.logits, mask), probe.shift).to(self.tap.dtype)
-            ascent = space.vectors(space.strengths(gradient * real))
-            step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
+            if left:
+                ascent = space.vectors(space.strengths(gradient * real))
+                step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
         return gradient
 
     @torch.no_grad()

@@ -1,0 +1,86 @@
+"""The same on a GPU: methods, mixed precision, explanations in eval mode."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from reviews import reviews
+
+from wordward.config import (
+    DataSettings,
+    MethodSettings,
+    ModelSettings,
+    PretrainConfig,
+    TrainConfig,
+    TrainingSettings,
+)
+from wordward.explain import explain
+from wordward.method import adversary
+from wordward.models import Classifier, Tagger
+from wordward.predict import load_run
+from wordward.pretrain import pretrain
+from wordward.recipes import RECIPES
+from wordward.train import train
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+SIZES = ModelSettings(dim=12, hidden=16, head=8, word_dropout=0.0, head_dropout=0.0)
+
+
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+@pytest.mark.parametrize("name", RECIPES)
+def test_perturbations_equal_those_of_the_cpu(name: str, kind: type[Classifier] | type[Tagger]) -> None:
+    torch.manual_seed(0)
+    model = kind(40, 3, SIZES).double()
+    ids = torch.randint(3, 40, (5, 7))
+    ids[1, 4:] = 0
+    labels = torch.randint(0, 3, (5, 7) if kind is Tagger else (5,))
+    width = {"free": 12, "words": 4}[RECIPES[name].space]
+    if name == "ivat":
+        width = 12
+    noise = torch.randn(5, 7, width, dtype=torch.float64)
+    made = adversary(model, name, epsilon=2.0, k=4, refresh="batch")
+    found = []
+    for device in ("cpu", "cuda"):  # the same adversary follows its model to another device
+        model.to(device)
+        here = ids.to(device)
+        outcome = made(
+            lambda here=here: model(here), labels.to(device), mask=here != 0, noise=noise.to(device)
+        )
+        found.append((outcome.perturbation.cpu(), outcome.loss.detach().cpu()))
+    torch.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+@pytest.mark.parametrize("method", ["baseline", "iadvt", "vat", "iadvt+ivat"])
+def test_every_precision_learns(method: str, precision: str, csv_file: Path, tmp_path: Path) -> None:
+    config = TrainConfig(
+        method=method,
+        data=DataSettings(train=str(csv_file)),
+        model=replace(SIZES, word_dropout=0.1),
+        perturbation=MethodSettings(epsilon=1.0, k=3),
+        training=TrainingSettings(epochs=5, learning_rate=0.02, device="cuda", precision=precision),  # type: ignore[arg-type]
+    )
+    assert train(config, tmp_path / "run", quiet=True)["dev"]["error"] < 0.1
+    run = load_run(tmp_path / "run", device="cuda")
+    (found,) = explain(run, reviews(1, seed=2))  # cuDNN's LSTM cannot run backward in eval mode
+    assert max(swap.relative for swap in found) == 1.0
+    there, here = (
+        load_run(tmp_path / "run", device=name).predict(["the film was dull"])[0] for name in ("cuda", "cpu")
+    )
+    assert there["probabilities"]["bad"] == pytest.approx(here["probabilities"]["bad"], abs=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_language_model_on_the_gpu(precision: str, csv_file: Path, tmp_path: Path) -> None:
+    reading = PretrainConfig(
+        texts=(str(csv_file),),
+        epochs=4,
+        streams=8,
+        window=10,
+        learning_rate=0.02,
+        precision=precision,  # type: ignore[arg-type]
+        device="cuda",
+        model=SIZES,
+    )
+    assert pretrain(reading, tmp_path / "lm", quiet=True)["perplexity"] < 10
