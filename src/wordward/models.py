@@ -81,7 +81,8 @@ class LanguageModel(nn.Module):
         self.lstm = _lstm(settings.dim, settings.hidden)
         self.dropout = nn.Dropout(settings.word_dropout)
         cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < size - 1] or [size // 2]
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(settings.hidden, size, cutoffs, div_value=4.0)
+        narrowing = min(4.0, settings.hidden ** (1 / len(cutoffs)))  # a tail needs at least one unit
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(settings.hidden, size, cutoffs, div_value=narrowing)
         for parameter in (*self.words.parameters(), *self.lstm.parameters(), *self.softmax.parameters()):
             nn.init.uniform_(parameter, -0.1, 0.1)
 

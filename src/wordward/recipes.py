@@ -130,6 +130,8 @@ def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[M
     wanted = [name.strip().lower() for name in names.split("+")]
     if wanted == ["baseline"]:
         return ()
+    if "baseline" in wanted:
+        raise ValueError(f"baseline is the label loss that every method adds to: leave it out of {names!r}")
     for name in wanted:
         if name not in RECIPES:
             known = ", ".join(["baseline", *RECIPES])
