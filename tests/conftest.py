@@ -13,6 +13,12 @@ settings.load_profile("wordward")
 torch.set_num_threads(1)  # tiny tensors: more threads only wait for each other
 
 
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    """Each test starts at the same random state."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def csv_file(tmp_path: Path) -> Path:
     """240 labelled little reviews."""

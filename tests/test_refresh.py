@@ -1,0 +1,125 @@
+"""Nearest words are searched anew exactly when they should be."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from derivation import (
+    DIM,
+    METHODS,
+    PAD,
+    SIZE,
+    TEXTS,
+    WORDS,
+    labels_for,
+    make,
+    neighbours,
+    padded,
+)
+from torch import nn
+
+import wordward
+
+
+def searched(refresh: Any, calls: int, *, told: tuple[int, ...] = ()) -> list[int]:
+    """The calls at which nearest words were searched anew, seen by a table that changes before each."""
+    model, ids = make("classifier"), padded(TEXTS)
+    adv = wordward.iadvt(model, k=3, refresh=refresh)
+    seen, known = [], None
+    for call in range(calls):
+        nn.init.normal_(model.words.table.weight)
+        if call in told:
+            adv.refresh()
+        out = adv(lambda: model(ids), labels_for("classifier"))
+        assert out.candidates is not None
+        here = out.candidates[ids != PAD].tolist()
+        table = model.words.table.weight.detach()
+        now = [neighbours(word, table, 3, list(range(1, SIZE))) for text in TEXTS for word in text]
+        if here == now:
+            seen.append(call)
+            known = now
+        else:
+            assert here == known, "neither the nearest words of now nor those of the last search"
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("refresh", "told", "expected"),
+    [
+        ("batch", (), [0, 1, 2, 3, 4, 5]),
+        (1, (), [0, 1, 2, 3, 4, 5]),
+        (3, (), [0, 3]),
+        (3, (2,), [0, 2, 5]),
+        ("epoch", (), [0]),
+        ("epoch", (4,), [0, 4]),
+        ("auto", (), [0]),  # every 100 steps on a CPU
+    ],
+)
+def test_nearest_words_are_searched_when_they_should_be(
+    refresh: Any, told: tuple[int, ...], expected: list[int]
+):
+    assert searched(refresh, 6, told=told) == expected
+
+
+def test_on_a_cpu_nearest_words_are_searched_every_hundred_steps():
+    adv = wordward.iadvt(make("classifier"), k=3)
+    first, searches = adv.space(torch.tensor([[3]])).candidates, []
+    for step in range(201):
+        adv.tick()
+        if adv._nearest is None:
+            searches.append(step)
+        adv.space(torch.tensor([[3]]))
+    assert first is not None
+    assert searches == [0, 100, 200]
+
+
+def test_elsewhere_than_on_a_cpu_nearest_words_are_searched_each_batch():
+    model = make("classifier")
+    adv = wordward.iadvt(model, k=3, epsilon=1.0)
+    for _ in range(3):
+        adv.space(torch.tensor([[3]]))
+        assert adv._nearest is not None
+        model.to("meta")
+        adv.tick()
+        assert adv._nearest is None
+        model.to_empty(device="cpu")
+        nn.init.normal_(model.words.table.weight)
+
+
+def test_the_directions_follow_the_table_even_where_the_candidates_are_kept():
+    model, ids = make("classifier"), torch.tensor([[3]])
+    adv = wordward.adversary(model, "iadvt-rand", epsilon=1.0, k=3, refresh="epoch")
+    adv(lambda: model(ids), torch.tensor([0]))
+    nn.init.normal_(model.words.table.weight)
+    out = adv(lambda: model(ids), torch.tensor([0]))
+    assert out.candidates is not None
+    table = model.words.table.weight.detach()
+    toward = table[out.candidates[0, 0, out.strengths[0, 0].argmax()]] - table[3]
+    torch.testing.assert_close(out.perturbation[0, 0], toward / toward.norm())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_default_epsilon_is_the_papers_times_the_deviation_of_the_table(name: str):
+    model = make("classifier")
+    with torch.no_grad():
+        model.words.table.weight.mul_(3.0).add_(7.0)
+    table = model.words.table.weight.detach()
+    rms = math.sqrt(sum(float((table[:, j] - table[:, j].mean()).square().mean()) for j in range(DIM)) / DIM)
+    paper = 15.0 if name in WORDS else 5.0
+    assert wordward.adversary(model, name, k=3).epsilon == pytest.approx(paper * rms)
+    assert wordward.adversary(model, name, k=3, epsilon=0.5).epsilon == 0.5
+
+
+def test_euclidean_neighbours_on_request():
+    model = make("classifier")
+    out = wordward.iadvt(model, k=4, metric="euclidean")(
+        lambda: model(torch.tensor([[3]])), torch.tensor([0])
+    )
+    table = model.words.table.weight.detach()
+    others = [word for word in range(1, SIZE) if word != 3]
+    assert out.candidates is not None
+    assert (
+        out.candidates[0, 0].tolist()
+        == sorted(others, key=lambda word: float((table[word] - table[3]).norm()))[:4]
+    )
