@@ -23,7 +23,7 @@ from wordward.config import (
 )
 from wordward.corpus import Batch
 from wordward.datasets import DataError
-from wordward.explain import explain
+from wordward.explain import apply, explain
 from wordward.predict import evaluate, load_run, pick_device
 from wordward.prepare import adversaries, build, prepare
 from wordward.pretrain import pretrain
@@ -296,14 +296,14 @@ def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> 
     run = load_run(tmp_path / "run", device="cpu")
     (example, *_) = [e for e in reviews(20, seed=3) if e.label == "good"]
     (found,) = explain(run, [example])
-    assert max(swap.relative for swap in found) == 1.0
-    assert found[-1].word == "<eos>"
-    top = max(found[:-1], key=lambda swap: swap.strength)
+    assert [swap.word for swap in found] == [word for word in example.text.split() if word != ","]
+    top = max(found, key=lambda swap: swap.strength)
+    assert top.relative == 1.0
     assert top.toward is not None
     before = run.predict([example.text])[0]["probabilities"]["good"]
-    words = [swap.word for swap in found[:-1]]
-    words[top.position] = top.toward
-    assert run.predict([" ".join(words)])[0]["probabilities"]["good"] < before
+    text = apply(example.text, top, run.config.text)
+    assert text == example.text.replace(top.word, top.toward, 1)
+    assert run.predict([text])[0]["probabilities"]["good"] < before
 
 
 def test_config_goes_to_toml_and_back() -> None:

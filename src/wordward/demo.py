@@ -4,8 +4,10 @@ import csv
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -23,7 +25,7 @@ from wordward.config import (
 )
 from wordward.console import say
 from wordward.datasets import DataError, Example, drop_shared, reviews, split
-from wordward.explain import Swap, explain
+from wordward.explain import Swap, apply, explain
 from wordward.metrics import Interval
 from wordward.neighbors import nearest_words
 from wordward.predict import Run, evaluate, load_run
@@ -35,6 +37,10 @@ METHODS = ("baseline", "advt", "iadvt")
 TEXT = TextSettings(lowercase=True)
 MODEL = ModelSettings(dim=384, hidden=128, head=30)
 HELD_OUT = 0.2
+OURS = (
+    Example("the cast is good and the ending is a delight", "positive"),
+    Example("a boring film with a weak script", "negative"),
+)
 MARK = "demo.json"
 
 
@@ -66,7 +72,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
             data=DataSettings(train=str(out / "train.csv")),
             text=TEXT,
             model=MODEL,
-            training=TrainingSettings(epochs=4, learning_rate=0.002, seed=seed),
+            training=TrainingSettings(epochs=4, learning_rate=0.002, min_candidate_count=3, seed=seed),
         )
         result = train(config, out / method, quiet=quiet)
         run = load_run(out / method)
@@ -115,7 +121,7 @@ def _word_vectors() -> dict[str, np.ndarray]:
 
 def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example], seconds: float) -> None:
     """The table, the neighbours and some sentences, for a person to read."""
-    console, run = Console(highlight=False), load_run(out / "iadvt")
+    console, run = Console(highlight=False, soft_wrap=True), load_run(out / "iadvt")
     table = Table(
         "method", "held-out error", "95 % interval", "training", title=f"{len(test)} held-out sentences"
     )
@@ -124,29 +130,61 @@ def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example
     console.print(table)
     for word, found in nearest_words(run.folder, ["good", "boring"], k=8):
         console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in found))
-    console.print("\nWhat would raise the loss most, as iAdvT sees it (word → word it is pulled toward):")
-    for example, found in _telling(run, test):
-        _show_sentence(console, run, example, found)
+    console.print(
+        "\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:"
+    )
+    for telling in _tell(run, OURS):
+        _show_sentence(console, telling)
+    console.print("\nTest sentences where the strongest pull, put into the text, moves the prediction most:")
+    for telling in _telling(run, test):
+        _show_sentence(console, telling)
     console.print(f"\ndone in {seconds / 60:.1f} minutes. Try it yourself:")
-    console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"', soft_wrap=True)
-    console.print(f"  wordward evaluate {out / 'iadvt'} {out / 'test.csv'}", soft_wrap=True)
+    console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"')
+    console.print(f"  wordward evaluate {out / 'iadvt'} {out / 'test.csv'}")
 
 
-def _telling(run: Run, test: list[Example], count: int = 5) -> list[tuple[Example, list[Swap]]]:
-    """Short sentences that the model gets right, those with the strongest single pull first."""
+class Telling(NamedTuple):
+    """A sentence, its pulls, and what the strongest does to the prediction."""
+
+    example: Example
+    pulls: list[Swap]  # strongest first
+    before: float
+    after: float
+
+
+def _tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
+    """What the model says of each example, and of its text with the strongest pull put in."""
+    found = []
+    for example, swaps in zip(examples, explain(run, examples), strict=True):
+        pulls = sorted((swap for swap in swaps if swap.toward), key=lambda swap: -swap.strength)
+        if pulls:
+            found.append((example, pulls))
+    texts = [example.text for example, _ in found] + [apply(e.text, pulls[0], TEXT) for e, pulls in found]
+    said = run.predict(texts)
+    return [
+        Telling(
+            example,
+            pulls,
+            *(said[at]["probabilities"][example.label] for at in (number, number + len(found))),
+        )
+        for number, (example, pulls) in enumerate(found)
+    ]
+
+
+def _telling(run: Run, test: list[Example], count: int = 4) -> list[Telling]:
+    """Short sentences that the model gets right, those first that their strongest pull hurts most."""
     short = [example for example in test if 5 <= len(example.text.split()) <= 14]
-    said = run.predict([example.text for example in short])
-    right = [example for example, record in zip(short, said, strict=True) if record["label"] == example.label]
-    found = list(zip(right, explain(run, right), strict=True))
-    found.sort(key=lambda pair: -max(swap.strength for swap in pair[1]))
-    return found[:count]
+    right = [telling for telling in _tell(run, short) if telling.before > 0.5]
+    return sorted(right, key=lambda telling: telling.after - telling.before)[:count]
 
 
-def _show_sentence(console: Console, run: Run, example: Example, found: list[Swap]) -> None:
-    chance = run.predict([example.text])[0]["probabilities"][example.label]
-    console.print(f"\n[bold]{example.label}[/] ({chance:.0%}): ", end="")
-    console.print(example.text, markup=False)
-    pulled = sorted((swap for swap in found if swap.toward), key=lambda swap: -swap.relative)[:3]
-    for swap in pulled:
+def _show_sentence(console: Console, telling: Telling) -> None:
+    example, pulls, before, after = telling
+    console.print(f"\n{example.label}: {example.text}", markup=False, style="bold")
+    for swap in pulls[:3]:
         bar = "█" * max(1, round(12 * swap.relative))
-        console.print(f"    {swap.word:>14} → {swap.toward:<14} {bar} {swap.relative:.2f}", markup=False)
+        console.print(f"  {swap.word:>14} → {swap.toward:<14} {bar} {swap.relative:.2f}", markup=False)
+    flip = "  (the prediction changes)" if after < 0.5 else ""
+    console.print(
+        f"  with {pulls[0].toward!r}: p({example.label}) {before:.0%} → {after:.0%}{flip}", markup=False
+    )

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from wordward.config import TextSettings
 from wordward.datasets import Example
 from wordward.method import Outcome
 from wordward.predict import Run
 from wordward.prepare import adversary_of
 from wordward.recipes import parse_methods
-from wordward.text import Vocabulary
+from wordward.text import EOS, Vocabulary, replace, tokenize
 
 
 class Swap(NamedTuple):
@@ -23,30 +24,27 @@ class Swap(NamedTuple):
 
 
 def swaps(outcome: Outcome, vocabulary: Vocabulary, *, row: int = 0) -> list[Swap]:
-    """For each token of a text, the word with the largest strength (argmax of alpha)."""
+    """For each word of a text, the word with the largest strength (argmax of alpha); <eos> is no word."""
     if outcome.candidates is None:
         raise ValueError(
             "this outcome points anywhere, not toward words: explain with iadvt or ivat (or their variants)"
         )
     strengths, best = outcome.strengths[row].max(-1)  # (time,)
-    largest = max(float(strengths[outcome.mask[row]].max()), 0.0)
+    words = (outcome.mask[row] & (outcome.ids[row] != EOS)).nonzero().flatten().tolist()
+    largest = max((float(strengths[at]) for at in words), default=0.0)
     found = []
-    for position, real in enumerate(outcome.mask[row].tolist()):
-        if not real:
-            continue
-        strength = float(strengths[position])
-        toward = int(outcome.candidates[row, position, best[position]])
-        pulled = strength > 0
-        found.append(
-            Swap(
-                position,
-                vocabulary.word(int(outcome.ids[row, position])),
-                vocabulary.word(toward) if pulled else None,
-                strength,
-                strength / largest if pulled else 0.0,
-            )
-        )
+    for at in words:
+        strength, pulled = float(strengths[at]), bool(strengths[at] > 0)
+        toward = vocabulary.word(int(outcome.candidates[row, at, best[at]])) if pulled else None
+        relative = strength / largest if pulled else 0.0
+        found.append(Swap(at, vocabulary.word(int(outcome.ids[row, at])), toward, strength, relative))
     return found
+
+
+def apply(text: str, swap: Swap, settings: TextSettings) -> str:
+    """The text with the swap put in, all else as it was (words that were left out do not count as places)."""
+    assert swap.toward is not None, "no word pulls here"
+    return replace(text, tokenize(text, settings.tokenizer, settings.lowercase)[swap.position], swap.toward)
 
 
 def explain(run: Run, examples: Sequence[Example], *, method: str = "iadvt") -> list[list[Swap]]:
