@@ -1,8 +1,8 @@
 """Encoded texts, and endless streams of batches of them whose place can be kept."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,8 @@ from torch import Tensor
 from wordward.config import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.objective import IGNORE
-from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad, split_words
+from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
+from wordward.tokens import words_of
 
 
 class Batch(NamedTuple):
@@ -22,28 +23,83 @@ class Batch(NamedTuple):
     labels: Tensor | None  # (batch,) classes or (batch, time) tags
 
 
+class Rows(Sequence[np.ndarray]):
+    """Arrays of several lengths laid end to end, in memory or in a mapped file."""
+
+    def __init__(self, flat: np.ndarray, offsets: np.ndarray) -> None:
+        self.flat, self.offsets = flat, offsets  # row at is flat[offsets[at]:offsets[at + 1]]
+
+    @classmethod
+    def of(cls, rows: Iterable[np.ndarray]) -> "Rows":
+        """Rows copied into one array."""
+        given = list(rows)
+        flat = np.concatenate(given) if given else np.zeros(0, np.int32)
+        return cls(flat, np.cumsum([0, *map(len, given)]))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, at: Any) -> Any:
+        """One row, or for a slice the rows of it."""
+        if isinstance(at, slice):
+            start, stop, _ = at.indices(len(self))
+            offsets = self.offsets[start : max(start, stop) + 1]
+            return Rows(self.flat[offsets[0] : offsets[-1]], offsets - offsets[0])
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        at %= len(self)
+        return self.flat[self.offsets[at] : self.offsets[at + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row."""
+        return np.diff(self.offsets)
+
+
+class Joined(Sequence[np.ndarray]):
+    """The rows of several corpora one after the other, none of them copied."""
+
+    def __init__(self, *parts: Sequence[np.ndarray]) -> None:
+        self.parts = parts
+        self.ends = np.cumsum([len(part) for part in parts])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, at: Any) -> Any:
+        """One row."""
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        at %= len(self)
+        part = int(np.searchsorted(self.ends, at, side="right"))
+        return self.parts[part][at - (self.ends[part - 1] if part else 0)]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Texts as ids, with their classes or tags where they have any."""
 
     rows: Sequence[np.ndarray]
-    labels: Sequence[int] | Sequence[np.ndarray] | None = None
+    labels: Sequence[int] | Sequence[np.ndarray] | np.ndarray | None = None
 
     @property
     def lengths(self) -> np.ndarray:
         """Tokens of each text."""
+        if isinstance(self.rows, Rows):
+            return self.rows.lengths
+        if isinstance(self.rows, Joined):
+            return np.concatenate([Corpus(part).lengths for part in self.rows.parts])
         return np.fromiter(map(len, self.rows), dtype=np.int64, count=len(self.rows))
 
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
         """The texts of `index`, padded to the longest."""
-        ids = torch.from_numpy(pad([self.rows[at] for at in index]))
+        ids = torch.from_numpy(pad([self.rows[at] for at in index])).to(device, non_blocking=True)
         labels = None
         if self.labels is not None:
             chosen = [self.labels[at] for at in index]
             tagged = isinstance(chosen[0], np.ndarray)
-            labels = torch.from_numpy(pad(chosen, IGNORE)) if tagged else torch.tensor(chosen)  # type: ignore[arg-type]
-            labels = labels.to(device, non_blocking=True)
-        ids = ids.to(device, non_blocking=True)
+            numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
+            labels = torch.from_numpy(numbers).to(device, non_blocking=True)
         return Batch(ids, ids != PAD, labels)
 
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
@@ -53,11 +109,12 @@ class Corpus:
 
     def word_counts(self, size: int) -> np.ndarray:
         """How often each word occurs."""
-        return np.bincount(np.concatenate(list(self.rows)), minlength=size)
+        flat = self.rows.flat if isinstance(self.rows, Rows) else np.concatenate(list(self.rows))
+        return np.bincount(flat, minlength=size)
 
     def __add__(self, other: "Corpus") -> "Corpus":
         """The texts of both, without labels."""
-        return Corpus([*self.rows, *other.rows])
+        return Corpus(Joined(self.rows, other.rows))
 
 
 class Stream:
@@ -84,13 +141,6 @@ class Stream:
             self.go_to(self.epoch + 1, 0)
         self.at += 1
         return self.corpus.batch(self._order[self.at - 1], device)
-
-
-def words_of(example: Example, settings: TextSettings) -> list[str]:
-    """The words of a text: its tokens where it comes with them."""
-    if example.tokens is None:
-        return split_words(example.text, settings.tokenizer, settings.lowercase)
-    return [token.lower() for token in example.tokens] if settings.lowercase else list(example.tokens)
 
 
 def encode_words(
@@ -120,9 +170,15 @@ def encode(
         raise DataError("expected a sentence; it has no tokens", source, empty.line)
     if classes is None:
         return Corpus(rows)
+    return Corpus(rows, label_numbers(examples, classes, settings, tagging=tagging, source=source))
+
+
+def label_numbers(
+    examples: Sequence[Example], classes: Sequence[str], settings: TextSettings, *, tagging: bool, source: str
+) -> Sequence[int] | Sequence[np.ndarray]:
+    """Classes or tags as numbers; a label that is none of `classes` is refused."""
     numbers = {name: number for number, name in enumerate(classes)}
-    labels = [_labels(example, numbers, settings, tagging, source) for example in examples]
-    return Corpus(rows, labels)  # type: ignore[arg-type]
+    return [_labels(example, numbers, settings, tagging, source) for example in examples]  # type: ignore[return-value]
 
 
 def _labels(

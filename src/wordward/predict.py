@@ -11,11 +11,12 @@ from torch import nn
 
 from wordward import checkpoint
 from wordward.config import TrainConfig
-from wordward.corpus import Corpus, encode, encode_words, words_of
+from wordward.corpus import Corpus, encode, encode_words
 from wordward.datasets import Example
 from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
 from wordward.models import Classifier, Tagger
 from wordward.text import SPECIALS, Vocabulary
+from wordward.tokens import words_of
 
 EVALUATION_BATCH = 32
 

@@ -8,13 +8,14 @@ import torch
 
 from wordward import checkpoint
 from wordward.config import DataSettings, PretrainConfig, TrainConfig
-from wordward.corpus import Corpus, encode, share_unknown, words_of
+from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example, check_labels, read, split
 from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.recipes import PAPER_EPSILON, Method, parse_methods
 from wordward.text import Vocabulary
+from wordward.tokens import words_of
 
 
 @dataclass(frozen=True)

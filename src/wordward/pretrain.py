@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from wordward import checkpoint
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
-from wordward.corpus import encode, words_of
+from wordward.corpus import encode
 from wordward.datasets import DataError, read, split
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
@@ -22,6 +22,7 @@ from wordward.models import LanguageModel
 from wordward.predict import pick_device
 from wordward.step import PRECISIONS
 from wordward.text import Vocabulary
+from wordward.tokens import words_of
 
 
 class Reader:

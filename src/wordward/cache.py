@@ -1,0 +1,158 @@
+"""A corpus encoded once: word ids in memory-mapped files, under a key that changes with all that shapes them."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordward.config import TextSettings
+from wordward.corpus import Corpus, Rows, label_numbers
+from wordward.datasets import Example, check_labels
+from wordward.text import EOS, SPECIALS, UNK, Vocabulary
+from wordward.tokens import Tokens, tokenise
+
+VERSION = 1  # of the encoding; raise it when the same settings would give other ids
+Splits = dict[str, list[Example]]  # train, dev, test, unlabelled
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A corpus as ids, with its vocabulary and classes."""
+
+    vocabulary: Vocabulary
+    classes: tuple[str, ...]
+    splits: dict[str, Corpus]
+    tagging: bool
+
+
+def load_or_encode(
+    folder: Path,
+    name: str,
+    source: Path,
+    settings: TextSettings,
+    read: Callable[[], Splits],
+    *,
+    workers: int = 1,
+    quiet: bool = False,
+) -> Encoded:
+    """The encoded corpus from the cache in `folder`; `read` gives the texts where it is not there yet."""
+    place = folder / f"{name}-{_key(name, source, settings)}"
+    if not place.exists():
+        part = place.with_name(f"{place.name}.{os.getpid()}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        save(part, encode_splits(read(), settings, workers=workers, quiet=quiet))
+        try:
+            part.rename(place)
+        except OSError:  # another process was faster
+            shutil.rmtree(part)
+    return load(place)
+
+
+def _key(name: str, source: Path, settings: TextSettings) -> str:
+    """What an encoding depends on: the corpus and its files, the text settings, the version."""
+    files = sorted(source.rglob("*")) if source.is_dir() else [source]
+    stamps = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    parts = json.dumps([VERSION, name, stamps, asdict(settings)])
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+def encode_splits(
+    splits: Splits, settings: TextSettings, *, workers: int = 1, quiet: bool = False
+) -> Encoded:
+    """All splits as ids of the vocabulary that the training and unlabelled texts give."""
+    tagging = splits["train"][0].tags is not None
+    classes = check_labels(splits["train"])
+    examples = [example for some in splits.values() for example in some]
+    tokens = tokenise(examples, settings, workers=workers, quiet=quiet)
+    ends = np.cumsum([0, *map(len, splits.values())])
+    places = {name: slice(ends[at], ends[at + 1]) for at, name in enumerate(splits)}
+    learnt = np.zeros(len(examples), dtype=bool)
+    for name in ("train", "unlabelled"):
+        learnt[places.get(name, slice(0))] = True
+    vocabulary = _vocabulary(tokens, learnt, settings)
+    ids = np.array([vocabulary[word] for word in tokens.words], dtype=np.int32)[tokens.numbers]
+    rows = _rows(ids, tokens.lengths, settings, eos=not tagging)
+    found = {}
+    for name, some in splits.items():
+        labels = (
+            None
+            if name == "unlabelled"
+            else label_numbers(some, classes, settings, tagging=tagging, source=name)
+        )
+        found[name] = Corpus(rows[places[name]], labels)
+    return Encoded(vocabulary, classes, found, tagging)
+
+
+def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> Vocabulary:
+    """As `Vocabulary.build` over the texts marked in `learnt` (texts,), from numbers."""
+    chosen = np.repeat(learnt, tokens.lengths)  # (tokens,)
+    numbers = tokens.numbers[chosen]
+    text = np.repeat(np.arange(len(learnt)), tokens.lengths)[chosen]
+    counts = np.bincount(numbers, minlength=len(tokens.words))
+    pairs = np.unique(text * len(tokens.words) + numbers)
+    spread = np.bincount(pairs % len(tokens.words), minlength=len(tokens.words))
+    kept = [at for at in np.flatnonzero(spread >= settings.min_documents) if tokens.words[at] not in SPECIALS]
+    kept.sort(key=lambda at: (-counts[at], tokens.words[at]))
+    kept = kept[: settings.max_vocabulary]
+    if not kept:
+        raise ValueError(f"no word occurs in {settings.min_documents} texts or more: lower --min-documents")
+    totals = counts[kept]
+    words = (*SPECIALS, *(tokens.words[at] for at in kept))
+    return Vocabulary(words, np.array([0, len(numbers) - totals.sum(), learnt.sum(), *totals]))
+
+
+def _rows(ids: np.ndarray, lengths: np.ndarray, settings: TextSettings, *, eos: bool) -> Rows:
+    """Texts cut to the longest length, unknown words dropped where asked, <eos> put after each."""
+    text = np.repeat(np.arange(len(lengths)), lengths)
+    if settings.unknown == "drop" and eos:
+        known = ids != UNK
+        ids, text = ids[known], text[known]
+        lengths = np.bincount(text, minlength=len(lengths))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    if settings.max_length is not None:
+        near = np.arange(len(ids)) - starts[text] < settings.max_length
+        ids, text = ids[near], text[near]
+        lengths = np.minimum(lengths, settings.max_length)
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = starts + (np.arange(len(starts)) if eos else 0)
+    flat = np.full(offsets[-1], EOS, dtype=np.int32)
+    flat[np.arange(len(ids)) + (text if eos else 0)] = ids
+    return Rows(flat, offsets)
+
+
+def save(folder: Path, encoded: Encoded) -> None:
+    """Write an encoded corpus as plain arrays."""
+    folder.mkdir(parents=True)
+    encoded.vocabulary.save(folder / "vocabulary.txt")
+    (folder / "corpus.json").write_text(
+        json.dumps({"classes": encoded.classes, "tagging": encoded.tagging, "splits": list(encoded.splits)})
+    )
+    for name, corpus in encoded.splits.items():
+        rows = Rows.of(corpus.rows)
+        np.save(folder / f"{name}.ids.npy", rows.flat)
+        np.save(folder / f"{name}.offsets.npy", rows.offsets)
+        if corpus.labels is not None:
+            labels = np.concatenate(list(corpus.labels)) if encoded.tagging else np.asarray(corpus.labels)
+            np.save(folder / f"{name}.labels.npy", labels)
+
+
+def load(folder: Path) -> Encoded:
+    """An encoded corpus whose ids stay on disk until they are used."""
+    told = json.loads((folder / "corpus.json").read_text())
+    splits = {}
+    for name in told["splits"]:
+        offsets = np.load(folder / f"{name}.offsets.npy")
+        rows = Rows(np.load(folder / f"{name}.ids.npy", mmap_mode="r"), offsets)
+        labels = None
+        if (folder / f"{name}.labels.npy").exists():
+            flat = np.load(folder / f"{name}.labels.npy")
+            labels = Rows(flat, offsets) if told["tagging"] else flat
+        splits[name] = Corpus(rows, labels)
+    return Encoded(
+        Vocabulary.load(folder / "vocabulary.txt"), tuple(told["classes"]), splits, bool(told["tagging"])
+    )

@@ -1,0 +1,170 @@
+"""The encoded cache gives what encoding text by text gives, and is never stale."""
+
+import lzma
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reviews import reviews, tagged
+
+from wordward import cache, tokens
+from wordward.config import TextSettings
+from wordward.corpus import Corpus, Joined, Rows, encode
+from wordward.datasets import DataError, Example
+from wordward.pack import read_pack, write_pack
+from wordward.text import Vocabulary
+from wordward.tokens import words_of
+
+TEXTS = st.lists(st.text(alphabet="ab <>pad.é\x85", max_size=12), min_size=2, max_size=8)
+
+
+def by_hand(
+    splits: cache.Splits, settings: TextSettings, *, tagging: bool
+) -> tuple[Vocabulary, dict[str, Corpus]]:
+    """The slow way: build the vocabulary, then encode each text."""
+    documents = [words_of(example, settings) for name in ("train", "unlabelled") for example in splits[name]]
+    vocabulary = Vocabulary.build(
+        documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary
+    )
+    classes = sorted({label for e in splits["train"] for label in (e.tags or [str(e.label)])})
+    found = {
+        name: encode(some, vocabulary, settings, None if name == "unlabelled" else classes, tagging=tagging)
+        for name, some in splits.items()
+    }
+    return vocabulary, found
+
+
+def check(encoded: cache.Encoded, vocabulary: Vocabulary, wanted: dict[str, Corpus]) -> None:
+    assert encoded.vocabulary.words == vocabulary.words
+    np.testing.assert_array_equal(encoded.vocabulary.counts, vocabulary.counts)
+    for name, corpus in wanted.items():
+        found = encoded.splits[name]
+        assert [row.tolist() for row in found.rows] == [row.tolist() for row in corpus.rows]
+        np.testing.assert_array_equal(found.lengths, corpus.lengths)
+        assert _plain(found.labels) == _plain(corpus.labels)
+
+
+def _plain(labels: Any) -> Any:
+    return None if labels is None else [np.asarray(label).tolist() for label in labels]
+
+
+def splits_of(tagging: bool) -> cache.Splits:
+    make = tagged if tagging else reviews
+    unlabelled = [replace(example, label=None, tags=None) for example in make(20, seed=4)]
+    return {
+        "train": make(30, seed=1),
+        "dev": make(9, seed=2),
+        "test": make(11, seed=3),
+        "unlabelled": unlabelled,
+    }
+
+
+SETTINGS = [
+    TextSettings(),
+    TextSettings(lowercase=True, min_documents=3, unknown="drop"),
+    TextSettings(max_length=4, max_vocabulary=9),
+    TextSettings(max_length=3, unknown="drop", min_documents=8, tokenizer="whitespace"),
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("tagging", [False, True])
+def test_encoding_together_equals_text_by_text(settings: TextSettings, tagging: bool, tmp_path: Path) -> None:
+    splits = splits_of(tagging)
+    encoded = cache.encode_splits(splits, settings, quiet=True)
+    vocabulary, wanted = by_hand(splits, settings, tagging=tagging)
+    check(encoded, vocabulary, wanted)
+    cache.save(tmp_path / "kept", encoded)
+    check(cache.load(tmp_path / "kept"), vocabulary, wanted)
+
+
+@given(TEXTS, st.sampled_from(SETTINGS))
+def test_any_texts_encode_the_same(texts: list[str], settings: TextSettings) -> None:
+    settings = replace(settings, min_documents=1)
+    train = [Example(text, "ab"[at % 2]) for at, text in enumerate(texts)]
+    splits = {"train": train, "dev": train[:1], "test": [], "unlabelled": []}
+    if not any(words_of(example, settings) for example in train):
+        return
+    try:
+        vocabulary, wanted = by_hand(splits, settings, tagging=False)
+    except ValueError:
+        with pytest.raises(ValueError, match="no word"):
+            cache.encode_splits(splits, settings, quiet=True)
+        return
+    check(cache.encode_splits(splits, settings, quiet=True), vocabulary, wanted)
+
+
+def test_several_processes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "CHUNK", 7)
+    examples = reviews(40)
+    alone = tokens.tokenise(examples, TextSettings(), quiet=True)
+    together = tokens.tokenise(examples, TextSettings(), workers=2, quiet=True)
+    assert alone.words == together.words
+    np.testing.assert_array_equal(alone.numbers, together.numbers)
+    np.testing.assert_array_equal(alone.lengths, together.lengths)
+
+
+def test_cache_is_read_once_and_never_stale(tmp_path: Path) -> None:
+    source = tmp_path / "corpus.txt"
+    source.write_text("one")
+    reads = []
+
+    def read() -> cache.Splits:
+        reads.append(1)
+        return splits_of(False)
+
+    def get(settings: TextSettings) -> cache.Encoded:
+        return cache.load_or_encode(tmp_path / "cache", "little", source, settings, read, quiet=True)
+
+    first, second = get(TextSettings()), get(TextSettings())
+    assert len(reads) == 1
+    assert first.vocabulary.words == second.vocabulary.words
+    get(TextSettings(lowercase=True))
+    assert len(reads) == 2
+    source.write_text("other")
+    get(TextSettings())
+    assert len(reads) == 3
+    assert isinstance(first.splits["train"].rows.flat, np.memmap)  # type: ignore[attr-defined]
+
+
+def test_rows_and_joined_rows_are_sequences() -> None:
+    given = [np.arange(n) for n in (3, 0, 2, 5)]
+    rows, joined = Rows.of(given), Joined(Rows.of(given[:1]), given[1:])
+    for found in (rows, joined):
+        assert [row.tolist() for row in found] == [row.tolist() for row in given]
+        assert found[-1].tolist() == given[-1].tolist()
+        with pytest.raises(IndexError):
+            found[4]
+    assert [row.tolist() for row in rows[1:3]] == [[], [0, 1]]
+    assert len(rows[2:2]) == 0
+    np.testing.assert_array_equal(Corpus(joined).lengths, [3, 0, 2, 5])
+
+
+@pytest.mark.parametrize("tagging", [False, True])
+@pytest.mark.parametrize("size", [None, 70_000])
+def test_pack_comes_back_the_same(tagging: bool, size: int | None, tmp_path: Path) -> None:
+    splits = splits_of(tagging)
+    if size:  # more words than 16 bits can number
+        splits["unlabelled"] = [Example(" ".join(f"w{at}" for at in range(size)))] * 2
+    encoded = cache.encode_splits(splits, TextSettings(), quiet=True)
+    write_pack(tmp_path / "little.pack", encoded, quiet=True)
+    found = read_pack(tmp_path / "little.pack")
+    assert found.classes == encoded.classes
+    assert found.tagging == tagging
+    check(found, encoded.vocabulary, encoded.splits)
+
+
+def test_broken_packs_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "little.pack"
+    write_pack(path, cache.encode_splits(splits_of(False), TextSettings(), quiet=True), quiet=True)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match="whole packed corpus"):
+        read_pack(path)
+    path.write_bytes(lzma.compress(b"something else"))
+    with pytest.raises(DataError, match="another kind of file"):
+        read_pack(path)
