@@ -63,6 +63,11 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
         raise RunError(f"{file} cannot be read ({error}): is it a run of {other}?") from None
 
 
+def config_text(path: str | Path) -> str:
+    """The settings of a run as they stand in its folder."""
+    return (Path(path) / CONFIG).read_text(encoding="utf-8")
+
+
 def load_vocabulary(path: str | Path) -> Vocabulary:
     """The vocabulary of a run."""
     return Vocabulary.load(Path(path) / VOCABULARY)

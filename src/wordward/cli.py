@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward import __version__
+from wordward.cli_tables import Reproduce, Results
 from wordward.config import PRESETS, PretrainConfig, TrainConfig, flags, flags_of
 
 Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
@@ -39,8 +40,8 @@ class Train:
         from wordward.sweep import train_sweep
         from wordward.train import train
 
-        if not self.resume and not self.settings.data.train:
-            raise ValueError("give the labelled texts with --train FILE")
+        if not self.resume and not (self.settings.data.train or self.settings.data.corpus):
+            raise ValueError("give the labelled texts with --train FILE (or --corpus NAME)")
         if self.sweep:
             train_sweep(
                 self.settings, self.sweep, self.out, force=self.force, resume=self.resume, quiet=self.quiet
@@ -70,8 +71,8 @@ class Pretrain:
     def __call__(self) -> None:
         from wordward.pretrain import pretrain
 
-        if not self.resume and not self.settings.texts:
-            raise ValueError("give the texts to read with --texts FILE [FILE ...]")
+        if not self.resume and not (self.settings.texts or self.settings.corpus):
+            raise ValueError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
         pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
 
 
@@ -82,7 +83,7 @@ class Evaluate:
     run: tyro.conf.Positional[str]
     """Run folder."""
     data: tyro.conf.Positional[str]
-    """Labelled texts, read as those of the run were."""
+    """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
     """Kind of the file, by default as in the run, else told from the name."""
     json: bool = False
@@ -91,19 +92,26 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
+        from wordward.corpora import open_corpus
         from wordward.predict import evaluate, load_run
         from wordward.prepare import read_as
 
         run = load_run(self.run, device=self.device)
-        settings = run.config.data if self.format == "auto" else replace(run.config.data, format=self.format)
-        examples = read_as(settings, self.data)
-        measured = evaluate(run, run.encode(examples, labelled=True, source=self.data))
+        if run.config.data.corpus and self.data in ("train", "dev", "test"):
+            corpus = open_corpus(run.config.data.corpus, run.config.text, limit=run.config.data.limit).splits[
+                self.data
+            ]
+        else:
+            data = run.config.data if self.format == "auto" else replace(run.config.data, format=self.format)
+            corpus = run.encode(read_as(data, self.data), labelled=True, source=self.data)
+        measured = evaluate(run, corpus)
+        count = len(corpus.rows)
         if self.json:
             record: dict[str, Any] = {name: interval._asdict() for name, interval in measured.items()}
-            print(json.dumps({"run": self.run, "data": self.data, "texts": len(examples), **record}))
+            print(json.dumps({"run": self.run, "data": self.data, "texts": count, **record}))
             return
         unit = "sentences" if run.tagging else "texts"
-        print(f"{len(examples)} {unit} of {self.data}")
+        print(f"{count} {unit} of {self.data}")
         for name, interval in measured.items():
             print(
                 f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
@@ -221,6 +229,8 @@ COMMANDS: dict[str, Any] = {
     "predict": Predict,
     "neighbors": Neighbors,
     "methods": Methods,
+    "reproduce": Reproduce,
+    "results": Results,
     "demo": Demo,
 }
 

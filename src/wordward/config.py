@@ -18,10 +18,16 @@ class DataSettings:
 
     train: str = ""
     """Labelled texts to learn from."""
+    corpus: str | None = None
+    """Instead of files: a corpus of `wordward data list`, or a file that `wordward data pack` wrote."""
     dev: str | None = None
     """Labelled texts that choose the best epoch; by default a share of the training texts."""
+    test: str | None = None
+    """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
     unlabelled: str | None = None
     """Texts without labels, for vat, ivat and random-kl."""
+    limit: int | None = None
+    """Use only so many texts of each kind, to try things out."""
     text_column: str = "text"
     """Name of the column that holds the text (or its number, from 0, in a file without header)."""
     label_column: str = "label"
@@ -133,6 +139,10 @@ class PretrainConfig:
 
     texts: tuple[str, ...] = ()
     """Files of text, labelled or not; labels are not read."""
+    corpus: str | None = None
+    """Instead of files: training and unlabelled texts of a corpus, as in `wordward train`."""
+    limit: int | None = None
+    """Use only so many texts of each kind, to try things out."""
     vectors: str | None = None
     """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
     text_column: str = "text"

@@ -112,6 +112,14 @@ class Corpus:
         flat = self.rows.flat if isinstance(self.rows, Rows) else np.concatenate(list(self.rows))
         return np.bincount(flat, minlength=size)
 
+    def some(self, limit: int) -> "Corpus":
+        """At most `limit` texts, drawn at random but always the same."""
+        if len(self.rows) <= limit:
+            return self
+        chosen = np.sort(np.random.default_rng(0).permutation(len(self.rows))[:limit])
+        labels = None if self.labels is None else [self.labels[int(at)] for at in chosen]
+        return Corpus([self.rows[int(at)] for at in chosen], labels)  # type: ignore[arg-type]
+
     def __add__(self, other: "Corpus") -> "Corpus":
         """The texts of both, without labels."""
         return Corpus(Joined(self.rows, other.rows))

@@ -85,6 +85,19 @@ def precision_recall_f(
     )
 
 
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Two-sided exact p that one of two models errs more, from the texts that only one of them gets wrong."""
+    n, k = only_first + only_second, min(only_first, only_second)
+    if n == 0:
+        return 1.0
+    # sum_{i<=k} C(n, i) / 2^n, in logarithms since n may be thousands
+    logs = [
+        math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) - n * math.log(2)
+        for i in range(k + 1)
+    ]
+    return min(1.0, 2 * math.fsum(map(math.exp, logs)))
+
+
 def perplexity(total_nll: float, tokens: int) -> float:
     """exp of the mean negative log-likelihood of a token, in nats."""
     if tokens < 1:

@@ -1,13 +1,14 @@
 """From a config to what a run starts with: texts, vocabulary, model and methods."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from wordward import checkpoint
 from wordward.config import DataSettings, PretrainConfig, TrainConfig
+from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example, check_labels, read, split
 from wordward.initial import from_language_model, from_vectors
@@ -28,7 +29,7 @@ class Data:
     dev: Corpus
     unlabelled: Corpus | None
     tagging: bool
-    positive: int | None  # the class whose F0.5 counts
+    positive: int | None = None  # the class whose F0.5 counts
 
     @property
     def learnt(self) -> Vocabulary:
@@ -36,46 +37,64 @@ class Data:
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
-def prepare(config: TrainConfig) -> tuple[TrainConfig, Data]:
+def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
     """Read and encode all texts; the config comes back with what was left open settled."""
+    data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config)
+    if (config.task == "tag") != data.tagging and config.task != "auto":
+        raise DataError(f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}")
+    if share_unknown(data.train) == 1.0:
+        raise DataError("expected texts with known words; every text is unknown to the vocabulary")
+    data = replace(data, positive=_positive(config, data) if data.tagging else None)
+    criterion = config.training.criterion
+    if criterion == "auto":
+        criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
+    positive = None if data.positive is None else data.classes[data.positive]
+    training = replace(config.training, criterion=criterion, positive=positive)
+    return replace(config, task="tag" if data.tagging else "classify", training=training), data
+
+
+def _from_files(config: TrainConfig) -> Data:
+    """The user's own files, a share of the training texts held out where there is no dev file."""
     data = config.data
     labelled = read_as(data, data.train)
     if data.dev:
         held_out = read_as(data, data.dev)
     else:
         labelled, held_out = split(labelled, data.dev_share, config.training.seed)
-    tagging = labelled[0].tags is not None
-    if (config.task == "tag") != tagging and config.task != "auto":
-        raise DataError(f"expected texts to {config.task}; got {'tags' if tagging else 'labels'}", data.train)
-    classes = check_labels(labelled)
+    tagging, classes = labelled[0].tags is not None, check_labels(labelled)
     extra = read_as(data, data.unlabelled, labelled=False) if data.unlabelled else []
     vocabulary = _vocabulary(config, [*labelled, *extra])
-    positive = _positive(config, labelled, classes) if tagging else None
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
 
-    train = encoded(labelled, classes, data.train)
-    if share_unknown(train) == 1.0:
-        raise DataError(
-            "expected texts with known words; every text is unknown to the vocabulary", data.train
-        )
-    criterion = config.training.criterion
-    if criterion == "auto":
-        criterion = "error" if not tagging else "f0.5" if positive is not None else "macro_f1"
-    training = replace(
-        config.training, criterion=criterion, positive=None if positive is None else classes[positive]
-    )
-    settled = replace(config, task="tag" if tagging else "classify", training=training)
-    dev = encoded(held_out, classes, data.dev)
+    train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
     unlabelled = encoded(extra, None, data.unlabelled) if extra else None
-    return settled, Data(vocabulary, classes, train, dev, unlabelled, tagging, positive)
+    return Data(vocabulary, classes, train, dev, unlabelled, tagging)
+
+
+def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
+    """A known corpus in its own splits; its unlabelled texts serve the KL methods."""
+    encoded = open_corpus(str(config.data.corpus), config.text, limit=config.data.limit, quiet=quiet)
+    if config.pretrained:
+        theirs = checkpoint.load_vocabulary(config.pretrained).fingerprint
+        if theirs != encoded.vocabulary.fingerprint:
+            raise checkpoint.RunError(
+                f"{config.pretrained} has another vocabulary than {config.data.corpus}: pre-train it with the same "
+                "--corpus and text settings"
+            )
+    splits = encoded.splits
+    unlabelled = splits["unlabelled"] if len(splits["unlabelled"].rows) else None
+    return Data(
+        encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging
+    )
 
 
 def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
     """Read a file the way that a run's settings say."""
+    path = at_hand(path)
     kind = None if data.format == "auto" or Path(path).is_dir() else data.format
-    return read(
+    examples = read(
         path,
         text_column=data.text_column,
         label_column=data.label_column,
@@ -83,6 +102,16 @@ def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Exa
         labelled=labelled,
         format=kind,
     )
+    few = data.limit is not None and len(examples) > data.limit
+    return split(examples, data.limit / len(examples), 0)[1] if few and data.limit else examples
+
+
+def at_hand(path: str) -> str:
+    """A file as named, or else the one of that name in the data folder."""
+    from wordward.datasets.registry import folder
+
+    there = folder() / path
+    return str(there) if not Path(path).exists() and there.exists() else path
 
 
 def _vocabulary(config: TrainConfig, examples: list[Example]) -> Vocabulary:
@@ -94,19 +123,17 @@ def _vocabulary(config: TrainConfig, examples: list[Example]) -> Vocabulary:
     return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
 
 
-def _positive(config: TrainConfig, labelled: list[Example], classes: tuple[str, ...]) -> int | None:
+def _positive(config: TrainConfig, data: Data) -> int | None:
     """The tag whose F0.5 counts: as told, or the rarer of two."""
     wanted = config.training.positive
-    if wanted is None:
-        if len(classes) != 2:
-            return None
-        counts = Counter(tag for example in labelled for tag in example.tags or ())
-        return classes.index(min(classes, key=counts.__getitem__))
-    if wanted not in classes:
-        raise DataError(
-            f"expected a positive label among {', '.join(classes)}; got {wanted!r}", config.data.train
-        )
-    return classes.index(wanted)
+    if wanted is not None:
+        if wanted not in data.classes:
+            raise DataError(f"expected a positive label among {', '.join(data.classes)}; got {wanted!r}")
+        return data.classes.index(wanted)
+    if len(data.classes) != 2:
+        return None
+    counts = np.bincount(np.concatenate([np.asarray(tags) for tags in data.train.labels or ()]), minlength=2)
+    return int(counts.argmin())
 
 
 def build(config: TrainConfig, data: Data) -> Classifier | Tagger:
@@ -119,7 +146,7 @@ def build(config: TrainConfig, data: Data) -> Classifier | Tagger:
         checkpoint.load_weights(config.pretrained, language_model, data.vocabulary)
         from_language_model(model, language_model, data.vocabulary.counts)
     if config.vectors:
-        from_vectors(model.words.table, config.vectors, data.vocabulary)
+        from_vectors(model.words.table, at_hand(config.vectors), data.vocabulary)
     return model
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from wordward import checkpoint
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
+from wordward.corpora import open_corpus
 from wordward.corpus import encode
 from wordward.datasets import DataError, read, split
 from wordward.initial import from_vectors
@@ -28,7 +29,7 @@ from wordward.tokens import words_of
 class Reader:
     """Texts one after the other, cut into `streams` that are read side by side."""
 
-    def __init__(self, rows: list[np.ndarray], streams: int, window: int) -> None:
+    def __init__(self, rows: Sequence[np.ndarray], streams: int, window: int) -> None:
         tokens = sum(map(len, rows))
         self.rows, self.window = rows, window
         self.streams = min(streams, max(1, tokens // 2))
@@ -41,7 +42,7 @@ class Reader:
     def windows(self, rng: np.random.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
         """ids and targets, (streams, window) each, the texts in random order where `rng` is given."""
         order = np.arange(len(self.rows)) if rng is None else rng.permutation(len(self.rows))
-        text = np.concatenate([self.rows[at] for at in order])[: self.streams * self.length]
+        text = np.concatenate([self.rows[int(at)] for at in order])[: self.streams * self.length]
         lanes = torch.from_numpy(text.astype(np.int64)).view(self.streams, self.length)
         for start in range(0, self.length - 1, self.window):
             end = min(start + self.window, self.length - 1)
@@ -55,8 +56,8 @@ class Pretrainer:
         self,
         config: PretrainConfig,
         vocabulary: Vocabulary,
-        rows: list[np.ndarray],
-        held_out: list[np.ndarray],
+        rows: Sequence[np.ndarray],
+        held_out: Sequence[np.ndarray],
     ) -> None:
         self.config, self.vocabulary = config, vocabulary
         self.device = pick_device(config.device)
@@ -197,19 +198,8 @@ def pretrain(
     folder = Path(out)
     if resume:
         config = checkpoint.load_config(folder, PretrainConfig)
-    kind = None if config.format == "auto" else config.format
-    examples = [
-        example
-        for path in config.texts
-        for example in read(path, text_column=config.text_column, labelled=False, format=kind)
-    ]
-    kept, held_out = split(examples, config.held_out_share, config.seed)
-    documents = (words_of(example, config.text) for example in kept)
-    vocabulary = Vocabulary.build(
-        documents, min_documents=config.text.min_documents, max_size=config.text.max_vocabulary
-    )
-    rows = [list(encode(some, vocabulary, config.text).rows) for some in (kept, held_out)]
-    trainer = Pretrainer(config, vocabulary, rows[0], rows[1])
+    vocabulary, rows, held_out = _texts(config, quiet=quiet)
+    trainer = Pretrainer(config, vocabulary, rows, held_out)
     if resume:
         if checkpoint.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
             raise checkpoint.RunError(
@@ -238,3 +228,31 @@ def pretrain(
         "stopped": stopped,
     }
     return checkpoint.save_result(folder, result, trainer.device)
+
+
+def _texts(
+    config: PretrainConfig, *, quiet: bool
+) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
+    """The vocabulary, the texts to read, and those held out to choose the best epoch."""
+    if config.corpus:
+        encoded = open_corpus(config.corpus, config.text, limit=config.limit, quiet=quiet)
+        rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
+        order = np.random.default_rng(config.seed).permutation(len(rows))
+        cut = max(1, round(config.held_out_share * len(rows)))
+        return encoded.vocabulary, [rows[at] for at in order[cut:]], [rows[at] for at in order[:cut]]
+    kind = None if config.format == "auto" else config.format
+    examples = [
+        example
+        for path in config.texts
+        for example in read(path, text_column=config.text_column, labelled=False, format=kind)
+    ]
+    if config.limit is not None and len(examples) > config.limit:
+        examples = split(examples, config.limit / len(examples), config.seed)[1]
+    kept, held_out = split(examples, config.held_out_share, config.seed)
+    vocabulary = Vocabulary.build(
+        (words_of(example, config.text) for example in kept),
+        min_documents=config.text.min_documents,
+        max_size=config.text.max_vocabulary,
+    )
+    rows, held = (encode(some, vocabulary, config.text).rows for some in (kept, held_out))
+    return vocabulary, rows, held

@@ -169,7 +169,7 @@ def train(
     folder = Path(out)
     if resume:
         config = checkpoint.load_config(folder, TrainConfig)
-    settled, data = prepare(config)
+    settled, data = prepare(config, quiet=quiet)
     trainer = Trainer(settled, data, folder, quiet=quiet)
     if resume:
         kept = checkpoint.load_vocabulary(folder)

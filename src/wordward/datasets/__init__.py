@@ -2,5 +2,20 @@
 
 from wordward.datasets.example import DataError, Example, check_labels, drop_shared, split
 from wordward.datasets.files import FORMATS, read
+from wordward.datasets.published import CorpusInfo, Splits
+from wordward.datasets.registry import CORPORA, find, load
 
-__all__ = ["FORMATS", "DataError", "Example", "check_labels", "drop_shared", "read", "split"]
+__all__ = [
+    "CORPORA",
+    "FORMATS",
+    "CorpusInfo",
+    "DataError",
+    "Example",
+    "Splits",
+    "check_labels",
+    "drop_shared",
+    "find",
+    "load",
+    "read",
+    "split",
+]

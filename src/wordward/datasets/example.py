@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from os import PathLike
 
 import numpy as np
 
@@ -23,10 +22,10 @@ class Example:
 class DataError(ValueError):
     """Something in the user's data that must be put right there."""
 
-    path: str | PathLike[str] | None
+    path: object  # the file, folder or member of an archive
     line: int
 
-    def __init__(self, message: str, path: str | PathLike[str] | None = None, line: int = 0) -> None:
+    def __init__(self, message: str, path: object = None, line: int = 0) -> None:
         where = ", ".join([*([str(path)] if path else []), *([f"line {line}"] if line else [])])
         super().__init__(f"{where}: {message}" if where else message)
         self.path = path

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from wordward.datasets.example import DataError, Example
-from wordward.datasets.lines import Row, csv_rows, lines, tsv_rows, without_end
+from wordward.datasets.lines import Row, Source, csv_rows, lines, tsv_rows, without_end
 
 # The first ending that fits decides; Elec publishes its one-text-a-line files as .txt.tok.
 _ENDINGS = {
@@ -167,7 +167,12 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
     raise DataError(f"expected a string; got {kind}: look at the key named by {option}", path, line)
 
 
-def _conll(path: Path, columns: _Columns) -> Iterator[Example]:
+def sentences(source: Source, tag_column: int = -1) -> Iterator[Example]:
+    """The tagged sentences of a CoNLL file that may stand in an archive."""
+    return _conll(source, _Columns("", "", tag_column, labelled=True))
+
+
+def _conll(path: Source, columns: _Columns) -> Iterator[Example]:
     sentence: list[list[str]] = []
     start = width = 0
     for number, line in enumerate(chain(lines(path), [""]), start=1):

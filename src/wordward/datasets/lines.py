@@ -1,36 +1,55 @@
-"""Lines and rows of a UTF-8 file, plain or compressed."""
+"""Lines and rows of a file, plain, compressed or in an archive."""
 
 from __future__ import annotations
 
 import codecs
 import csv
-import gzip
-import lzma
-import zlib
 from collections.abc import Iterator
-from io import BufferedIOBase
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
+from wordward.datasets.archive import BROKEN, Entry, decompressed
 from wordward.datasets.example import DataError
 
 Row = tuple[int, list[str]]  # line number, fields
+Source = Path | Entry
 
 
-def _open(path: Path) -> BufferedIOBase:
-    match path.suffix.lower():
-        case ".gz":
-            return gzip.open(path, "rb")
-        case ".xz":
-            return lzma.open(path, "rb")
-        case _:
-            return path.open("rb")
+@contextmanager
+def _opened(source: Source) -> Iterator[IO[bytes]]:
+    if isinstance(source, Entry):
+        yield source.stream
+    else:
+        with source.open("rb") as raw, decompressed(raw, source.name) as stream:
+            yield stream
 
 
-def lines(path: Path) -> Iterator[str]:
+def legacy_text(raw: bytes) -> str:
+    """UTF-8, or else Windows-1252 (Latin-1 where that has no character), as older corpora are."""
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("latin-1")
+
+
+def legacy_lines(source: Source) -> Iterator[str]:
+    """Lines without their ends, each in the encoding that fits it."""
+    try:
+        with _opened(source) as stream:
+            for raw in stream:
+                yield without_end(legacy_text(raw))
+    except BROKEN as error:
+        raise DataError(f"expected a readable file; got: {error}", source) from error
+
+
+def lines(path: Source) -> Iterator[str]:
     """Lines with their ends, split on line feeds only: U+0085 and the like belong to the text."""
     offset = 0
     try:
-        with _open(path) as stream:
+        with _opened(path) as stream:
             for number, raw in enumerate(stream, start=1):
                 mark = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
                 try:
@@ -45,15 +64,15 @@ def lines(path: Path) -> Iterator[str]:
                     ) from None
                 yield line
                 offset += len(raw)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except BROKEN as error:
         raise DataError(f"expected a readable file; got: {error}", path) from error
 
 
-def csv_rows(path: Path) -> Iterator[Row]:
+def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
     """Rows of a CSV file with the line each begins on."""
     csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than a long review
     # Strict, because a quote left open would otherwise swallow the rest of the file in silence.
-    reader = csv.reader(lines(path), strict=True)
+    reader = csv.reader(lines(path), strict=strict)
     line = 1
     try:
         for fields in reader:
@@ -66,7 +85,7 @@ def csv_rows(path: Path) -> Iterator[Row]:
         ) from None
 
 
-def tsv_rows(path: Path) -> Iterator[Row]:
+def tsv_rows(path: Source) -> Iterator[Row]:
     """Rows of a TSV file; quotes are plain characters there, as corpora publish it."""
     for number, line in enumerate(lines(path), start=1):
         if line.strip(" \r\n"):

@@ -1,0 +1,235 @@
+"""`wordward data`: the paper's corpora, listed, fetched, added, checked and measured."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+import tyro
+
+if TYPE_CHECKING:
+    from wordward.datasets.published import CorpusInfo
+    from wordward.datasets.survey import Check as Findings
+    from wordward.datasets.survey import Stats as Measures
+
+Name = Annotated[
+    Literal["imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce"], tyro.conf.arg(metavar="NAME")
+]
+Folder = Annotated[str | None, tyro.conf.arg(metavar="FOLDER")]
+
+
+@dataclass(frozen=True)
+class List:
+    """List the corpora: what they are, the paper's counts, licence, citation, where they are or how to get them."""
+
+    data: Folder = None
+    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import registry
+
+        for number, name in enumerate(registry.CORPORA):
+            info = registry.corpus(name).INFO
+            paper = ", ".join(f"{count:,} {split}" for split, count in info.counts._asdict().items() if count)
+            print("\n" * bool(number) + f"{name}: {info.title}")
+            print(f"  task      {info.task}")
+            print(f"  paper     {paper}")
+            print(f"  licence   {info.licence}")
+            print(f"  citation  {info.citation}")
+            print(f"  homepage  {info.homepage}")
+            try:
+                print(f"  here      {registry.find(name, self.data)}")
+            except ValueError:
+                print(f"  here      no: `wordward data fetch {name}`, or `wordward data add {name} PATH`")
+            if info.note:
+                print(f"  note      {info.note}")
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Download a corpus from its publisher; a broken transfer goes on where it stopped."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    accept_licence: bool = False
+    """Agree to the terms of a corpus that has some; without it they are shown, with what to download."""
+    data: Folder = None
+    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.console import progress, say
+        from wordward.datasets import fetch, registry
+
+        info = registry.corpus(self.name).INFO
+        folder = registry.folder(self.data) / self.name
+        if info.terms and not self.accept_licence:
+            raise ValueError(_terms(info, folder))
+        ledger = registry.folder(self.data) / fetch.LEDGER
+        with progress(quiet=self.quiet) as bar:
+            for download in info.downloads:
+                task = bar.add_task(download.name, total=None, unit="MB")
+
+                def report(here: int, total: int | None, task: Any = task) -> None:
+                    bar.update(task, completed=here / 1e6, total=total and total / 1e6)
+
+                path = fetch.fetch(download, folder, ledger=ledger, report=report)
+                hash = "as " + download.cited if download.checksum else f"recorded in {ledger}"
+                say(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, hash {hash}", quiet=self.quiet)
+        say(f"next: wordward data check {self.name}", quiet=self.quiet)
+        if info.note:
+            say(info.note, quiet=self.quiet)
+
+
+@dataclass(frozen=True)
+class Add:
+    """Copy (or link) a copy of a corpus that you have into the data folder, once it has been read."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    path: tyro.conf.Positional[str]
+    """Folder or archive, as published."""
+    link: bool = False
+    """Link to it instead of copying it."""
+    data: Folder = None
+    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import registry
+
+        source = Path(self.path).resolve()
+        target = registry.folder(self.data).resolve() / self.name / source.name
+        if os.path.lexists(target) or target.is_relative_to(source):
+            raise ValueError(f"expected no copy in {target.parent} yet; there is one: move it away first")
+        splits = registry.corpus(self.name).load(source)
+        _place(source, target, link=self.link)
+        counts = ", ".join(f"{count:,} {split}" for split, count in splits.counts._asdict().items() if count)
+        print(f"{self.name}: {target}: {counts}")
+        if (found := registry.find(self.name, self.data).resolve()) not in (source, target, target.parent):
+            raise ValueError(
+                f"expected {target} to be found; {found} is found before it: move one of them away"
+            )
+
+
+@dataclass(frozen=True)
+class Check:
+    """Compare counts with the paper's, look for duplicates and empty texts; status 1 if a labelled count is wrong."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    data: Folder = None
+    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import fetch, registry, survey
+
+        info, source = registry.corpus(self.name).INFO, registry.find(self.name, self.data)
+        hashes = _hashes(info, source, registry.folder(self.data) / fetch.LEDGER)
+        for path, hash in hashes.items():
+            fetch.verify(path, hash)
+        found = survey.check(registry.load(self.name, self.data), info)
+        print(f"{self.name}: {source}" + (f" ({len(hashes)} hashes as known)" if hashes else ""))
+        _print_check(found)
+        if found.wrong:
+            here = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
+            raise ValueError(
+                f"{self.name}: expected the paper's counts; {here}: the copy is not whole, or not this corpus"
+            )
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Count texts, words and classes."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    """What a word is, as in `wordward train`."""
+    data: Folder = None
+    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import registry, survey
+
+        measures = survey.stats(registry.load(self.name, self.data), tokenizer=self.tokenizer)
+        _print_stats(measures)
+
+
+ACTIONS: dict[str, Any] = {"list": List, "fetch": Fetch, "add": Add, "check": Check, "stats": Stats}
+
+if TYPE_CHECKING:
+    Action = Any
+else:
+    Action = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in ACTIONS.items())]  # noqa: UP007
+
+
+@dataclass(frozen=True)
+class Data:
+    """The paper's corpora: list, fetch, add, check and measure them."""
+
+    action: Action
+
+    def __call__(self) -> None:
+        self.action()
+
+
+def _terms(info: "CorpusInfo", folder: Path) -> str:
+    """What to download and where to put it, for a corpus that comes with terms."""
+    urls = "\n".join(f"  {download.url}" for download in info.downloads)
+    return (
+        f"{info.name} comes with terms: {info.terms}.\n"
+        f"Fetch it with `wordward data fetch {info.name} --accept-licence`, or download\n{urls}\n"
+        f"into {folder} yourself (page: {info.homepage})"
+    )
+
+
+def _place(source: Path, target: Path, *, link: bool) -> None:
+    """Link or copy, so that a copy broken off is never taken for whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if link:
+        target.symlink_to(source, target_is_directory=source.is_dir())
+        return
+    new = target.with_name(f".{target.name}.new")
+    if source.is_dir():
+        shutil.copytree(source, new, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(source, new)
+    os.replace(new, target)
+
+
+def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
+    """The files of a corpus whose hash is pinned or recorded."""
+    from wordward.datasets import fetch
+
+    folder = source if source.is_dir() else source.parent
+    return {
+        path: hash
+        for download in info.downloads
+        if (path := folder / download.name).is_file()
+        and (hash := fetch.expected(download, Path(info.name), ledger))
+    }
+
+
+def _print_check(found: "Findings") -> None:
+    print(f"{'':12}{'here':>10}{'paper':>12}{'duplicates':>12}{'empty':>8}")
+    for split, (here, paper) in found.counts.items():
+        mark = "" if here == paper else "  differs" if here else "  none here"
+        shown = f"{paper:,}" if paper else "-"
+        print(f"{split:12}{here:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}")
+    for (one, other), shared in found.shared.items():
+        if shared:
+            print(f"{shared:,} texts of {one} are in {other} too")
+
+
+def _print_stats(found: "Measures") -> None:
+    print(f"{'':12}{'texts':>10}{'words':>14}{'mean':>9}{'median':>9}{'longest':>9}")
+    for split, of in found.lengths.items():
+        print(f"{split:12}{of.texts:>10,}{of.words:>14,}{of.mean:>9.1f}{of.median:>9g}{of.longest:>9,}")
+    print(
+        f"vocabulary of train and unlabelled: {found.vocabulary:,} words, {found.vocabulary_of_two:,} in two texts"
+    )
+    for split, classes in found.classes.items():
+        most = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(14))
+        print(f"{split}: {len(classes)} classes: {most}{', ...' if len(classes) > 14 else ''}")

@@ -1,0 +1,54 @@
+"""The commands `wordward reproduce` and `wordward results`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train the rows of one of the paper's tables and print ours beside the paper's."""
+
+    table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "dbpedia", "fce"]]
+    """Which table."""
+    rows: tuple[str, ...] = ()
+    """Only these rows, e.g. baseline advt iadvt; all by default."""
+    seeds: int = 1
+    """Runs of each row."""
+    jobs: int = 1
+    """Rows to train side by side."""
+    preset: Literal["paper", "cpu-small"] = "paper"
+    """The paper's sizes, or everything small enough for minutes on two cores."""
+    experiments: str = "experiments"
+    """Folder of the TOML files, one a row."""
+    out: str = "runs/reproduce"
+    """Folder for the runs; what is finished there is not trained again."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.reproduce import Plan, reproduce
+
+        experiments, out = Path(self.experiments), Path(self.out) / self.preset
+        kept = experiments / "results" if self.preset == "paper" else out
+        plan = Plan(experiments, out, self.preset, self.seeds, self.device, self.jobs, self.quiet)
+        print(reproduce(self.table, plan, rows=self.rows, results_folder=kept))
+
+
+@dataclass(frozen=True)
+class Results:
+    """Print the page of results (docs/results.md) from the records in experiments/results."""
+
+    folder: str = "experiments/results"
+    """Where the JSON Lines are."""
+
+    def __call__(self) -> None:
+        from wordward.results import page
+
+        print(page(Path(self.folder)))

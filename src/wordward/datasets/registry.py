@@ -1,0 +1,98 @@
+"""The published corpora by name: where their files are, and what is in them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import cast
+
+from wordward.datasets.archive import ENDINGS, is_archive
+from wordward.datasets.example import DataError
+from wordward.datasets.published import Corpus, CorpusInfo, Splits
+
+CORPORA = {
+    "imdb": "wordward.datasets.imdb",
+    "elec": "wordward.datasets.elec",
+    "rotten_tomatoes": "wordward.datasets.rotten_tomatoes",
+    "dbpedia": "wordward.datasets.dbpedia",
+    "rcv1": "wordward.datasets.rcv1",
+    "fce": "wordward.datasets.fce",
+}
+VARIABLE = "WORDWARD_DATA"
+
+
+def corpus(name: str) -> Corpus:
+    """The module of a corpus, imported now."""
+    if name not in CORPORA:
+        close = difflib.get_close_matches(name, CORPORA, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise DataError(f"expected a corpus among {', '.join(CORPORA)}; got {name!r}{hint}")
+    return cast(Corpus, import_module(CORPORA[name]))
+
+
+def folder(data: str | PathLike[str] | None = None) -> Path:
+    """The data folder: the one given, else that of WORDWARD_DATA, else `data`."""
+    return Path(data or os.environ.get(VARIABLE) or "data")
+
+
+def find(name: str, data: str | PathLike[str] | None = None) -> Path:
+    """The folder or archive that holds a corpus, looked for in the data folder."""
+    info, place = corpus(name).INFO, folder(data)
+    for found in _candidates(info, place):
+        return found
+    raise DataError(
+        f"expected {info.title} in {place / name}; it is not there: get it with `wordward data fetch {name}`, or "
+        f"`wordward data add {name} PATH` for a copy you have; --data or {VARIABLE} names another data folder"
+    )
+
+
+def load(
+    name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None
+) -> Splits:
+    """A corpus in the paper's splits, with unlabelled texts of another file if one is given."""
+    splits = corpus(name).load(find(name, data))
+    if unlabelled is None:
+        return splits
+    from wordward.datasets.rotten_tomatoes import unlabelled_texts
+
+    return splits._replace(unlabelled=unlabelled_texts(Path(unlabelled)))
+
+
+def holds(path: Path, info: CorpusInfo) -> bool:
+    """Whether a folder holds the files of a corpus, itself or up to three folders down."""
+    return path.is_dir() and any(
+        all(any((base / f"{need}{packed}").exists() for packed in ("", ".gz", ".xz")) for need in info.needs)
+        for base in _folders(path, depth=3)
+    )
+
+
+def _candidates(info: CorpusInfo, place: Path) -> Iterator[Path]:
+    """What may be the corpus, the likeliest first: an archive as published is whole, a folder may not be."""
+    stems = [_stem(download.name) for download in info.downloads if is_archive(Path(download.name))]
+    own = place / info.name
+    archives = sorted(path for path in own.glob("*") if is_archive(path)) if own.is_dir() else []
+    yield from (path for path in archives if _stem(path.name) in stems)
+    if holds(own, info):
+        yield own
+    if len(archives) == 1:
+        yield archives[0]
+    yield from (path for stem in stems for end in ENDINGS if (path := place / f"{stem}{end}").is_file())
+
+
+def _stem(name: str) -> str:
+    for ending in ENDINGS:
+        if name.lower().endswith(ending):
+            return name[: -len(ending)]
+    return name
+
+
+def _folders(path: Path, depth: int) -> Iterator[Path]:
+    yield path
+    if depth:
+        for inner in sorted(path.iterdir()):
+            if inner.is_dir() and not inner.name.startswith("."):
+                yield from _folders(inner, depth - 1)

@@ -1,0 +1,87 @@
+"""Rotten Tomatoes, sentence polarity v1.0 (Pang & Lee 2005), with unlabelled reviews beside it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from wordward.datasets.archive import named
+from wordward.datasets.example import DataError, Example
+from wordward.datasets.files import read
+from wordward.datasets.lines import legacy_lines, legacy_text
+from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
+
+INFO = CorpusInfo(
+    name="rotten_tomatoes",
+    task="classify",
+    title="Rotten Tomatoes: sentence polarity dataset v1.0",
+    citation=(
+        "Bo Pang, Lillian Lee: Seeing Stars: Exploiting Class Relationships for Sentiment Categorization "
+        "with Respect to Rating Scales. ACL 2005, pages 115-124"
+    ),
+    licence="none stated; the publisher asks for the citation",
+    homepage="https://www.cs.cornell.edu/people/pabo/movie-review-data/",
+    counts=Counts(8_636, 960, 1_066, 7_911_684),
+    needs=("rt-polarity.pos", "rt-polarity.neg"),
+    downloads=(
+        Download(
+            "https://www.cs.cornell.edu/people/pabo/movie-review-data/rt-polaritydata.tar.gz",
+            "rt-polaritydata.tar.gz",
+            "md5:50c1c2c047b4225e148e97aa7708c34e",
+            "DAI-Lab/fibber, fibber/datasets/downloadable_datasets.py",
+        ),
+    ),
+    note=(
+        "The paper's unlabelled texts are Amazon's film reviews, 3.3 GB: put "
+        "https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) beside it, or texts of "
+        "your own as unlabelled.txt, .csv, .tsv or .jsonl (also .gz and .xz)."
+    ),
+)
+
+LABELS = {"rt-polarity.pos": "positive", "rt-polarity.neg": "negative"}
+_SNAP = "product/productId:"
+
+
+def load(source: Path) -> Splits:
+    """All sentences; a random tenth is test, a random tenth of the others dev."""
+    found = {entry.base: _sentences(legacy_text(entry.read())) for entry in named(source, *LABELS)}
+    if missing := [name for name in LABELS if name not in found]:
+        raise DataError(f"expected {' and '.join(missing)}; found {', '.join(found) or 'neither'}", source)
+    examples = [
+        Example(text, label, line=line) for name, label in LABELS.items() for line, text in found[name]
+    ]
+    labelled, test = hold_out(examples, len(examples) // 10)
+    train, dev = hold_out(labelled, tenth(len(labelled)))
+    beside = _beside(source)
+    return Splits(train, dev, test, unlabelled_texts(beside) if beside else [])
+
+
+def unlabelled_texts(path: Path) -> list[Example]:
+    """Texts of any readable file; of Amazon reviews as SNAP publishes them, the text of each."""
+    if path.is_file() and path.name.lower().removesuffix(".gz").endswith(".txt"):
+        first = next(legacy_lines(path), "")
+        if first.startswith(_SNAP):
+            return list(_snap_reviews(path))
+    return read(path, labelled=False)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        if sentence := line.strip(" \t\r"):
+            yield number, sentence
+
+
+def _snap_reviews(path: Path) -> Iterator[Example]:
+    for number, line in enumerate(legacy_lines(path), start=1):
+        name, _, text = line.partition(": ")
+        if name == "review/text" and text.strip():
+            yield Example(text.strip(" "), line=number)
+
+
+def _beside(source: Path) -> Path | None:
+    """The unlabelled texts in the corpus's folder, if there are any."""
+    folder = source if source.is_dir() else source.parent
+    found = sorted([*folder.glob("unlabelled.*"), *folder.glob("movies.txt*")])
+    if len(found) > 1:
+        raise DataError(
+            f"expected one file of unlabelled texts; found {', '.join(p.name for p in found)}", folder
+        )
+    return found[0] if found else None

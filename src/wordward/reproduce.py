@@ -1,0 +1,184 @@
+"""Reproduce a table of the paper: pre-train once, train its rows, score them on test, keep the results."""
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import tyro
+
+from wordward import checkpoint, results
+from wordward.config import PRESETS, PretrainConfig, TrainConfig, flags, flags_of
+from wordward.console import say
+from wordward.corpora import open_corpus
+from wordward.corpus import Corpus
+from wordward.predict import Run, load_run, probabilities, scores
+from wordward.prepare import read_as
+from wordward.pretrain import pretrain
+from wordward.tables import TABLES, Column, Row
+from wordward.train import train
+
+Config = TypeVar("Config", TrainConfig, PretrainConfig)
+COMMON, READING = "common.toml", "pretrain.toml"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where things are and how large they are to be."""
+
+    experiments: Path
+    out: Path
+    preset: str = "paper"  # or cpu-small
+    seeds: int = 1
+    device: str = "auto"
+    jobs: int = 1
+    quiet: bool = False
+
+
+def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
+    """A config from TOML files, later ones over earlier ones, and single settings over all."""
+    arguments = [flag for file in files if file.exists() for flag in flags(file, kind)]
+    arguments += flags_of(settings, kind, source="reproduce")
+    return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+
+
+def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
+    """What one row of a column trains with one seed."""
+    folder = plan.experiments / column.name
+    settings = _small(TrainConfig, plan) | {"seed": seed, "device": plan.device}
+    if (folder / READING).exists():
+        settings["pretrained"] = str(plan.out / column.name / "lm")
+    return config_of(TrainConfig, folder / COMMON, folder / f"{row.name}.toml", **settings)
+
+
+def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
+    """What the column's language model trains with; None where it starts from word vectors."""
+    folder = plan.experiments / column.name
+    if not (folder / READING).exists():
+        return None
+    settings = _small(PretrainConfig, plan) | {"device": plan.device}
+    return config_of(PretrainConfig, folder / READING, **settings)
+
+
+def _small(kind: type, plan: Plan) -> dict[str, Any]:
+    """The overrides of --preset cpu-small: everything runs, in minutes, on two cores."""
+    if plan.preset != "cpu-small":
+        return {}
+    size = {**PRESETS["small"], "dim": 32, "hidden": 32, "limit": 300, "max_length": 60, "precision": "fp32"}
+    if kind is PretrainConfig:
+        return {name: value for name, value in size.items() if name != "head"} | {"epochs": 1, "streams": 8}
+    return size | {"epochs": 2, "batch_size": 16, "unlabelled_batch_size": 16, "vectors": "None"}
+
+
+def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
+    """Train one row (or take it up where it stopped) and score it on test."""
+    config = row_config(column, row, seed, plan)
+    folder = plan.out / column.name / row.name / f"seed-{seed}"
+    done = folder / checkpoint.RESULT
+    result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
+    if result is None or result["stopped"]:
+        going = (folder / checkpoint.CONFIG).exists()
+        result = train(config, folder, resume=going, quiet=plan.quiet or plan.jobs > 1)
+        if result["stopped"]:
+            raise KeyboardInterrupt
+    run = load_run(folder, device=plan.device)
+    corpus = test_corpus(run)
+    assert corpus.labels is not None
+    found = probabilities(run.model, corpus, run.device)
+    positive = run.config.training.positive
+    number = run.labels.index(positive) if positive in run.labels else None
+    measured = scores(corpus, found, len(run.labels), positive=number)[run.config.training.criterion]
+    wrong = np.concatenate(
+        [
+            np.atleast_1d(chance.argmax(-1) != label)
+            for chance, label in zip(found, corpus.labels, strict=True)
+        ]
+    )
+    return {
+        "column": column.name,
+        "row": row.name,
+        "preset": plan.preset,
+        **result,
+        "test": measured._asdict(),
+        "counted": len(wrong),
+        "wrong": results.pack_bits(wrong),
+        "config": checkpoint.config_text(folder),
+    }
+
+
+def test_corpus(run: Run) -> Corpus:
+    """The test texts of the corpus, or of the file that the settings name."""
+    data = run.config.data
+    if data.corpus:
+        return open_corpus(data.corpus, run.config.text, limit=data.limit).splits["test"]
+    if not data.test:
+        raise ValueError(f"{run.folder} names no test texts: set `test` in {COMMON}")
+    examples = read_as(data, data.test)
+    return run.encode(examples, labelled=True, source=data.test)
+
+
+def reproduce(
+    table: str, plan: Plan, *, rows: Sequence[str] = (), results_folder: Path = Path("experiments/results")
+) -> str:
+    """Run what is missing of a table and give it as Markdown, ours beside the paper's."""
+    if table not in TABLES:
+        raise ValueError(f"expected a table among {', '.join(TABLES)}; got {table!r}")
+    if not plan.experiments.is_dir():
+        raise ValueError(f"{plan.experiments} holds no experiments: run this in a clone of wordward")
+    shown = []
+    for column in TABLES[table]:
+        if not (plan.experiments / column.name).is_dir():
+            shown.append(f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n")
+            continue
+        wanted = [row for row in column.rows if not rows or row.name in rows]
+        file = results_folder / f"{column.name}.jsonl"
+        _read_first(column, plan)
+        _run_all(column, wanted, plan, file)
+        records = [record for record in results.load(file) if record["preset"] == plan.preset]
+        shown.append(results.markdown(column, records))
+    return "\n".join(shown)
+
+
+def _read_first(column: Column, plan: Plan) -> None:
+    config = reading_config(column, plan)
+    folder = plan.out / column.name / "lm"
+    done = folder / checkpoint.RESULT
+    if config is None or (done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]):
+        return
+    say(f"{column.name}: language model", quiet=plan.quiet)
+    if pretrain(config, folder, resume=(folder / checkpoint.CONFIG).exists(), quiet=plan.quiet)["stopped"]:
+        raise KeyboardInterrupt
+
+
+def _run_all(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> None:
+    """Every row with every seed, `jobs` at a time; each result is kept as soon as it is there."""
+    kept = {
+        (record["row"], record["seed"]) for record in results.load(file) if record["preset"] == plan.preset
+    }
+    missing = [
+        (row, seed) for seed in range(1, plan.seeds + 1) for row in rows if (row.name, seed) not in kept
+    ]
+    if plan.jobs == 1:
+        for row, seed in missing:
+            say(f"{column.name}: {row.name}, seed {seed}", quiet=plan.quiet)
+            results.append(file, run_row(column, row, seed, plan))
+        return
+    threads = max(1, (os.cpu_count() or 1) // plan.jobs)
+    with ProcessPoolExecutor(
+        plan.jobs, get_context("spawn"), initializer=_limit_threads, initargs=(threads,)
+    ) as pool:
+        waiting = [pool.submit(run_row, column, row, seed, plan) for row, seed in missing]
+        for (row, seed), each in zip(missing, waiting, strict=True):
+            results.append(file, each.result())
+            say(f"{column.name}: {row.name}, seed {seed} done", quiet=plan.quiet)
+
+
+def _limit_threads(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)

@@ -1,0 +1,123 @@
+"""Results of runs as JSON Lines, and the tables made of them: ours beside the paper's."""
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordward.metrics import mcnemar
+from wordward.tables import TABLES, Column
+
+Record = dict[str, Any]
+PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
+T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+
+
+def append(path: Path, record: Record) -> None:
+    """Add a record; one of the same row, seed and preset is replaced."""
+    kept = [other for other in load(path) if _identity(other) != _identity(record)]
+    lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def load(path: Path) -> list[Record]:
+    """The records of a file; none where there is no file."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def _identity(record: Record) -> tuple[str, str, str, int]:
+    return record["column"], record["preset"], record["row"], record["seed"]
+
+
+def pack_bits(wrong: Iterable[bool]) -> str:
+    """Which predictions were wrong, a bit each, for paired tests later."""
+    return base64.b64encode(np.packbits(np.fromiter(wrong, dtype=bool)).tobytes()).decode()
+
+
+def unpack_bits(text: str, count: int) -> np.ndarray:
+    """What `pack_bits` packed."""
+    return np.unpackbits(np.frombuffer(base64.b64decode(text), dtype=np.uint8), count=count).astype(bool)
+
+
+def markdown(column: Column, records: Sequence[Record]) -> str:
+    """A column's table: paper, ours with its 95 % interval over seeds, difference, seconds."""
+    lines = [f"### {column.title}", ""]
+    if column.stand_in:
+        lines += [f"*Stand-in*: {column.stand_in}", ""]
+    lines += ["| method | paper | ours | 95 % interval | seeds | difference | seconds a run |"]
+    lines += ["|---|---:|---:|---|---:|---:|---:|"]
+    for row in column.rows:
+        ours = [record for record in records if record["row"] == row.name]
+        lines.append(f"| {row.title} | {row.paper:.2f} | {_ours(ours, row.paper)} |")
+    lines += [f"| {title} (cited by the paper) | {paper:.2f} | – | | | | |" for title, paper in column.cited]
+    return "\n".join([*lines, *_paired(column, records)]) + "\n"
+
+
+def _ours(records: Sequence[Record], paper: float) -> str:
+    if not records:
+        return "– | | | | "
+    values = [100 * record["test"]["value"] for record in records]
+    mean, count = sum(values) / len(values), len(values)
+    if count > 1:
+        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+        half = T_975.get(count - 1, 1.96) * spread / math.sqrt(count)
+        interval = f"{mean - half:.2f} to {mean + half:.2f} (seeds)"
+    else:
+        low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
+        interval = f"{low:.2f} to {high:.2f} (test texts)"
+    seconds = sum(record["seconds"] for record in records) / count
+    return f"{mean:.2f} | {interval} | {count} | {mean - paper:+.2f} | {seconds:.0f}"
+
+
+def _paired(column: Column, records: Sequence[Record]) -> list[str]:
+    """McNemar's test on the same test predictions, seed by seed."""
+    found = {(record["row"], record["seed"]): record for record in records}
+    lines = []
+    for ours, theirs in PAIRS:
+        for seed in sorted(
+            {seed for row, seed in found if row == ours} & {s for row, s in found if row == theirs}
+        ):
+            a, b = found[ours, seed], found[theirs, seed]
+            wrong = [unpack_bits(record["wrong"], record["counted"]) for record in (a, b)]
+            only_a, only_b = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
+            p = mcnemar(only_a, only_b)
+            lines.append(
+                f"- {ours} against {theirs}, seed {seed}: only {ours} wrong on {only_a}, only {theirs} on {only_b}; "
+                f"McNemar p = {p:.3f}"
+            )
+    return ["", *lines] if lines else []
+
+
+def page(folder: Path) -> str:
+    """The whole of docs/results.md, from experiments/results/*.jsonl alone."""
+    records = [record for path in sorted(folder.glob("*.jsonl")) for record in load(path)]
+    parts = [
+        "# Results",
+        "",
+        "Made by `wordward results` from `experiments/results/*.jsonl`, which hold configuration, seed, versions, "
+        "device, seconds, dev and test of every run. Rows without a number have not been run.",
+        "",
+    ]
+    for table in TABLES.values():
+        for column in table:
+            some = [
+                record
+                for record in records
+                if record["column"] == column.name and record["preset"] == "paper"
+            ]
+            parts += [markdown(column, some), _devices(some)]
+    return "\n".join(part for part in parts if part is not None)
+
+
+def _devices(records: Sequence[Record]) -> str:
+    found = sorted({f"{record['device']}, torch {record['versions']['torch']}" for record in records})
+    return f"Run on {'; '.join(found)}.\n" if found else ""

@@ -1,0 +1,89 @@
+"""The paper's tables: rows, published numbers, and the corpus each column needs."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table."""
+
+    name: str  # of its TOML file
+    title: str
+    paper: float  # error in percent, or F0.5
+
+
+@dataclass(frozen=True)
+class Column:
+    """One data set of a table: its rows live in experiments/<name>/<row>.toml."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    cited: tuple[tuple[str, float], ...] = ()  # rows that the paper itself only cites
+    stand_in: str = ""  # said in every table where the corpus is not the paper's own
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether the numbers are F0.5 rather than error rates."""
+        return self.name == "fce"
+
+
+def _rows(baseline: float, advt: float, iadvt: float, vat: float, ivat: float) -> tuple[Row, ...]:
+    return (
+        Row("baseline", "Baseline", baseline),
+        Row("advt", "AdvT-Text", advt),
+        Row("iadvt", "iAdvT-Text", iadvt),
+        Row("vat", "VAT-Text", vat),
+        Row("ivat", "iVAT-Text", ivat),
+    )
+
+
+IMDB = Column(
+    "imdb",
+    "IMDB, test error (%)",
+    (
+        Row("baseline", "Baseline", 7.05),
+        Row("random", "Random Perturbation (Labeled)", 6.74),
+        Row("iadvt-rand", "iAdvT-Rand", 6.69),
+        Row("iadvt-best", "iAdvT-Best", 6.64),
+        Row("advt", "AdvT-Text", 6.12),
+        Row("iadvt", "iAdvT-Text", 6.08),
+        Row("random-kl", "Random Perturbation (Labeled + Unlabeled)", 6.44),
+        Row("ivat-rand", "iVAT-Rand", 6.08),
+        Row("ivat-best", "iVAT-Best", 6.30),
+        Row("vat", "VAT-Text", 5.69),
+        Row("ivat", "iVAT-Text", 5.66),
+    ),
+    (
+        ("Full+Unlabeled+BoW (Maas et al. 2011)", 11.11),
+        ("Paragraph Vectors (Le and Mikolov 2014)", 7.42),
+        ("SA-LSTM (Dai and Le 2015)", 7.24),
+        ("One-hot bi-LSTM (Johnson and Zhang 2016)", 5.94),
+    ),
+)
+ELEC = Column("elec", "Elec, test error (%)", _rows(6.24, 5.94, 5.58, 5.66, 5.18))
+RCV1 = Column("rcv1", "RCV1, test error (%)", _rows(12.01, 10.93, 10.07, 11.80, 11.68))
+ROTTEN = Column(
+    "rotten_tomatoes", "Rotten Tomatoes, test error (%)", _rows(17.36, 15.84, 14.24, 14.26, 14.12)
+)
+DBPEDIA = Column("dbpedia", "DBpedia, test error (%)", _rows(0.94, 0.92, 0.99, 0.91, 0.93))
+FCE = Column(
+    "fce",
+    "FCE-public, F0.5 (%)",
+    (
+        Row("baseline", "Baseline", 39.21),
+        Row("random", "Random Perturbation", 39.90),
+        Row("advt", "AdvT-Text", 42.28),
+        Row("iadvt", "iAdvT-Text", 42.26),
+        Row("vat", "VAT-Text", 41.81),
+        Row("ivat", "iVAT-Text", 41.88),
+    ),
+    (("BiLSTM w/ Skipgram (Rei and Yannakoudakis 2016)", 41.1), ("BiLSTM w/ GWE (Kaneko et al. 2017)", 41.4)),
+)
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "imdb": (IMDB,),
+    "elec-rcv1-rotten": (ELEC, RCV1, ROTTEN),
+    "dbpedia": (DBPEDIA,),
+    "fce": (FCE,),
+}

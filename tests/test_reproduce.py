@@ -1,0 +1,142 @@
+"""Tables: every TOML parses, a killed reproduction goes on without redoing rows, results give the page."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reviews import reviews, tagged
+
+from wordward import reproduce, results
+from wordward.cache import encode_splits
+from wordward.config import TextSettings
+from wordward.metrics import mcnemar
+from wordward.pack import write_pack
+from wordward.reproduce import Plan
+from wordward.tables import TABLES
+
+ROOT = Path(__file__).parent.parent
+COLUMNS = {column.name: column for table in TABLES.values() for column in table}
+FOLDERS = sorted(path.name for path in (ROOT / "experiments").iterdir() if (path / "common.toml").exists())
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_row_has_a_toml_that_parses(name: str, tmp_path: Path) -> None:
+    column = COLUMNS[name]
+    for preset in ("paper", "cpu-small"):
+        plan = Plan(ROOT / "experiments", tmp_path, preset)
+        configs = [reproduce.row_config(column, row, 3, plan) for row in column.rows]
+        assert [config.method for config in configs] == [row.name for row in column.rows]
+        assert {config.training.seed for config in configs} == {3}
+        config = configs[0]
+        reading = reproduce.reading_config(column, plan)
+        if reading is not None:
+            assert (reading.model.dim, reading.model.hidden) == (config.model.dim, config.model.hidden)
+            assert (reading.text, reading.corpus) == (config.text, config.data.corpus)
+    found = {path.stem for path in (ROOT / "experiments" / name).glob("*.toml")}
+    assert found - {"common", "pretrain"} == {row.name for row in column.rows}
+
+
+@pytest.fixture
+def experiments(tmp_path: Path) -> Path:
+    """The IMDB column in small, on sentences of ours."""
+    folder = tmp_path / "experiments" / "imdb"
+    folder.mkdir(parents=True)
+    splits = {
+        "train": reviews(60, 1),
+        "dev": reviews(30, 2),
+        "test": reviews(40, 3),
+        "unlabelled": reviews(30, 4),
+    }
+    write_pack(tmp_path / "little.pack", encode_splits(splits, TextSettings(), quiet=True), quiet=True)
+    place = f'corpus = "{tmp_path / "little.pack"}"\n'
+    (folder / "common.toml").write_text(place)
+    (folder / "pretrain.toml").write_text(place)
+    for row in COLUMNS["imdb"].rows:
+        (folder / f"{row.name}.toml").write_text(f'method = "{row.name}"\n')
+    return tmp_path / "experiments"
+
+
+def test_killed_reproduction_goes_on_without_redoing_rows(
+    experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", seeds=2, device="cpu", quiet=True)
+    wanted = ("baseline", "advt", "iadvt")
+    trained: list[str] = []
+    real = reproduce.train
+
+    def train(config, folder, **options):
+        if len(trained) == 3 and not done:
+            raise ZeroDivisionError("power cut")
+        trained.append(f"{config.method} {config.training.seed}")
+        return real(config, folder, **options)
+
+    done: list[str] = []
+    monkeypatch.setattr(reproduce, "train", train)
+    with pytest.raises(ZeroDivisionError):
+        reproduce.reproduce("imdb", plan, rows=wanted, results_folder=tmp_path / "kept")
+    done.append("killed")
+    shown = reproduce.reproduce("imdb", plan, rows=wanted, results_folder=tmp_path / "kept")
+    assert trained == ["baseline 1", "advt 1", "iadvt 1", "baseline 2", "advt 2", "iadvt 2"]
+    assert "| Baseline | 7.05 |" in shown
+    assert "iadvt against advt, seed 2" in shown
+    assert "SA-LSTM (Dai and Le 2015) (cited by the paper) | 7.24" in shown
+    records = results.load(tmp_path / "kept" / "imdb.jsonl")
+    assert len(records) == 6
+    for record in records:
+        wrong = results.unpack_bits(record["wrong"], record["counted"])
+        assert wrong.mean() == pytest.approx(record["test"]["value"])
+        assert record["config"].startswith("method = ")
+        assert record["versions"]["torch"]
+
+
+def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> None:
+    tests = []
+    for jobs in (1, 2):
+        plan = Plan(experiments, tmp_path / f"out{jobs}", "cpu-small", device="cpu", jobs=jobs, quiet=True)
+        reproduce.reproduce("imdb", plan, rows=("baseline", "ivat"), results_folder=tmp_path / f"kept{jobs}")
+        tests.append([(r["row"], r["test"]) for r in results.load(tmp_path / f"kept{jobs}" / "imdb.jsonl")])
+    assert tests[0] == tests[1]
+
+
+def test_results_page_agrees_with_the_records() -> None:
+    page = ROOT / "docs" / "results.md"
+    assert page.read_text(encoding="utf-8") == results.page(ROOT / "experiments" / "results") + "\n"
+
+
+def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
+    record = {
+        "column": "imdb",
+        "preset": "paper",
+        "seconds": 1.0,
+        "counted": 2,
+        "wrong": results.pack_bits([False, True]),
+    }
+    for seed, value in enumerate((0.07, 0.08, 0.09), start=1):
+        test = {"value": value, "low": 0.0, "high": 1.0}
+        results.append(tmp_path / "imdb.jsonl", record | {"row": "baseline", "seed": seed, "test": test})
+    shown = results.markdown(COLUMNS["imdb"], results.load(tmp_path / "imdb.jsonl"))
+    half = 4.303 * 1.0 / np.sqrt(3)
+    assert f"| 8.00 | {8 - half:.2f} to {8 + half:.2f} (seeds) | 3 | +0.95 |" in shown
+
+
+def test_mcnemar_by_hand() -> None:
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(5, 5) == 1.0
+    assert mcnemar(0, 4) == pytest.approx(2 / 16)
+    assert mcnemar(10, 2) == pytest.approx(2 * (1 + 12 + 66) / 4096)
+    assert mcnemar(2, 10) == mcnemar(10, 2)
+    assert mcnemar(1500, 1700) < 0.001
+
+
+def test_tagged_corpora_reproduce_too(tmp_path: Path) -> None:
+    folder = tmp_path / "experiments" / "fce"
+    folder.mkdir(parents=True)
+    splits = {"train": tagged(60, 1), "dev": tagged(20, 2), "test": tagged(30, 3), "unlabelled": []}
+    write_pack(tmp_path / "tags.pack", encode_splits(splits, TextSettings(), quiet=True), quiet=True)
+    (folder / "common.toml").write_text(f'corpus = "{tmp_path / "tags.pack"}"\npositive = "i"\n')
+    (folder / "vat.toml").write_text('method = "vat"\n')
+    plan = Plan(tmp_path / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    reproduce.reproduce("fce", plan, rows=("vat",), results_folder=tmp_path / "kept")
+    (record,) = results.load(tmp_path / "kept" / "fce.jsonl")
+    assert record["criterion"] == "f0.5"
+    assert record["counted"] == sum(len(example.tags or ()) for example in splits["test"])
