@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 from derivation import (
+    CLASS_LABELS,
+    CLASSES,
     DIM,
     LABELLED,
     PAD,
@@ -183,3 +185,13 @@ def test_a_loss_that_is_not_one_number():
             ValueError, match=r"the loss must be one number for the batch, but has shape \(3,\)"
         ):
             wordward.adversary(model, name, loss=loss)(lambda: model(ids), labels_for("classifier"))
+
+
+@pytest.mark.parametrize("name", ["iadvt", "ivat"])
+def test_site_outside_the_tables_space_is_refused(name: str) -> None:
+    """Directions toward words mean nothing after a projection to another size."""
+    table, wider, out = nn.Embedding(SIZE, DIM), nn.Linear(DIM, DIM + 2), nn.Linear(DIM + 2, CLASSES)
+    model = nn.Sequential(table, wider, out)
+    made = wordward.adversary(model, name, site=wider, k=3)
+    with pytest.raises((ValueError, RuntimeError), match=r"site=|vectors are"):
+        made(lambda: model(padded(TEXTS)).mean(1), torch.tensor(CLASS_LABELS))

@@ -142,6 +142,11 @@ class Adversary:
         space, real = self.space(ids), mask.unsqueeze(-1)
         if self.method.recipe.follows_gradient:
             assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
+            if space.candidates is not None and gradient.shape[-1] != self.tap.dim:
+                raise ValueError(
+                    f"directions toward words are {self.tap.dim} long like the table, but the site's vectors are "
+                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`"
+                )
             values = space.strengths(gradient.to(self.tap.dtype) * real)
         else:
             values = self._noise(space, ids, noise)
