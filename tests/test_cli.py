@@ -5,11 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from reviews import reviews
 
+import wordward.train
 from wordward.cli import main
 from wordward.config import PRESETS, flags, setting_names
 from wordward.predict import load_run
@@ -232,3 +234,217 @@ def test_installed_command_runs() -> None:
         check=True,
     )
     assert done.stdout.startswith("wordward ")
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command printed, its lines joined."""
+    shown = capsys.readouterr()
+    return " ".join((shown.err + shown.out).replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "wanted"),
+    [
+        ("epochs", "0", "epochs must be 1 or more, but is 0"),
+        ("patience", "0", "patience must be 1 or more"),
+        ("batch-size", "0", "batch_size must be 1 or more"),
+        ("hidden", "-3", "hidden must be 1 or more, but is -3"),
+        ("max-length", "0", "max_length must be 1 or more, or None"),
+        ("limit", "0", "limit must be 1 or more, or None"),
+        ("learning-rate", "nan", "learning_rate must be greater than 0, but is nan"),
+        ("decay", "1.5", "decay must be greater than 0 and at most 1"),
+        ("word-dropout", "1", "word_dropout must be 0 or more and less than 1"),
+        ("dev-share", "1", "dev_share must be between 0 and 1"),
+        ("seed", "-1", "seed must be 0 or more"),
+        ("min-documents", "0", "min_documents must be 1 or more"),
+        ("epsilon", "-1", "epsilon must be greater than 0"),
+        ("method", "magic", "unknown method 'magic'"),
+    ],
+)
+def test_settings_out_of_range_are_said_plainly(
+    flag: str, value: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--train", "x.csv", "--out", str(tmp_path / "run"), f"--{flag}", value]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"wordward: {wanted}")
+    assert "tyro" not in shown
+
+
+@pytest.mark.parametrize("flag", ["streams", "window", "epochs", "held-out-share", "minutes", "clip"])
+def test_pretraining_settings_out_of_range(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pretrain", "--texts", "x.txt", "--out", "y", f"--{flag}", "0"]) == 1
+    assert capsys.readouterr().err.startswith(f"wordward: {flag.replace('-', '_')} must be ")
+
+
+def test_a_word_for_a_number_names_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--train", "x.csv", "--out", "y", "--epochs", "many"])
+    assert "--epochs" in said(capsys)
+
+
+def test_every_setting_has_help() -> None:
+    from dataclasses import fields, is_dataclass
+
+    from tyro._docstrings import get_field_docstring
+
+    from wordward.config import PretrainConfig, TrainConfig
+
+    def unsaid(kind: type) -> list[str]:
+        names = []
+        for item in fields(kind):
+            if is_dataclass(item.default_factory):
+                names += unsaid(item.default_factory)  # type: ignore[arg-type]
+            elif not get_field_docstring(kind, item.name, ()):
+                names.append(item.name)
+        return names
+
+    assert unsaid(TrainConfig) + unsaid(PretrainConfig) == []
+
+
+def test_help_tells_of_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "--version" in said(capsys)
+
+
+def test_resume_refuses_settings_but_takes_epochs(
+    run: str,
+    csv_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    again = ["train", "--out", run, "--resume"]
+    assert main([*again, "--epsilon", "3", "--batch-size", "8", "--epochs", "3"]) == 1
+    shown = capsys.readouterr().err
+    assert "--epsilon, --batch-size came beside it" in shown.replace(
+        "--batch-size, --epsilon", "--epsilon, --batch-size"
+    )
+    given = []
+    monkeypatch.setattr(
+        wordward.train, "train", lambda config, out, **how: given.append((config, how)) or RESULT
+    )
+    assert main([*again, "--epochs", "3", "--device", "cpu", "--quiet"]) == 0
+    config, how = given[0]
+    assert (config.training.epochs, config.training.device, how["resume"]) == (3, "cpu", True)
+    assert main(["pretrain", "--out", run, "--resume", "--streams", "3"]) == 1
+    assert "--streams came beside it" in capsys.readouterr().err
+
+
+RESULT = {"stopped": False, "best_epoch": 2, "criterion": "error", "dev": {"error": 0.125}}
+
+
+def test_closing_line_and_status_of_a_stopped_run(
+    csv_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["train", "--train", str(csv_file), "--out", "some run"]
+    monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT)
+    assert main(arguments) == 0
+    wanted = "best epoch 2, dev error 0.1250, in 'some run'; next: wordward evaluate 'some run' test.csv"
+    assert wanted in said(capsys)
+    monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
+    assert main(arguments) == 130
+
+
+def test_pretraining_ends_with_what_to_do_next(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = ["--dim", "10", "--hidden", "10", "--epochs", "1", "--streams", "4", "--device", "cpu"]
+    assert main(["pretrain", "--texts", str(csv_file), "--out", str(tmp_path / "lm"), *sizes]) == 0
+    assert f"next: wordward train --pretrained {tmp_path / 'lm'}" in said(capsys)
+
+
+def test_columns_and_format_of_other_files(
+    run: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["evaluate", run, str(csv_file), "--json"])
+    expected = json.loads(capsys.readouterr().out)["error"]
+    other = tmp_path / "other.data"
+    other.write_text(csv_file.read_text().replace("text,label", "review,verdict", 1))
+    columns = ["--text-column", "review", "--format", "csv"]
+    assert main(["evaluate", run, str(other), *columns, "--label-column", "verdict", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["error"] == expected
+    assert main(["predict", run, "--file", str(other), *columns]) == 0
+    texts = [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()]
+    assert texts == [example.text for example in reviews(240)]
+    assert main(["predict", run, "a film", "--file", str(other)]) == 1
+    assert "leave one out" in capsys.readouterr().err
+
+
+def test_tag_column_of_another_file(
+    conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "tagger")
+    assert main(["train", "--train", str(conll_file), "--out", folder, *SMALL]) == 0
+    other = tmp_path / "other.conll"
+    lines = conll_file.read_text().split("\n")
+    other.write_text("\n".join(line and line + "\tnoun" for line in lines))
+    assert main(["evaluate", folder, str(other)]) == 1
+    assert main(["evaluate", folder, str(other), "--tag-column", "1"]) == 0
+    capsys.readouterr()
+    assert main(["predict", folder, "--file", str(other), "--tag-column", "1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 160
+
+
+def test_answers_before_a_bad_byte_are_kept(
+    run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b"the film was dull\r\n\na warm cast\nna\xefve\nthe end\n"))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["predict", run]) == 1
+    shown = capsys.readouterr()
+    texts = [json.loads(line)["text"] for line in shown.out.splitlines()]
+    assert texts == ["the film was dull", "", "a warm cast"]
+    assert "standard input, line 4: expected UTF-8" in shown.err
+
+
+def test_predict_answers_each_line_as_it_comes(run: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "wordward.cli", "predict", run, "--device", "cpu"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        patience = threading.Timer(60, process.kill)
+        patience.start()
+        for text in ("the film was dull", "the cast was warm"):
+            process.stdin.write(text + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["text"] == text
+        process.stdin.close()
+        assert process.wait(60) == 0
+        patience.cancel()
+
+
+def test_two_toml_files_and_a_preset_in_one(csv_file: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text('preset = "small"\n[model]\nhidden = 9\n[training]\nepochs = 1\nseed = 4\n')
+    second.write_text(f"[data]\ntrain = {json.dumps(str(csv_file))}\ntag_column = -1\n[training]\nseed = 5\n")
+    files = ["--config", str(first), f"--config={second}"]
+    more = ["--device", "cpu", "--quiet", "--method", "advt"]
+    assert main(["train", *files, "--out", str(tmp_path / "run"), *more]) == 0
+    config = load_run(tmp_path / "run", device="cpu").config
+    assert (config.model.dim, config.model.hidden, config.training.seed) == (PRESETS["small"]["dim"], 9, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("[data]\nepochs = 3\n", "sets 'epochs' in [data], but it belongs in [training]"),
+        ('[data]\nmethod = "advt"\n', "belongs at the top"),
+        ('preset = "huge"\n', "known are sec, cac, ged, small"),
+        ('out = "runs/x"\n', "only the command line can"),
+        ('[data]\ntrain = "-odd.csv"\n', "-odd.csv"),
+    ],
+)
+def test_what_a_toml_file_may_say(
+    text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = tmp_path / "settings.toml"
+    toml.write_text(text)
+    assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run"), *SMALL]) == 1
+    assert wanted in capsys.readouterr().err

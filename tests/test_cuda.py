@@ -7,6 +7,7 @@ import pytest
 import torch
 from reviews import reviews
 
+from wordward.api import adversary
 from wordward.config import (
     DataSettings,
     MethodSettings,
@@ -16,7 +17,6 @@ from wordward.config import (
     TrainingSettings,
 )
 from wordward.explain import explain
-from wordward.method import adversary
 from wordward.models import Classifier, Tagger
 from wordward.predict import load_run
 from wordward.pretrain import pretrain

@@ -1,18 +1,25 @@
 """The demo from end to end, on a handful of sentences of ours."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
+from rich.console import Console
 
 from wordward import demo
 from wordward.checkpoint import RunError
 from wordward.cli import main
-from wordward.config import ModelSettings
+from wordward.config import ModelSettings, TrainConfig
 from wordward.datasets import Example
+from wordward.explain import Swap
+from wordward.models import Classifier
+from wordward.predict import Run
+from wordward.text import Vocabulary
 
 
 @pytest.fixture
@@ -44,6 +51,44 @@ def test_demo_trains_shows_and_leaves_runs_to_use(
     assert main(["predict", str(out / "advt"), "the film was warm"]) == 0
     train, test = ((out / f"{name}.csv").read_text().splitlines()[1:] for name in ("train", "test"))
     assert not set(train) & set(test)
+
+
+@pytest.mark.parametrize("at", ["pretrain", "train"])
+def test_ctrl_c_ends_the_demo(
+    at: str, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = []
+
+    def fake(name: str) -> dict[str, object]:
+        called.append(name)
+        return {"stopped": name == at, "seconds": 0.0}
+
+    monkeypatch.setattr(demo, "pretrain", lambda *_, **__: fake("pretrain"))
+    monkeypatch.setattr(demo, "train", lambda *_, **__: fake("train"))
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--quiet"]) == 130
+    assert called == (["pretrain"] if at == "pretrain" else ["pretrain", "train"])
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"), [(0.9, 0.2, True), (0.5, 0.4, True), (0.9, 0.6, False), (0.3, 0.1, False)]
+)
+def test_demo_shows_words_as_written_and_says_when_the_prediction_changes(
+    before: float, after: float, changes: bool, tmp_path: Path
+) -> None:
+    vocabulary, model = Vocabulary.build([["the", "was", "good"]] * 2), ModelSettings(dim=4, hidden=4, head=4)
+    config = TrainConfig(task="classify", text=demo.TEXT, model=model)
+    labels, classifier = ("negative", "positive"), Classifier(len(vocabulary), 2, model)
+    run = Run(tmp_path, config, vocabulary, labels, classifier, torch.device("cpu"))
+    pulls = [Swap(1, "<unk>", "good", 1.0, 1.0), Swap(0, "the", "was", 0.5, 0.5)]
+    telling = demo.Telling(Example("The Gizmo was fine", "positive"), pulls, before, after)
+    file = io.StringIO()
+    demo._show_sentence(Console(file=file, width=120), run, telling)
+    shown = file.getvalue()
+    assert "Gizmo → good" in shown
+    assert "The → was" in shown
+    assert "<unk>" not in shown
+    assert ("the prediction changes" in shown) == changes
 
 
 def test_demo_leaves_other_folders_alone(small: None, tmp_path: Path) -> None:

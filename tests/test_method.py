@@ -1,6 +1,7 @@
 """Every method equals the paper's equations, derived a second time."""
 
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -32,7 +33,7 @@ import wordward
 @pytest.mark.parametrize("normalization", ["paper", "authors"])
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_is_its_equation(name: str, kind: str, normalization: str):
+def test_every_method_is_its_equation(name: str, kind: str, normalization: Literal["paper", "authors"]):
     """r, alpha, the loss, and the gradient of the loss for the weights with r, D and the target constant."""
     model, ids, labels = make(kind), padded(TEXTS), labels_for(kind)
     noise, weight = noise_for(name, 3), 0.7

@@ -125,7 +125,7 @@ def test_largest_k_and_smallest_weight():
 
 def test_a_misspelt_setting_is_named():
     with pytest.raises(TypeError, match="epsilom"):
-        wordward.advt(make("classifier"), epsilom=1.0)
+        wordward.advt(make("classifier"), epsilom=1.0)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", LABELLED)

@@ -1,7 +1,7 @@
 """Padding never moves and never counts; lengths are what they should be; zero stays zero."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -34,7 +34,9 @@ from wordward.choice import unit
 @pytest.mark.parametrize("normalization", ["paper", "authors"])
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("name", METHODS)
-def test_a_text_alone_and_in_a_padded_batch_are_the_same(name: str, kind: str, normalization: str):
+def test_a_text_alone_and_in_a_padded_batch_are_the_same(
+    name: str, kind: str, normalization: Literal["paper", "authors"]
+):
     model, ids, labels, noise = make(kind), padded(TEXTS), labels_for(kind), noise_for(name, 3)
     adv = wordward.adversary(model, name, epsilon=2.0, k=3, normalization=normalization)
     together = adv(lambda: model(ids), labels, noise=noise)
@@ -55,7 +57,9 @@ def test_a_text_alone_and_in_a_padded_batch_are_the_same(name: str, kind: str, n
 @pytest.mark.parametrize("tags", [False, True])
 @pytest.mark.parametrize("k", [3, None])
 @pytest.mark.parametrize("name", METHODS)
-def test_padding_never_moves_and_never_counts(name: str, k: int | None, tags: bool, normalization: str):
+def test_padding_never_moves_and_never_counts(
+    name: str, k: int | None, tags: bool, normalization: Literal["paper", "authors"]
+):
     model, ids = Everywhere(tags), padded(TEXTS)
     mask = ids != PAD
     noise = noise_for(name, k or SIZE)
@@ -155,7 +159,9 @@ def test_a_zero_gradient_gives_zero_and_never_nan(name: str, k: int | None):
 @pytest.mark.parametrize("normalization", ["paper", "authors"])
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e25])
 @pytest.mark.parametrize("name", ["advt", "iadvt", "iadvt-best", "vat", "ivat"])
-def test_the_scale_of_the_loss_does_not_matter(name: str, scale: float, normalization: str):
+def test_the_scale_of_the_loss_does_not_matter(
+    name: str, scale: float, normalization: Literal["paper", "authors"]
+):
     model = Everywhere(False).float()
     ids, labels = padded(TEXTS), labels_for("classifier")
     losses: dict[str, Any] = {"label_loss": objective.label_loss, "kl": objective.kl}

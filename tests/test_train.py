@@ -162,7 +162,7 @@ def test_learning_rate_decays_and_gradients_are_clipped(csv_file: Path) -> None:
     rates = []
     for _ in range(3):
         stepper(data.train.batch(np.arange(8), torch.device("cpu")))
-        rates.append(stepper.optimizer.param_groups[0]["lr"])
+        rates.append(stepper.updater.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([0.02, 0.01, 0.005])
     norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
     assert float(norm) == pytest.approx(1e-3, rel=1e-3)
@@ -183,7 +183,7 @@ def test_ctrl_c_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch
     step = Stepper.__call__
 
     def interrupted(self: Stepper, *batches: Batch) -> torch.Tensor:
-        if self.steps == 10:
+        if self.updater.steps == 10:
             raise KeyboardInterrupt
         return step(self, *batches)
 
@@ -276,7 +276,7 @@ def test_pretraining_goes_on_as_if_never_stopped(
     step = Pretrainer.step
 
     def killed(self: Pretrainer, *rest: object) -> object:
-        if self.epoch == 1 and self.steps % 7 == 3:
+        if self.epoch == 1 and self.updater.steps % 7 == 3:
             raise ZeroDivisionError("power cut")
         return step(self, *rest)  # type: ignore[arg-type]
 
@@ -301,7 +301,7 @@ def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> 
     assert top.relative == 1.0
     assert top.toward is not None
     before = run.predict([example.text])[0]["probabilities"]["good"]
-    text = apply(example.text, top, run.config.text)
+    text = apply(run, example.text, top)
     assert text == example.text.replace(top.word, top.toward, 1)
     assert run.predict([text])[0]["probabilities"]["good"] < before
 

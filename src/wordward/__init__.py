@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wordward.method import Adversary, Outcome, adversary, advt, iadvt, ivat, vat
+    from wordward.api import adversary, advt, iadvt, ivat, vat
+    from wordward.method import Adversary, Outcome
     from wordward.recipes import RECIPES, MethodSettings
     from wordward.tap import Tap
     from wordward.text import Vocabulary, tokenize
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 _HOME = {
     "Adversary": "method",
     "Outcome": "method",
-    "adversary": "method",
-    "advt": "method",
-    "iadvt": "method",
-    "ivat": "method",
-    "vat": "method",
+    "adversary": "api",
+    "advt": "api",
+    "iadvt": "api",
+    "ivat": "api",
+    "vat": "api",
     "RECIPES": "recipes",
     "MethodSettings": "recipes",
     "Tap": "tap",

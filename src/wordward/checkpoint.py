@@ -25,29 +25,48 @@ class RunError(ValueError):
     """A run folder that is not what was expected."""
 
 
+def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
+    """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
+    for given in inputs:
+        if Path(given).resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{given} lies in {folder}, which would be replaced: choose another --out")
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not force:
+        raise RunError(
+            f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
+        )
+    if not folder.is_dir() or not any((folder / name).exists() for name in (CONFIG, SWEEP)):
+        raise RunError(f"{folder} is not a run folder, so --force will not replace it: choose another --out")
+
+
 def create(path: str | Path, *, force: bool = False) -> Path:
     """An empty run folder; one that exists is refused, or cleared of a run's files with `force`."""
     folder = Path(path)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if not force:
-            raise RunError(
-                f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
-            )
-        if not folder.is_dir() or not ((folder / CONFIG).exists() or (folder / SWEEP).exists()):
-            raise RunError(
-                f"{folder} is not a run folder, so --force will not replace it: choose another --out"
-            )
-        for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, POINTER, SWEEP):
-            (folder / name).unlink(missing_ok=True)
-        _drop_checkpoints(folder, keep=None)
+    check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
+    _drop_checkpoints(folder, keep=None)
+    for name in (
+        POINTER,
+        METRICS,
+        WEIGHTS,
+        RESULT,
+        VOCABULARY,
+        LABELS,
+        SWEEP,
+        CONFIG,
+    ):  # what marks a run, last
+        (folder / name).unlink(missing_ok=True)
+        (folder / f"{name}.part").unlink(missing_ok=True)
     return folder
 
 
 def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:
     """What a run is, before it starts."""
     write(folder / CONFIG, to_toml(config))
-    vocabulary.save(folder / VOCABULARY)
+    part = folder / f"{VOCABULARY}.part"
+    vocabulary.save(part)
+    _put(part, folder / VOCABULARY)
     write(folder / LABELS, "".join(f"{json.dumps(label, ensure_ascii=False)}\n" for label in labels))
 
 
@@ -58,7 +77,7 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
     try:
         return from_toml(kind, file.read_text(encoding="utf-8"))
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, ValueError) as error:
         other = "wordward pretrain" if kind.__name__ == "TrainConfig" else "wordward train"
         raise RunError(f"{file} cannot be read ({error}): is it a run of {other}?") from None
 
@@ -70,7 +89,10 @@ def config_text(path: str | Path) -> str:
 
 def load_vocabulary(path: str | Path) -> Vocabulary:
     """The vocabulary of a run."""
-    return Vocabulary.load(Path(path) / VOCABULARY)
+    file = Path(path) / VOCABULARY
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {VOCABULARY}")
+    return Vocabulary.load(file)
 
 
 def load_labels(path: str | Path) -> tuple[str, ...]:
@@ -87,24 +109,33 @@ def save_weights(folder: Path, model: nn.Module, vocabulary: Vocabulary) -> None
 
 def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> None:
     """Fill a model; refused where the weights belong to another vocabulary."""
+    try:
+        model.load_state_dict(load_tensors(path, vocabulary))
+    except RuntimeError as error:
+        raise RunError(f"{Path(path) / WEIGHTS} does not fit the model of {CONFIG}: {error}") from None
+
+
+def load_tensors(path: str | Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
+    """The weights of a run by name; refused where they belong to another vocabulary."""
     file = Path(path) / WEIGHTS
     if not file.exists():
         raise RunError(f"{path} holds no {WEIGHTS}: was the run stopped before its first epoch ended?")
+    tensors, metadata = _read_tensors(file)
+    if metadata.get("vocabulary") != vocabulary.fingerprint:
+        raise RunError(
+            f"{file} belongs to another vocabulary (expected {metadata.get('vocabulary')}, {VOCABULARY} is "
+            f"{vocabulary.fingerprint}): put the vocabulary of that run back"
+        )
+    return tensors
+
+
+def _read_tensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(file, "pt") as opened:
-            marked = (opened.metadata() or {}).get("vocabulary")
-        tensors = load_file(file)
-    except SafetensorError as error:
-        raise RunError(f"{file} is damaged: {error}") from None
-    if marked != vocabulary.fingerprint:
-        raise RunError(
-            f"{file} belongs to another vocabulary (expected {marked}, {VOCABULARY} is {vocabulary.fingerprint}): "
-            "put the vocabulary of that run back"
-        )
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise RunError(f"{file} does not fit the model of {CONFIG}: {error}") from None
+            metadata = opened.metadata() or {}
+        return load_file(file), metadata
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{file} is damaged or missing: {error}") from None
 
 
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -120,8 +151,12 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
     pointer = folder / POINTER
     if not pointer.exists():
         return None
-    state = json.loads(pointer.read_text(encoding="utf-8"))
-    return load_file(folder / state["file"]), state
+    try:
+        state = json.loads(pointer.read_text(encoding="utf-8"))
+        name = state["file"]
+    except (ValueError, KeyError, TypeError):
+        raise RunError(f"{pointer} is damaged: delete it to start this run from the beginning") from None
+    return _read_tensors(folder / name)[0], state
 
 
 def _drop_checkpoints(folder: Path, *, keep: str | None) -> None:
@@ -163,11 +198,12 @@ def append_metrics(folder: Path, record: dict[str, Any]) -> None:
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
-    """All lines of metrics.jsonl."""
+    """All whole lines of metrics.jsonl; a power cut may leave half a line at the end."""
     file = Path(folder) / METRICS
     if not file.exists():
         return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+    lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+    return [json.loads(line) for line in lines]
 
 
 def keep_metrics(folder: Path, count: int) -> None:
@@ -195,17 +231,26 @@ def copy_run(source: Path, target: Path) -> None:
     """The finished run's files, without what only serves to go on with it."""
     for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS):
         if (source / name).exists():
-            shutil.copy2(source / name, target / name)
+            part = target / f"{name}.part"
+            shutil.copy2(source / name, part)
+            _put(part, target / name)
 
 
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     part = path.with_name(path.name + ".part")
     part.write_bytes(text.encode())
-    os.replace(part, path)
+    _put(part, path)
 
 
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:
     part = path.with_name(path.name + ".part")
     save_file(tensors, part, metadata)
+    _put(part, path)
+
+
+def _put(part: Path, path: Path) -> None:
+    """Make a finished file take its place, safe against a power cut: on disk before it is renamed."""
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
     os.replace(part, path)

@@ -1,9 +1,12 @@
 """The command line: subcommands to functions, torch imported only by those that need it."""
 
-import json
+import io
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,9 +14,10 @@ import tyro
 
 from wordward import __version__
 from wordward.cli_tables import Reproduce, Results
-from wordward.config import PRESETS, PretrainConfig, TrainConfig, flags, flags_of
+from wordward.cli_use import Evaluate, Neighbors, Predict
+from wordward.config import PRESETS, PretrainConfig, TrainConfig, differing, flags_of, read_toml
 
-Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
+STOPPED = 130  # exit status after Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -26,28 +30,42 @@ class Train:
     preset: Literal["sec", "cac", "ged", "small"] | None = None
     """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
     config: str | None = None
-    """TOML file with any of these settings; flags override it."""
-    sweep: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=A,B,C")] = ()
-    """Train once for each value and keep the best on dev, e.g. epsilon=1,2.5,5."""
+    """TOML file with any of these settings; flags override it, a later file an earlier one."""
+    sweep: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="SETTING=A,B,C")] = ()
+    """Train once for each value and keep the best on dev, e.g. epsilon=1,2.5,5; several: each combination."""
     force: bool = False
     """Replace a run folder that exists."""
     resume: bool = False
-    """Go on with a run that was stopped; its own settings count."""
+    """Go on with a run that was stopped, with its own settings; epochs and device may be given anew."""
     quiet: bool = False
     """Say nothing but errors."""
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
+        from wordward.console import say
         from wordward.sweep import train_sweep
         from wordward.train import train
 
-        if not self.resume and not (self.settings.data.train or self.settings.data.corpus):
-            raise ValueError("give the labelled texts with --train FILE (or --corpus NAME)")
+        data = self.settings.data
+        if (self.sweep or not self.resume) and not (data.train or data.corpus):
+            again = "; a sweep goes on with the same flags as it began" if self.resume else ""
+            raise ValueError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
+        how = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
-            train_sweep(
-                self.settings, self.sweep, self.out, force=self.force, resume=self.resume, quiet=self.quiet
-            )
+            result = train_sweep(self.settings, self.sweep, self.out, **how)
         else:
-            train(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
+            if self.resume:
+                _refuse_settings(self.settings, TrainConfig(), "epochs", "patience", "device")
+            result = train(self.settings, self.out, **how)
+        if result["stopped"]:
+            return STOPPED
+        folder, criterion = shlex.quote(self.out), result["criterion"]
+        test = "test" if data.corpus else "test.csv"
+        say(
+            f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
+            f"next: wordward evaluate {folder} {test}",
+            quiet=self.quiet,
+        )
+        return 0
 
 
 @dataclass(frozen=True)
@@ -60,126 +78,42 @@ class Pretrain:
     preset: Literal["sec", "cac", "ged", "small"] | None = None
     """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
     config: str | None = None
-    """TOML file with any of these settings; flags override it."""
+    """TOML file with any of these settings; flags override it, a later file an earlier one."""
     force: bool = False
     """Replace a run folder that exists."""
     resume: bool = False
-    """Go on with a run that was stopped; its own settings count."""
+    """Go on with a run that was stopped, with its own settings; epochs and device may be given anew."""
     quiet: bool = False
     """Say nothing but errors."""
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
+        from wordward.console import say
         from wordward.pretrain import pretrain
 
-        if not self.resume and not (self.settings.texts or self.settings.corpus):
+        if self.resume:
+            _refuse_settings(self.settings, PretrainConfig(), "epochs", "device")
+        elif not (self.settings.texts or self.settings.corpus):
             raise ValueError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
-        pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
+        result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
+        if result["stopped"]:
+            return STOPPED
+        folder = shlex.quote(self.out)
+        say(
+            f"best epoch {result['best_epoch']}, held-out perplexity {result['perplexity'] or inf:.1f}, in {folder}; "
+            f"next: wordward train --pretrained {folder} --train FILE --out FOLDER, with the same --dim and --hidden",
+            quiet=self.quiet,
+        )
+        return 0
 
 
-@dataclass(frozen=True)
-class Evaluate:
-    """Score a run on labelled texts: error rate, or precision, recall and F0.5, with 95 % intervals."""
-
-    run: tyro.conf.Positional[str]
-    """Run folder."""
-    data: tyro.conf.Positional[str]
-    """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
-    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
-    """Kind of the file, by default as in the run, else told from the name."""
-    json: bool = False
-    """Print JSON instead of a table."""
-    device: Device = "auto"
-    """Where to compute."""
-
-    def __call__(self) -> None:
-        from wordward.corpora import open_corpus
-        from wordward.predict import evaluate, load_run
-        from wordward.prepare import read_as
-
-        run = load_run(self.run, device=self.device)
-        if run.config.data.corpus and self.data in ("train", "dev", "test"):
-            corpus = open_corpus(run.config.data.corpus, run.config.text, limit=run.config.data.limit).splits[
-                self.data
-            ]
-        else:
-            data = run.config.data if self.format == "auto" else replace(run.config.data, format=self.format)
-            corpus = run.encode(read_as(data, self.data), labelled=True, source=self.data)
-        measured = evaluate(run, corpus)
-        count = len(corpus.rows)
-        if self.json:
-            record: dict[str, Any] = {name: interval._asdict() for name, interval in measured.items()}
-            print(json.dumps({"run": self.run, "data": self.data, "texts": count, **record}))
-            return
-        unit = "sentences" if run.tagging else "texts"
-        print(f"{count} {unit} of {self.data}")
-        for name, interval in measured.items():
-            print(
-                f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
-            )
-
-
-@dataclass(frozen=True)
-class Predict:
-    """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
-
-    run: tyro.conf.Positional[str]
-    """Run folder."""
-    texts: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Texts; a tagger's are split at blanks."""
-    file: str | None = None
-    """File of texts: a line each, or any format that can be trained on."""
-    device: Device = "auto"
-    """Where to compute."""
-
-    def __call__(self) -> None:
-        from wordward.predict import load_run
-
-        run = load_run(self.run, device=self.device)
-        failed = 0
-        for some in _chunks(self._read(run.config.data.text_column), 256):
-            for record in run.predict(some):
-                failed += "error" in record
-                print(json.dumps(record, ensure_ascii=False))
-        if failed:
-            raise ValueError(f"{failed} of the texts could not be read; their lines say why")
-
-    def _read(self, text_column: str) -> Iterator[str]:
-        if self.file is not None:
-            from wordward.datasets import read
-
-            yield from (example.text for example in read(self.file, text_column=text_column, labelled=False))
-        elif self.texts:
-            yield from self.texts
-        else:
-            for number, line in enumerate(sys.stdin.buffer, start=1):
-                try:
-                    yield line.decode().rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise ValueError(f"standard input, line {number}: expected UTF-8 ({error})") from None
-
-
-@dataclass(frozen=True)
-class Neighbors:
-    """Show the nearest words of some words in a run's table."""
-
-    run: tyro.conf.Positional[str]
-    """Run folder, of `train` or `pretrain`."""
-    words: tyro.conf.Positional[tuple[str, ...]]
-    """Words to look up."""
-    k: int = 10
-    """How many to show."""
-    metric: Literal["cosine", "euclidean"] = "cosine"
-    """What "nearest" means."""
-    min_count: int = 5
-    """Occurrences in the texts for a word to be shown."""
-
-    def __call__(self) -> None:
-        from wordward.neighbors import nearest_words
-
-        for word, found in nearest_words(
-            self.run, self.words, k=self.k, metric=self.metric, min_count=self.min_count
-        ):
-            print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in found))
+def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
+    """Refuse settings beside --resume, where the run's own count."""
+    if names := [name for name in differing(given, default) if name not in allowed]:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise ValueError(
+            f"--resume goes on with the run's own settings, but {flags} came beside it: leave that out "
+            f"(only --{', --'.join(allowed)} may be given anew), or start a new run in another --out"
+        )
 
 
 @dataclass(frozen=True)
@@ -213,6 +147,7 @@ class Demo:
     out: str = "runs/demo"
     """Folder for the three runs; a former demo there is replaced."""
     seed: int = 0
+    """Start of all random choices."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -235,40 +170,69 @@ COMMANDS: dict[str, Any] = {
 }
 
 
-def _chunks(texts: Iterator[str], size: int) -> Iterator[list[str]]:
-    some: list[str] = []
-    for text in texts:
-        some.append(text)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
-        yield some
-
-
 def _expand(arguments: Sequence[str]) -> list[str]:
     """Flags of --preset and --config before those of the command line, so that the last wins."""
     arguments = list(arguments)
     kinds = {"train": TrainConfig, "pretrain": PretrainConfig}
     if not arguments or arguments[0] not in kinds:
         return arguments
-    command, rest = arguments[0], arguments[1:]
-    kind, before = kinds[command], []
-    preset, config = _value(rest, "--preset"), _value(rest, "--config")
-    if preset in PRESETS:
-        before += flags_of(PRESETS[preset], kind, source="the preset")
-    if config is not None:
-        before += flags(config, kind)
+    command, rest = arguments[0], _repeated(arguments[1:], "--sweep")
+    kind, before, presets = kinds[command], [], []
+    for file in _values(rest, "--config"):
+        values = read_toml(file)
+        if "preset" in values:
+            presets.append(preset := values.pop("preset"))
+            if preset not in PRESETS:
+                raise ValueError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
+        before += flags_of(values, kind, source=file)
+    presets += [preset for preset in _values(rest, "--preset") if preset in PRESETS]  # tyro refuses others
+    if presets:
+        before = flags_of(PRESETS[presets[-1]], kind, source="the preset") + before
     return [command, *before, *rest]
 
 
-def _value(arguments: list[str], flag: str) -> str | None:
+def _values(arguments: list[str], flag: str) -> list[str]:
+    """What follows a flag, each time it is given."""
+    found: list[str] = []
     for at, argument in enumerate(arguments):
         if argument == flag and at + 1 < len(arguments):
-            return arguments[at + 1]
-        if argument.startswith(f"{flag}="):
-            return argument.partition("=")[2]
-    return None
+            found.append(arguments[at + 1])
+        elif argument.startswith(f"{flag}="):
+            found.append(argument.partition("=")[2])
+    return found
+
+
+def _repeated(arguments: list[str], flag: str) -> list[str]:
+    """`--sweep A B` as `--sweep A --sweep B`."""
+    found: list[str] = []
+    inside = False
+    for argument in arguments:
+        inside = argument == flag or (inside and not argument.startswith("-"))
+        if inside and argument != flag and found[-1] != flag:
+            found.append(flag)
+        found.append(argument)
+    return found
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The command with its settings; a setting that its class refuses is said plainly, as elsewhere."""
+    shown = io.StringIO()
+    try:
+        with redirect_stderr(shown):
+            return tyro.extras.subcommand_cli_from_dict(
+                COMMANDS,
+                prog="wordward",
+                description="Adversarial training for text whose perturbations point toward real words. "
+                "`wordward --version` prints the version.",
+                args=arguments,
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+            )
+    except SystemExit as stopped:
+        refusal = stopped.__context__  # tyro's, with the name of a class (not of a flag) and what it said
+        if isinstance(getattr(refusal, "arg", None), str):
+            raise ValueError(getattr(refusal, "message", str(refusal))) from None
+        sys.stderr.write(shown.getvalue())
+        raise
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -278,14 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wordward {__version__}")
         return 0
     try:
-        command = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="wordward",
-            description="Adversarial training for text whose perturbations point toward real words.",
-            args=_expand(given) or ["--help"],
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-        )
-        command()
+        return _parse(_expand(given) or ["--help"])() or 0
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return 0
@@ -293,8 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wordward: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130
-    return 0
+        return STOPPED
 
 
 if __name__ == "__main__":

@@ -3,13 +3,33 @@
 import difflib
 import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from wordward.recipes import MethodSettings, parse_methods
 
 Config = TypeVar("Config")
+Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
+COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
+COUNT_OR_NONE: Rule = "1 or more, or None", lambda value: value is None or 1 <= value < inf
+POSITIVE: Rule = "greater than 0", lambda value: 0 < value < inf
+POSITIVE_OR_NONE: Rule = "greater than 0, or None", lambda value: value is None or 0 < value < inf
+FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
+SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
+DROPOUT: Rule = "0 or more and less than 1", lambda value: 0 <= value < 1
+SEED: Rule = "0 or more", lambda value: 0 <= value < inf
+
+
+def _check(settings: Any, rule: Rule, *names: str) -> None:
+    """Refuse a setting that breaks the rule."""
+    wanted, accepts = rule
+    for name in names:
+        value = getattr(settings, name)
+        if not accepts(value):
+            raise ValueError(f"{name} must be {wanted}, but is {value}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,11 @@ class DataSettings:
     dev_share: float = 0.1
     """Share of the training texts held out where no dev file is given."""
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        _check(self, COUNT_OR_NONE, "limit")
+        _check(self, SHARE, "dev_share")
+
 
 @dataclass(frozen=True)
 class TextSettings:
@@ -58,6 +83,11 @@ class TextSettings:
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        _check(self, COUNT, "min_documents")
+        _check(self, COUNT_OR_NONE, "max_vocabulary", "max_length")
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -74,34 +104,54 @@ class ModelSettings:
     head_dropout: float = 0.5
     """Dropout inside the feed-forward net."""
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        _check(self, COUNT, "dim", "hidden", "head")
+        _check(self, DROPOUT, "word_dropout", "head_dropout")
+
 
 @dataclass(frozen=True)
 class TrainingSettings:
     """How weights are found; the defaults are the paper's."""
 
     epochs: int = 30
+    """Most times to read the training texts."""
     patience: int = 5
     """Epochs without a better dev score before stopping."""
     batch_size: int = 32
+    """Labelled texts a step."""
     unlabelled_batch_size: int = 32
     """Texts a step for the KL methods, drawn from training and unlabelled texts."""
     learning_rate: float = 0.001
+    """Of Adam, at the first step."""
     decay: float = 0.9998
     """Factor on the learning rate at each step."""
     clip: float = 5.0
     """Longest gradient."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
-    """What chooses the best epoch; auto: error rate, for tagging F0.5 of the positive label."""
+    """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
+    there are more than two tags and none is named."""
     positive: str | None = None
-    """The label whose F0.5 counts in tagging; by default the rarest of the training tags."""
+    """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1
     """Occurrences in the training texts for a word to be pointed at."""
     checkpoint_steps: int | None = None
     """Also keep a checkpoint every so many steps; by default each epoch."""
     precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+    """Numbers to compute with; fp16 and bf16 are faster on a GPU."""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is."""
     seed: int = 0
+    """Start of all random choices."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        counts = "epochs", "patience", "batch_size", "unlabelled_batch_size", "min_candidate_count"
+        _check(self, COUNT, *counts)
+        _check(self, COUNT_OR_NONE, "checkpoint_steps")
+        _check(self, POSITIVE, "learning_rate", "clip")
+        _check(self, FACTOR, "decay")
+        _check(self, SEED, "seed")
 
 
 @dataclass(frozen=True)
@@ -150,6 +200,7 @@ class PretrainConfig:
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
     """Kind of the files, by default told from the name."""
     epochs: int = 50
+    """Most times to read the texts."""
     minutes: float | None = None
     """Stop after so many minutes, in the middle of an epoch if need be."""
     schedule: Literal["constant", "linear"] = "constant"
@@ -159,17 +210,31 @@ class PretrainConfig:
     window: int = 100
     """Words between two updates (truncated back-propagation through time)."""
     learning_rate: float = 0.001
+    """Of Adam, at the first step."""
     clip: float = 5.0
+    """Longest gradient."""
     held_out_share: float = 0.02
     """Share of the texts that chooses the best epoch."""
     precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+    """Numbers to compute with; fp16 and bf16 are faster on a GPU."""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is."""
     seed: int = 0
+    """Start of all random choices."""
     text: TextSettings = field(default_factory=TextSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        _check(self, COUNT, "epochs", "streams", "window")
+        _check(self, COUNT_OR_NONE, "limit")
+        _check(self, POSITIVE, "learning_rate", "clip")
+        _check(self, POSITIVE_OR_NONE, "minutes")
+        _check(self, SHARE, "held_out_share")
+        _check(self, SEED, "seed")
 
+
+ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
 PRESETS: dict[str, dict[str, Any]] = {
     "sec": {"dim": 256, "hidden": 1024, "head": 30},
     "cac": {"dim": 256, "hidden": 1024, "head": 128},
@@ -219,33 +284,68 @@ def _plain(value: Any) -> Any:
     return None if value == "None" else tuple(value) if isinstance(value, list) else value
 
 
-def flags(path: str | Path, kind: type) -> list[str]:
-    """The settings of a TOML file as command-line flags; unknown keys are refused by name."""
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What a TOML file holds."""
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}") from None
-    return flags_of(values, kind, source=str(path))
+
+
+def flags(path: str | Path, kind: type) -> list[str]:
+    """The settings of a TOML file as command-line flags; unknown keys are refused by name."""
+    return flags_of(read_toml(path), kind, source=str(path))
 
 
 def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
-    """Settings as flags; a section's name may be left out."""
-    known, sections = setting_names(kind), {item.name for item in fields(kind) if _part(item)}
+    """Settings as flags; a section's name may be left out, but not be another's."""
+    parts = {item.name: _part(item) for item in fields(kind) if _part(item)}
     found: list[str] = []
     for key, value in values.items():
-        if key in sections and isinstance(value, dict):
-            found += flags_of(value, kind, source=source)
-            continue
-        if key not in known:
-            close = difflib.get_close_matches(key, [*known, *sections], 1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"
-            raise ValueError(f"{source} sets {key!r}, which is no setting{hint}")
-        name = key.replace("_", "-")
-        if isinstance(value, bool):
-            found.append(f"--{name}" if value else f"--no-{name}")
+        if key in parts and isinstance(value, dict):
+            for inner, each in value.items():
+                _refuse_unknown(inner, kind, source, section=key)
+                found += _flag(inner, each)
         else:
-            found += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+            _refuse_unknown(key, kind, source)
+            found += _flag(key, value)
     return found
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, list):
+        return [f"--{name}", *map(str, value)]
+    return [f"--{name}={value}"]  # one word, so that a value may begin with a dash
+
+
+def _refuse_unknown(key: str, kind: type, source: str, section: str | None = None) -> None:
+    """Refuse a key that is no setting, or that stands in a section it does not belong in."""
+    home = {item.name: None for item in fields(kind) if not _part(item)}
+    home |= {name: item.name for item in fields(kind) if _part(item) for name in setting_names(_part(item))}
+    if key in ONLY_FLAGS:
+        raise ValueError(f"{source} sets {key!r}, which only the command line can: give --{key} there")
+    if key not in home:
+        close = difflib.get_close_matches(key, [*home, *filter(None, home.values())], 1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(home))}"
+        raise ValueError(f"{source} sets {key!r}, which is no setting{hint}")
+    if section is not None and home[key] != section:
+        place = f"in [{home[key]}]" if home[key] else "at the top, above all sections"
+        raise ValueError(f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
+
+
+def differing(one: Any, other: Any) -> list[str]:
+    """Names of the settings in which two configs differ."""
+    names: list[str] = []
+    for item in fields(one):
+        mine, theirs = getattr(one, item.name), getattr(other, item.name)
+        if is_dataclass(mine):
+            names += differing(mine, theirs)
+        elif mine != theirs:
+            names.append(item.name)
+    return names
 
 
 def setting_names(kind: type) -> set[str]:

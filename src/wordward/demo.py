@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -25,7 +25,7 @@ from wordward.config import (
 )
 from wordward.console import say
 from wordward.datasets import DataError, Example, drop_shared, reviews, split
-from wordward.explain import Swap, apply, explain
+from wordward.explain import Swap, apply, explain, place
 from wordward.metrics import Interval
 from wordward.neighbors import nearest_words
 from wordward.predict import Run, evaluate, load_run
@@ -62,7 +62,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
         text=TEXT,
         model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.3),
     )
-    pretrain(reading, out / "lm", quiet=quiet)
+    _go_on(pretrain(reading, out / "lm", quiet=quiet))
     rows = []
     for number, method in enumerate(METHODS, start=2):
         say(f"{number}/4  {method} learns to tell praise from blame", quiet=quiet)
@@ -74,10 +74,17 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
             model=MODEL,
             training=TrainingSettings(epochs=4, learning_rate=0.002, min_candidate_count=3, seed=seed),
         )
-        result = train(config, out / method, quiet=quiet)
+        result = _go_on(train(config, out / method, quiet=quiet))
         run = load_run(out / method)
         rows.append((method, evaluate(run, run.encode(test, labelled=True))["error"], result["seconds"]))
     _show(out, rows, test, time.monotonic() - started)
+
+
+def _go_on(result: dict[str, Any]) -> dict[str, Any]:
+    """What came out of a run; a run that was stopped (Ctrl-C) ends the demo too."""
+    if result["stopped"]:
+        raise KeyboardInterrupt
+    return result
 
 
 def _clear(out: Path) -> None:
@@ -134,10 +141,10 @@ def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example
         "\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:"
     )
     for telling in _tell(run, OURS):
-        _show_sentence(console, telling)
+        _show_sentence(console, run, telling)
     console.print("\nTest sentences where the strongest pull, put into the text, moves the prediction most:")
     for telling in _telling(run, test):
-        _show_sentence(console, telling)
+        _show_sentence(console, run, telling)
     console.print(f"\ndone in {seconds / 60:.1f} minutes. Try it yourself:")
     console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"')
     console.print(f"  wordward evaluate {out / 'iadvt'} {out / 'test.csv'}")
@@ -159,7 +166,7 @@ def _tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
         pulls = sorted((swap for swap in swaps if swap.toward), key=lambda swap: -swap.strength)
         if pulls:
             found.append((example, pulls))
-    texts = [example.text for example, _ in found] + [apply(e.text, pulls[0], TEXT) for e, pulls in found]
+    texts = [example.text for example, _ in found] + [apply(run, e.text, pulls[0]) for e, pulls in found]
     said = run.predict(texts)
     return [
         Telling(
@@ -178,13 +185,14 @@ def _telling(run: Run, test: list[Example], count: int = 4) -> list[Telling]:
     return sorted(right, key=lambda telling: telling.after - telling.before)[:count]
 
 
-def _show_sentence(console: Console, telling: Telling) -> None:
+def _show_sentence(console: Console, run: Run, telling: Telling) -> None:
     example, pulls, before, after = telling
     console.print(f"\n{example.label}: {example.text}", markup=False, style="bold")
     for swap in pulls[:3]:
-        bar = "█" * max(1, round(12 * swap.relative))
-        console.print(f"  {swap.word:>14} → {swap.toward:<14} {bar} {swap.relative:.2f}", markup=False)
-    flip = "  (the prediction changes)" if after < 0.5 else ""
+        token, bar = place(run, example.text, swap), "█" * max(1, round(12 * swap.relative))
+        word = example.text[token.start : token.end]  # as written, also where the model sees <unk>
+        console.print(f"  {word:>14} → {swap.toward:<14} {bar} {swap.relative:.2f}", markup=False)
+    flip = "  (the prediction changes)" if before >= 0.5 > after else ""
     console.print(
         f"  with {pulls[0].toward!r}: p({example.label}) {before:.0%} → {after:.0%}{flip}", markup=False
     )

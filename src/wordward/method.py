@@ -1,15 +1,15 @@
 """The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from wordward import objective
 from wordward.choice import CHOICES, deviation, unit
-from wordward.recipes import PAPER_EPSILON, Method, MethodSettings, parse_methods
+from wordward.recipes import PAPER_EPSILON, Method
 from wordward.space import AllWords, Free, NearestWords, Neighbors, Space
 from wordward.tap import Forward, Pass, Tap
 
@@ -50,7 +50,7 @@ class Adversary:
         *,
         embedding: nn.Module | str | None = None,
         site: nn.Module | str | None = None,
-        candidates: Tensor | None = None,
+        candidates: Tensor | Sequence[int] | None = None,
         loss: Loss | None = None,
     ) -> None:
         self.tap = Tap(model, embedding=embedding, site=site)
@@ -107,6 +107,7 @@ class Adversary:
         """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
         with torch.no_grad():
             clean = self.tap.run(forward)
+        torch.clear_autocast_cache()  # casts made without a graph must not serve the passes that need one
         mask = self.mask(clean.ids, mask)
         _check_rows("rows of logits", clean.logits, clean.ids)
         gradient = None
@@ -221,50 +222,6 @@ class Adversary:
         return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
 
 
-def adversary(
-    model: nn.Module,
-    name: str,
-    *,
-    embedding: nn.Module | str | None = None,
-    site: nn.Module | str | None = None,
-    candidates: Tensor | None = None,
-    loss: Loss | None = None,
-    **settings: Any,
-) -> Adversary:
-    """Any method of `wordward.RECIPES` on a model; settings as in `MethodSettings`.
-
-    `candidates`: ids of the words that may be pointed to (by default all but padding).
-    `loss`: your own, (logits, labels) -> a number for the batch; for the VAT family (logits, clean logits).
-    It is not given the mask: label padded positions with an index that it ignores.
-    """
-    methods = parse_methods(name, MethodSettings(**settings))
-    if len(methods) != 1:
-        raise ValueError(
-            f"one method at a time, but came {name!r}: make one adversary each and add their losses"
-        )
-    return Adversary(model, methods[0], embedding=embedding, site=site, candidates=candidates, loss=loss)
-
-
-def advt(model: nn.Module, **options: Any) -> Adversary:
-    """AdvT-Text: r = epsilon g / |g| (eq:adv_approx). Options as in `adversary`."""
-    return adversary(model, "advt", **options)
-
-
-def vat(model: nn.Module, **options: Any) -> Adversary:
-    """VAT-Text: as AdvT-Text for the KL divergence, so without labels (eq:vat_approx)."""
-    return adversary(model, "vat", **options)
-
-
-def iadvt(model: nn.Module, **options: Any) -> Adversary:
-    """iAdvT-Text: r = sum_k alpha_k d_k toward real words (eq:update_alpha_new)."""
-    return adversary(model, "iadvt", **options)
-
-
-def ivat(model: nn.Module, **options: Any) -> Adversary:
-    """iVAT-Text: as iAdvT-Text for the KL divergence, so without labels (eq:update_alpha_new2)."""
-    return adversary(model, "ivat", **options)
-
-
 def _gradient(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
     """The gradient at the vectors, without touching any `.grad` of the model."""
     assert shift is not None, "the pass was not watched"
@@ -283,7 +240,7 @@ def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:
         )
 
 
-def _allowed(tap: Tap, candidates: Tensor | None) -> Tensor:
+def _allowed(tap: Tap, candidates: Tensor | Sequence[int] | None) -> Tensor:
     """Ids of the words that may be pointed to."""
     padding = getattr(tap.embedding, "padding_idx", None)
     ids = torch.arange(tap.size) if candidates is None else torch.as_tensor(candidates).cpu().unique()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
 
 from wordward import checkpoint
 from wordward.space import Metric, nearest
@@ -17,17 +16,21 @@ def nearest_words(
     run: str | Path, words: Sequence[str], *, k: int = 10, metric: Metric = "cosine", min_count: int = 5
 ) -> Iterator[tuple[str, list[tuple[str, float]]]]:
     """Each word with its k nearest words and their cosine (or distance), nearest first."""
+    if not words:
+        raise ValueError("expected words to look up; got none: give one or more")
     vocabulary = checkpoint.load_vocabulary(run)
     unknown = [word for word in words if word not in vocabulary]
     if unknown:
         raise ValueError(f"{run} does not know {', '.join(map(repr, unknown))}: is the case right?")
     allowed = torch.from_numpy(vocabulary.candidates(min_count))
-    if not 0 < k < len(allowed):
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, but is {k}")
+    if k >= len(allowed):
         raise ValueError(
-            f"k must be from 1 to {len(allowed) - 1} for words of {min_count} occurrences, but is {k}"
+            f"expected more than k = {k} words that occur {min_count} times or more; {run} has {len(allowed)}: "
+            "choose a lower --min-count or --k"
         )
-    with safe_open(Path(run) / checkpoint.WEIGHTS, "pt") as weights:
-        table = weights.get_tensor(TABLE)
+    table = checkpoint.load_tensors(run, vocabulary)[TABLE]
     ids = torch.tensor([vocabulary[word] for word in words])
     for word, here, others in zip(
         words, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True

@@ -19,7 +19,9 @@ def label_loss(
     """
     _check(logits, labels)
     if labels.dim() == 1:
-        return F.cross_entropy(_wide(logits), labels)
+        # Not the mean of cross_entropy: that is no number where no text has a label.
+        total = F.cross_entropy(_wide(logits), labels, ignore_index=IGNORE, reduction="sum")
+        return total / (labels != IGNORE).sum().clamp(min=1)
     if mask is not None:
         labels = labels.masked_fill(~mask, IGNORE)
     each = F.cross_entropy(_wide(logits).transpose(1, 2), labels, ignore_index=IGNORE, reduction="none")

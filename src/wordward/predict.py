@@ -1,7 +1,8 @@
 """A trained run at work: predictions for texts and corpora, and their scores."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from wordward import checkpoint
-from wordward.config import TrainConfig
+from wordward.config import TextSettings, TrainConfig
 from wordward.corpus import Corpus, encode, encode_words
 from wordward.datasets import Example
 from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
@@ -24,14 +25,23 @@ EVALUATION_BATCH = 32
 def pick_device(name: str) -> torch.device:
     """The device of that name; auto takes the fastest there is."""
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        name = _devices()[0]
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).split("\n")[0]
-        raise ValueError(f"device {name!r} cannot be used here ({reason}): choose cpu, cuda or mps") from None
+        reason = re.split(r"\n|[.;] |\.$", str(error))[0]
+        if reason.startswith("Expected one of"):  # torch lists all that it was ever built for
+            reason = "there is no such device"
+        choices = " or ".join(_devices())
+        raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
     return device
+
+
+def _devices() -> list[str]:
+    """The devices there are, the fastest first."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    return [name for name, usable in there.items() if usable]
 
 
 @dataclass(frozen=True)
@@ -50,17 +60,25 @@ class Run:
         """Whether it gives a tag per token rather than a label per text."""
         return self.config.task == "tag"
 
+    @property
+    def text(self) -> TextSettings:
+        """How texts are read; a tagger's are cut in training only, since every token is to get a tag."""
+        return replace(self.config.text, max_length=None) if self.tagging else self.config.text
+
+    def words(self, example: Example) -> list[str]:
+        """The words of an example as this run reads them, before the cut to max_length."""
+        return words_of(self._tokenised(example), self.text)
+
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "") -> Corpus:
         """Examples as this run reads them."""
         classes = self.labels if labelled else None
-        return encode(
-            examples, self.vocabulary, self.config.text, classes, tagging=self.tagging, source=source
-        )
+        read = [self._tokenised(example) for example in examples]
+        return encode(read, self.vocabulary, self.text, classes, tagging=self.tagging, source=source)
 
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
-        words = [words_of(self._example(text), self.config.text) for text in texts]
-        rows = [encode_words(each, self.vocabulary, self.config.text, eos=not self.tagging) for each in words]
+        words = [self.words(Example(text)) for text in texts]
+        rows = [encode_words(each, self.vocabulary, self.text, eos=not self.tagging) for each in words]
         filled = [at for at, each in enumerate(words) if each]
         found = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
         records = [self._record(text, None, [], np.zeros(0, np.int32)) for text in texts]
@@ -68,9 +86,11 @@ class Run:
             records[at] = self._record(texts[at], chances, words[at], rows[at])
         return records
 
-    def _example(self, text: str) -> Example:
-        """A tagger's text comes tokenised, by blanks."""
-        return Example(text, tokens=tuple(text.split())) if self.tagging else Example(text)
+    def _tokenised(self, example: Example) -> Example:
+        """A tagger's text comes tokenised: as given, else by blanks."""
+        if not self.tagging or example.tokens is not None:
+            return example
+        return replace(example, tokens=tuple(example.text.split()))
 
     def _record(
         self, text: str, chances: np.ndarray | None, words: list[str], row: np.ndarray
@@ -81,7 +101,7 @@ class Run:
         if self.tagging:
             record["tokens"] = [
                 {"token": word, "label": self.labels[int(each.argmax())], "probabilities": self._named(each)}
-                for word, each in zip(words, chances, strict=False)
+                for word, each in zip(words, chances, strict=True)
             ]
         else:
             record |= {"label": self.labels[int(chances.argmax())], "probabilities": self._named(chances)}
@@ -119,9 +139,16 @@ def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> lis
 
 
 def scores(
-    corpus: Corpus, found: Sequence[np.ndarray], classes: int, *, positive: int | None, resamples: int = 1000
+    corpus: Corpus,
+    found: Sequence[np.ndarray],
+    classes: int,
+    *,
+    positive: int | None,
+    resamples: int = 1000,
+    intervals: bool = True,
 ) -> dict[str, Interval]:
     """Error rate and macro-F1 over texts or tokens; with a positive class also precision, recall, F0.5."""
+    resamples = resamples if intervals else 1
     assert corpus.labels is not None
     gold = [np.atleast_1d(label) for label in corpus.labels]
     said = [np.atleast_1d(chance.argmax(-1)) for chance in found]
@@ -133,7 +160,9 @@ def scores(
     if positive is not None:
         precision, recall, f = precision_recall_f(gold, said, positive, resamples=resamples)
         measured |= {"precision": precision, "recall": recall, "f0.5": f}
-    return measured
+    if intervals:
+        return measured
+    return {name: Interval(each.value, each.value, each.value) for name, each in measured.items()}
 
 
 def evaluate(run: Run, corpus: Corpus) -> dict[str, Interval]:

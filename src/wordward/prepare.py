@@ -1,5 +1,6 @@
 """From a config to what a run starts with: texts, vocabulary, model and methods."""
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import torch
 
 from wordward import checkpoint
 from wordward.config import DataSettings, PretrainConfig, TrainConfig
+from wordward.console import say
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example, check_labels, read, split
@@ -32,6 +34,16 @@ class Data:
     positive: int | None = None  # the class whose F0.5 counts
 
     @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that differ where training or dev texts, or their labels, do."""
+        digest = hashlib.sha256()
+        for corpus in (self.train, self.dev):
+            for rows in (corpus.rows, corpus.labels if corpus.labels is not None else ()):
+                for row in rows:
+                    digest.update(np.asarray(row, dtype=np.int64).tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
     def learnt(self) -> Vocabulary:
         """The vocabulary with the counts of the training texts, whose words alone may be pointed at."""
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
@@ -41,11 +53,17 @@ def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, D
     """Read and encode all texts; the config comes back with what was left open settled."""
     data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config)
     if (config.task == "tag") != data.tagging and config.task != "auto":
-        raise DataError(f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}")
+        raise DataError(
+            f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
+        )
     if share_unknown(data.train) == 1.0:
-        raise DataError("expected texts with known words; every text is unknown to the vocabulary")
+        raise DataError("expected texts with known words; every text is unknown", config.data.train)
     data = replace(data, positive=_positive(config, data) if data.tagging else None)
     criterion = config.training.criterion
+    if criterion == "f0.5" and data.positive is None:
+        raise DataError(
+            "F0.5 counts one tag of a tagger: give tagged sentences, and --positive for more than two tags"
+        )
     if criterion == "auto":
         criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
     positive = None if data.positive is None else data.classes[data.positive]
@@ -57,11 +75,11 @@ def _from_files(config: TrainConfig) -> Data:
     """The user's own files, a share of the training texts held out where there is no dev file."""
     data = config.data
     labelled = read_as(data, data.train)
+    tagging, classes = labelled[0].tags is not None, check_labels(labelled)
     if data.dev:
         held_out = read_as(data, data.dev)
     else:
-        labelled, held_out = split(labelled, data.dev_share, config.training.seed)
-    tagging, classes = labelled[0].tags is not None, check_labels(labelled)
+        labelled, held_out = _hold_out(labelled, data.dev_share, config.training.seed)
     extra = read_as(data, data.unlabelled, labelled=False) if data.unlabelled else []
     vocabulary = _vocabulary(config, [*labelled, *extra])
 
@@ -71,6 +89,23 @@ def _from_files(config: TrainConfig) -> Data:
     train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
     unlabelled = encoded(extra, None, data.unlabelled) if extra else None
     return Data(vocabulary, classes, train, dev, unlabelled, tagging)
+
+
+def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """A share held out, but never all texts of a class: those of a rare class stay to be learnt from."""
+    kept, held_out = split(examples, share, seed)
+    known = {name for example in kept for name in _names(example)}
+    rare = [example for example in held_out if not set(_names(example)) <= known]
+    rest = [example for example in held_out if set(_names(example)) <= known]
+    if not rest:
+        raise DataError(
+            "expected enough texts to hold some out; there are too few of each class: give --dev FILE"
+        )
+    return [*kept, *rare], rest
+
+
+def _names(example: Example) -> tuple[str | None, ...]:
+    return example.tags if example.tags is not None else (example.label,)
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
@@ -117,6 +152,13 @@ def at_hand(path: str) -> str:
 def _vocabulary(config: TrainConfig, examples: list[Example]) -> Vocabulary:
     """The language model's vocabulary, else that of the training and unlabelled texts."""
     if config.pretrained:
+        theirs = checkpoint.load_config(config.pretrained, PretrainConfig).text
+        for name in ("tokenizer", "lowercase"):
+            if getattr(theirs, name) != getattr(config.text, name):
+                raise checkpoint.RunError(
+                    f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
+                    f"{getattr(config.text, name)}: set the same --{name}"
+                )
         return checkpoint.load_vocabulary(config.pretrained)
     settings = config.text
     documents = (words_of(example, settings) for example in examples)
@@ -136,7 +178,7 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
     return int(counts.argmin())
 
 
-def build(config: TrainConfig, data: Data) -> Classifier | Tagger:
+def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier | Tagger:
     """The model, started as the config says."""
     kind = Tagger if data.tagging else Classifier
     model = kind(len(data.vocabulary), len(data.classes), config.model)
@@ -146,7 +188,8 @@ def build(config: TrainConfig, data: Data) -> Classifier | Tagger:
         checkpoint.load_weights(config.pretrained, language_model, data.vocabulary)
         from_language_model(model, language_model, data.vocabulary.counts)
     if config.vectors:
-        from_vectors(model.words.table, at_hand(config.vectors), data.vocabulary)
+        found = from_vectors(model.words.table, at_hand(config.vectors), data.vocabulary)
+        say(f"{config.vectors} knows {found:,} of the {len(data.vocabulary):,} words", quiet=quiet)
     return model
 
 

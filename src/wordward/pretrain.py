@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
 from wordward.predict import pick_device
-from wordward.step import PRECISIONS
+from wordward.step import Updater
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -64,38 +63,31 @@ class Pretrainer:
         torch.manual_seed(config.seed)
         self.model = LanguageModel(len(vocabulary), config.model)
         if config.vectors:
+            nn.init.normal_(
+                self.model.words.table.weight
+            )  # words without a vector, at the scale of the others
             from_vectors(self.model.words.table, config.vectors, vocabulary)
         self.model.to(self.device)
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=config.learning_rate, fused=self.device.type == "cuda"
-        )
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
+        self.updater = Updater(self.model, self.device, clip=config.clip, precision=config.precision)
         self.train_reader = Reader(rows, config.streams, config.window)
         self.held_reader = Reader(held_out, config.streams, config.window)
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
             raise DataError("expected more text to learn from; there are only a few words")
-        self.epoch = self.steps = self.tokens = 0
+        self.epoch = self.tokens = 0
         self.best: dict[str, Any] = {"perplexity": None, "epoch": 0}
         self.seconds = 0.0
 
     def step(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
         """One update over a window; the mean loss and the state to go on from."""
         total = self.config.epochs * len(self.train_reader)
-        left = 1 - self.steps / total if self.config.schedule == "linear" else 1.0
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.config.learning_rate * left
-        with self._autocast():
+        left = 1 - self.updater.steps / total if self.config.schedule == "linear" else 1.0
+        self.updater.begin(self.config.learning_rate * left)
+        with self.updater.autocast():
             each, state = self.model(ids, targets, state)
-        loss = each.mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(loss).backward()
-        self.scaler.unscale_(self.optimizer)
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self.steps += 1
+        loss = self.updater.backward(each.mean())
+        self.updater.finish(loss)
         self.tokens += ids.numel()
-        return loss.detach(), tuple(part.detach() for part in state)
+        return loss, tuple(part.detach() for part in state)
 
     def run_epoch(self, *, deadline: float | None, quiet: bool) -> float:
         """Read all texts once (or until the deadline); the mean loss."""
@@ -116,11 +108,9 @@ class Pretrainer:
         mean = float(total) / count
         self.seconds += time.monotonic() - started
         self.epoch += 1
-        if not math.isfinite(mean):
-            raise RuntimeError(
-                f"the language model's loss is no number in epoch {self.epoch}; the best model so far is kept. "
-                "Lower --learning-rate or use --precision fp32"
-            )
+        best = self.best["epoch"]
+        kept = f"the best model so far (epoch {best}) is kept" if best else ""
+        self.updater.refuse_broken(kept or "no epoch was finished, so there is no model yet")
         return mean
 
     @torch.no_grad()
@@ -129,28 +119,23 @@ class Pretrainer:
         self.model.eval()
         total, count, state = 0.0, 0, None
         for ids, targets in self.held_reader.windows(None):
-            with self._autocast():
+            with self.updater.autocast():
                 each, state = self.model(ids.to(self.device), targets.to(self.device), state)
             total, count = total + float(each.sum()), count + each.numel()
         return perplexity(total, count)
 
-    def _autocast(self) -> Any:
-        if self.config.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=PRECISIONS[self.config.precision])
-
     def save(self, folder: Path) -> None:
         """Keep all it takes to go on from here."""
         state = {
-            "steps": self.steps,
+            "steps": self.updater.steps,
             "epoch": self.epoch,
             "tokens": self.tokens,
             "best": self.best,
             "seconds": self.seconds,
-            "scaler": self.scaler.state_dict(),
+            "scaler": self.updater.scaler.state_dict(),
             "metrics": len(checkpoint.read_metrics(folder)),
         }
-        checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.optimizer), state)
+        checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.updater.optimizer), state)
 
     def load(self, folder: Path) -> None:
         """Go on from the last checkpoint; from the start where there is none."""
@@ -159,10 +144,10 @@ class Pretrainer:
             checkpoint.keep_metrics(folder, 0)
             return
         tensors, state = found
-        checkpoint.unpack(tensors, self.model, self.optimizer)
-        self.steps, self.epoch, self.tokens = state["steps"], state["epoch"], state["tokens"]
+        checkpoint.unpack(tensors, self.model, self.updater.optimizer)
+        self.updater.steps, self.epoch, self.tokens = state["steps"], state["epoch"], state["tokens"]
         self.best, self.seconds = state["best"], state["seconds"]
-        self.scaler.load_state_dict(state["scaler"])
+        self.updater.scaler.load_state_dict(state["scaler"])
         checkpoint.keep_metrics(folder, state["metrics"])
 
     def fit(self, folder: Path, *, quiet: bool) -> None:
@@ -178,7 +163,7 @@ class Pretrainer:
                 checkpoint.save_weights(folder, self.model, self.vocabulary)
             record = {
                 "epoch": self.epoch,
-                "steps": self.steps,
+                "steps": self.updater.steps,
                 "loss": loss,
                 "perplexity": held_out,
                 "best": better,
@@ -198,6 +183,8 @@ def pretrain(
     folder = Path(out)
     if resume:
         config = checkpoint.load_config(folder, PretrainConfig)
+    else:
+        checkpoint.check_free(folder, force=force, inputs=config.texts)
     vocabulary, rows, held_out = _texts(config, quiet=quiet)
     trainer = Pretrainer(config, vocabulary, rows, held_out)
     if resume:

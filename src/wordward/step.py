@@ -15,6 +15,56 @@ from wordward.objective import Average, label_loss
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
+class Updater:
+    """Adam with clipping and mixed precision, that remembers the first step whose loss was no number."""
+
+    def __init__(self, model: nn.Module, device: torch.device, *, clip: float, precision: str) -> None:
+        self.model, self.device, self.clip, self.precision = model, device, clip, precision
+        self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+        self.steps = 0
+        self._broken = torch.full((), -1, device=device)
+
+    def autocast(self) -> Any:
+        """What forward passes run under."""
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision])
+
+    def begin(self, learning_rate: float) -> None:
+        """Start a step without gradients."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Walk a loss back; the loss as a constant."""
+        self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def finish(self, loss: Tensor) -> None:
+        """Clip and update; `loss` is the step's total, not read from the device here."""
+        self.scaler.unscale_(self.optimizer)
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
+        self.steps += 1
+
+    def refuse_broken(self, kept: str) -> None:
+        """Stop where a loss was no number (waits for the device)."""
+        step = int(self._broken)
+        if step >= 0:
+            raise DivergedError(
+                f"the loss is no number at step {step + 1}; {kept}. "
+                "Lower --learning-rate or --epsilon, or use --precision fp32"
+            )
+
+
+class DivergedError(RuntimeError):
+    """The loss was no number any more."""
+
+
 class Stepper:
     """Updates a model, batch after batch.
 
@@ -35,27 +85,15 @@ class Stepper:
         self.average: Average = average
         self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
         self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
-        self.optimizer = torch.optim.Adam(
-            model.parameters(), lr=settings.learning_rate, fused=device.type == "cuda"
-        )
-        self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
-        self.steps = 0
-        self._broken = torch.full((), -1, device=device)  # the step whose loss was no number
+        self.updater = Updater(model, device, clip=settings.clip, precision=settings.precision)
 
     def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
         """One update; the total loss, not yet read from the device."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.learning_rate * self.settings.decay**self.steps
-        self.optimizer.zero_grad(set_to_none=True)
+        self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
         loss = self._labelled(labelled)
         if unlabelled is not None:
             loss = loss + self._unlabelled(unlabelled)
-        self.scaler.unscale_(self.optimizer)
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
-        self.steps += 1
+        self.updater.finish(loss)
         return loss
 
     def _labelled(self, batch: Batch) -> Tensor:
@@ -65,44 +103,30 @@ class Stepper:
             return self.model(batch.ids, batch.mask)
 
         watch = any(adversary.method.recipe.follows_gradient for adversary in self.supervised)
-        with self._autocast():
+        with self.updater.autocast():
             clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
             logits = forward() if clean is None else clean.logits
             loss = label_loss(logits, batch.labels, batch.mask, average=self.average)
-        total = self._backward(loss)
+        total = self.updater.backward(loss)
         gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
         for adversary in self.supervised:
             adversary.tick()
             found = adversary.perturb(batch.ids, gradient, batch.mask)
-            with self._autocast():
+            with self.updater.autocast():
                 moved = adversary.tap.run(forward, found.perturbation).logits
                 loss = adversary.loss(moved, batch.labels, batch.mask)
-            total = total + self._backward(adversary.method.settings.regularizer_weight * loss)
+            total = total + self.updater.backward(adversary.method.settings.regularizer_weight * loss)
         return total
 
     def _unlabelled(self, batch: Batch) -> Tensor:
         total = torch.zeros((), device=self.device)
         for adversary in self.virtual:
-            with self._autocast():
+            with self.updater.autocast():
                 outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
-            total = total + self._backward(outcome.loss)
+            total = total + self.updater.backward(outcome.loss)
         return total
-
-    def _backward(self, loss: Tensor) -> Tensor:
-        self.scaler.scale(loss).backward()
-        return loss.detach()
-
-    def _autocast(self) -> Any:
-        if self.settings.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=PRECISIONS[self.settings.precision])
 
     def refresh(self) -> None:
         """Search nearest words anew, so that a run taken up here goes on as if never stopped."""
         for adversary in (*self.supervised, *self.virtual):
             adversary.refresh()
-
-    def broken_at(self) -> int | None:
-        """The first step whose loss was no number, if any (waits for the device)."""
-        step = int(self._broken)
-        return step if step >= 0 else None

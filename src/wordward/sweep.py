@@ -1,18 +1,24 @@
 """Try several values of a setting, and keep the run that is best on dev."""
 
+import io
 import itertools
 import json
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 
 from wordward import checkpoint
-from wordward.config import TrainConfig, setting_names
+from wordward.config import TrainConfig, differing, from_toml, setting_names, to_toml
 from wordward.console import say
-from wordward.train import train
+from wordward.predict import pick_device
+from wordward.prepare import adversaries, build, prepare
+from wordward.train import DivergedError, train
+
+KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 
 
 def parse(choices: Sequence[str]) -> dict[str, list[str]]:
@@ -26,7 +32,7 @@ def parse(choices: Sequence[str]) -> dict[str, list[str]]:
         if name not in setting_names(TrainConfig):
             known = ", ".join(sorted(setting_names(TrainConfig)))
             raise ValueError(f"{name!r} is no setting to sweep; known are {known}")
-        found[name] = [value.strip() for value in values.split(",") if value.strip()]
+        found.setdefault(name, []).extend(value.strip() for value in values.split(",") if value.strip())
     return found
 
 
@@ -42,18 +48,30 @@ def with_setting(config: Any, name: str, value: str) -> Any:
     for item in fields(config):
         part = getattr(config, item.name)
         if item.name == name:
-            flag = [f"--{name.replace('_', '-')}", value]
-            changed = tyro.cli(
-                type(config),
-                args=flag,
-                default=config,
-                config=(tyro.conf.FlagConversionOff,),
-                console_outputs=False,
-            )
-            return replace(config, **{name: getattr(changed, name)})
+            return replace(config, **{name: _read(name, value, get_type_hints(type(config))[name])})
         if is_dataclass(part) and name in setting_names(type(part)):
             return replace(config, **{item.name: with_setting(part, name, value)})
     raise AssertionError(f"{name} is not in {type(config).__name__}")
+
+
+def _read(name: str, value: str, kind: Any) -> Any:
+    """A value as its setting holds it."""
+    if kind is str:
+        return value
+    try:
+        with redirect_stderr(io.StringIO()):  # we say it in our own words
+            return tyro.cli(kind, args=[value.capitalize() if kind is bool else value])
+    except SystemExit:
+        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}") from None
+
+
+def _accepted(kind: Any) -> str:
+    """What a setting of some type may be, in words."""
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    if get_args(kind):
+        return " or ".join(map(_accepted, get_args(kind)))
+    return {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, "None")
 
 
 def train_sweep(
@@ -66,26 +84,81 @@ def train_sweep(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Train every combination into a folder of its own below `out`, and copy the best into `out` itself."""
-    grid = parse(choices)
-    trials = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    configs = [with_settings(config, chosen) for chosen in trials]  # refused before anything is trained
-    folder = Path(out) if resume else checkpoint.create(out, force=force)
+    folder, trials = Path(out), _trials(config, choices)
+    failures = _former_failures(folder, config) if resume else {}
+    if not resume:
+        files = config.data.train, config.data.dev, config.data.unlabelled, config.pretrained, config.vectors
+        checkpoint.check_free(folder, force=force, inputs=[file for file in files if file])
+    _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
+    if not resume:
+        checkpoint.create(folder, force=force)
     tried: list[dict[str, Any]] = []
-    for chosen, settings in zip(trials, configs, strict=True):
-        say(f"sweep: {_label(chosen)}", quiet=quiet)
-        result = _train_one(settings, folder / _label(chosen), force=force, resume=resume, quiet=quiet)
-        tried.append({"choice": chosen, **{name: result[name] for name in ("criterion", "dev", "seconds")}})
-        checkpoint.write(
-            folder / checkpoint.SWEEP, json.dumps({"chosen": None, "tried": tried}, indent=1) + "\n"
-        )
-        if result["stopped"]:
+    record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
+    _write(folder, record)
+    for chosen, settings in trials:
+        label = _label(chosen)
+        say(f"sweep: {label}", quiet=quiet)
+        try:
+            if label in failures:
+                raise DivergedError(failures[label])
+            result = _train_one(settings, folder / label, force=force, resume=resume, quiet=quiet)
+            tried.append({"choice": chosen, **{name: result[name] for name in KEPT}})
+            record["stopped"] = result["stopped"]
+        except DivergedError as error:
+            say(f"{label} failed: {error}", quiet=quiet)
+            tried.append({"choice": chosen, "failed": str(error)})
+        _write(folder, record)
+        if record["stopped"]:
             break
-    best = _best(tried, folder)
-    record = {"chosen": best["choice"], "tried": tried}
-    checkpoint.write(folder / checkpoint.SWEEP, json.dumps(record, indent=1) + "\n")
-    checkpoint.copy_run(folder / _label(best["choice"]), folder)
-    say(f"chosen on dev: {_label(best['choice'])}, copied to {folder}", quiet=quiet)
-    return record
+    best = _best(tried)
+    if best is None and not record["stopped"]:
+        raise RuntimeError(f"no trial of the sweep in {folder} came to an end, so nothing was chosen")
+    if best is not None:
+        label, record["chosen"] = _label(best["choice"]), best["choice"]
+        checkpoint.copy_run(folder / label, folder)
+        say(f"chosen on dev: {label}, copied to {folder}", quiet=quiet)
+    _write(folder, record)
+    return record | {name: best[name] for name in KEPT} if best else record
+
+
+def _trials(config: TrainConfig, choices: Sequence[str]) -> list[tuple[dict[str, str], TrainConfig]]:
+    """Every combination with its config, each once."""
+    grid = parse(choices)
+    found: list[tuple[dict[str, str], TrainConfig]] = []
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        settings = with_settings(config, chosen)
+        if all(settings != other for _, other in found):
+            found.append((chosen, settings))
+    return found
+
+
+def _refuse_unusable(configs: list[TrainConfig]) -> None:
+    """Go through all that a trial does before its first step, the texts read once where they are the same."""
+    former, data = None, None
+    for config in configs:
+        pick_device(config.training.device)
+        training = config.training
+        reads = config.data, config.text, config.task, config.pretrained
+        reads = (*reads, training.seed, training.positive, training.criterion)
+        if data is None or reads != former:
+            former, (_, data) = reads, prepare(config, quiet=True)
+        adversaries(config, data, build(config, data))
+
+
+def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
+    """Trials that failed before a sweep was stopped; refused where it was another sweep."""
+    file = folder / checkpoint.SWEEP
+    if not file.exists():
+        raise checkpoint.RunError(f"{folder} holds no sweep to go on with: leave --resume out")
+    record = json.loads(file.read_text(encoding="utf-8"))
+    names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+    if names:
+        raise checkpoint.RunError(
+            f"the sweep in {folder} was begun with other settings ({', '.join(names)}): give the same ones, "
+            "or choose another --out"
+        )
+    return {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
 
 
 def _train_one(
@@ -101,13 +174,18 @@ def _train_one(
     return train(settings, folder, force=force, resume=going, quiet=quiet)
 
 
-def _best(tried: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    scored = [entry for entry in tried if entry["dev"]]
+def _best(tried: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The trial that is best on dev, of those that have been scored."""
+    scored = [entry for entry in tried if entry.get("dev")]
     if not scored:
-        raise RuntimeError(f"no epoch of the sweep in {folder} was finished, so nothing was chosen")
+        return None
     criterion = scored[0]["criterion"]
     sign = 1 if criterion == "error" else -1
     return min(scored, key=lambda entry: sign * entry["dev"][criterion])
+
+
+def _write(folder: Path, record: dict[str, Any]) -> None:
+    checkpoint.write(folder / checkpoint.SWEEP, json.dumps(record, indent=1) + "\n")
 
 
 def _label(chosen: dict[str, str]) -> str:

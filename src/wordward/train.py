@@ -1,22 +1,22 @@
 """The training loop: epochs of labelled and unlabelled batches, the best on dev kept."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from wordward import checkpoint
-from wordward.config import TrainConfig
+from wordward.config import TrainConfig, TrainingSettings
 from wordward.console import progress, say
 from wordward.corpus import Stream
 from wordward.predict import pick_device, probabilities, scores
 from wordward.prepare import Data, adversaries, build, prepare
-from wordward.step import Stepper
+from wordward.step import DivergedError, Stepper
+from wordward.text import UNK
 
-
-class DivergedError(RuntimeError):
-    """The loss was no number any more."""
+__all__ = ["DivergedError", "Trainer", "train"]
 
 
 class Trainer:
@@ -27,7 +27,7 @@ class Trainer:
         settings = config.training
         self.device = pick_device(settings.device)
         torch.manual_seed(settings.seed)
-        self.model = build(config, data).to(self.device)
+        self.model = build(config, data, quiet=quiet).to(self.device)
         self.stepper = Stepper(
             self.model,
             adversaries(config, data, self.model),
@@ -67,7 +67,7 @@ class Trainer:
                 self._counted += 1
                 if self._counted % check_every == 0:
                     self._refuse_broken()
-                if settings.checkpoint_steps and self.stepper.steps % settings.checkpoint_steps == 0:
+                if settings.checkpoint_steps and self.stepper.updater.steps % settings.checkpoint_steps == 0:
                     self._pause(started)
                     started = time.monotonic()
                 bars.advance(bar)
@@ -81,23 +81,15 @@ class Trainer:
         self.stepper.refresh()
 
     def _refuse_broken(self) -> None:
-        step = self.stepper.broken_at()
-        if step is not None:
-            kept = (
-                f"the best model so far (epoch {self.best['epoch']}) is kept"
-                if self.best["epoch"]
-                else "no epoch"
-            )
-            raise DivergedError(
-                f"the loss is no number at step {step + 1}; {kept} in {self.folder}. "
-                "Lower --learning-rate or --epsilon, or use --precision fp32"
-            )
+        epoch = self.best["epoch"]
+        kept = f"the best model so far (epoch {epoch}) is kept in {self.folder}" if epoch else ""
+        self.stepper.updater.refuse_broken(kept or "no epoch was finished, so there is no model yet")
 
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record, and make the epoch's end a place to go on from."""
         data, settings = self.data, self.config.training
         chances = probabilities(self.model, data.dev, self.device)
-        dev = scores(data.dev, chances, len(data.classes), positive=data.positive, resamples=2)
+        dev = scores(data.dev, chances, len(data.classes), positive=data.positive, intervals=False)
         measured = dev[settings.criterion].value
         score = -measured if settings.criterion == "error" else measured
         better = self.best["score"] is None or score > self.best["score"]
@@ -108,7 +100,7 @@ class Trainer:
         loss = float(self._loss) / max(1, self._counted)
         record = {
             "epoch": epoch,
-            "steps": self.stepper.steps,
+            "steps": self.stepper.updater.steps,
             "loss": loss,
             "dev": {name: interval.value for name, interval in dev.items()},
             "best": better,
@@ -131,17 +123,20 @@ class Trainer:
         """Keep all it takes to go on from here."""
         extra = self.unlabelled
         state = {
-            "steps": self.stepper.steps,
+            "steps": self.stepper.updater.steps,
             "labelled": [self.labelled.epoch, self.labelled.at],
             "unlabelled": [extra.epoch, extra.at] if extra else None,
-            "scaler": self.stepper.scaler.state_dict(),
+            "scaler": self.stepper.updater.scaler.state_dict(),
             "best": self.best,
             "loss": float(self._loss),
             "counted": self._counted,
             "seconds": self.seconds,
             "metrics": len(checkpoint.read_metrics(self.folder)),
+            "data": self.data.fingerprint,
         }
-        checkpoint.save_checkpoint(self.folder, checkpoint.pack(self.model, self.stepper.optimizer), state)
+        checkpoint.save_checkpoint(
+            self.folder, checkpoint.pack(self.model, self.stepper.updater.optimizer), state
+        )
 
     def load(self) -> None:
         """Go on from the last checkpoint; from the start where there is none."""
@@ -150,9 +145,13 @@ class Trainer:
             checkpoint.keep_metrics(self.folder, 0)
             return
         tensors, state = found
-        checkpoint.unpack(tensors, self.model, self.stepper.optimizer)
-        self.stepper.steps = state["steps"]
-        self.stepper.scaler.load_state_dict(state["scaler"])
+        if state["data"] != self.data.fingerprint:
+            raise checkpoint.RunError(
+                f"the texts or labels of {self.folder} are not those it was trained on: put them back, or start anew"
+            )
+        checkpoint.unpack(tensors, self.model, self.stepper.updater.optimizer)
+        self.stepper.updater.steps = state["steps"]
+        self.stepper.updater.scaler.load_state_dict(state["scaler"])
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])
@@ -168,19 +167,18 @@ def train(
     """Train a run into the folder `out`; what came out, as also written to result.json."""
     folder = Path(out)
     if resume:
-        config = checkpoint.load_config(folder, TrainConfig)
+        config = _to_resume(folder, config)
+    else:
+        checkpoint.check_free(folder, force=force, inputs=_inputs(config))
     settled, data = prepare(config, quiet=quiet)
     trainer = Trainer(settled, data, folder, quiet=quiet)
+    say(_describe(trainer), quiet=quiet)
     if resume:
-        kept = checkpoint.load_vocabulary(folder)
-        if kept.fingerprint != data.vocabulary.fingerprint:
-            raise checkpoint.RunError(
-                f"{folder} was trained with another vocabulary than its texts give now: have the texts changed?"
-            )
+        _check_same(folder, data)
         trainer.load()
     else:
         checkpoint.create(folder, force=force)
-        checkpoint.save_settings(folder, settled, data.learnt, data.classes)
+    checkpoint.save_settings(folder, settled, data.learnt, data.classes)
     stopped = False
     try:
         trainer.fit()
@@ -190,6 +188,48 @@ def train(
             checkpoint.save_weights(folder, trainer.model, data.vocabulary)
         say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     return checkpoint.save_result(folder, _result(trainer, stopped), trainer.device)
+
+
+def _describe(trainer: Trainer) -> str:
+    """What is about to be learnt from what, in one line."""
+    data, counts = trainer.data, trainer.data.train.word_counts(len(trainer.data.vocabulary))
+    texts = "sentences" if data.tagging else "texts"
+    extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
+    return (
+        f"{trainer.config.method} on {trainer.device}: {len(data.train.rows):,} {texts} to learn from{extra}, "
+        f"{len(data.dev.rows):,} dev, {len(data.classes)} labels, {len(data.vocabulary):,} words "
+        f"({counts[UNK] / counts.sum():.1%} of the text unknown)"
+    )
+
+
+def _inputs(config: TrainConfig) -> list[str]:
+    """The files and folders that a run reads."""
+    data = config.data
+    given = (config.pretrained, config.vectors, data.train, data.dev, data.test, data.unlabelled)
+    return [path for path in given if path]
+
+
+def _to_resume(folder: Path, given: TrainConfig) -> TrainConfig:
+    """The run's own settings; only how long and where to train may be set anew."""
+    if (folder / checkpoint.SWEEP).exists():
+        raise checkpoint.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
+    kept, default = checkpoint.load_config(folder, TrainConfig), TrainingSettings()
+    names = ("epochs", "patience", "device")
+    values = {name: getattr(given.training, name) for name in names}
+    changed = {name: value for name, value in values.items() if value != getattr(default, name)}
+    return replace(kept, training=replace(kept.training, **changed))
+
+
+def _check_same(folder: Path, data: Data) -> None:
+    if checkpoint.load_vocabulary(folder).fingerprint != data.vocabulary.fingerprint:
+        raise checkpoint.RunError(
+            f"{folder} was trained with another vocabulary than its texts give now: have the texts changed?"
+        )
+    if checkpoint.load_labels(folder) != data.classes:
+        raise checkpoint.RunError(
+            f"{folder} was trained with the labels {', '.join(checkpoint.load_labels(folder))}, but its texts now "
+            f"have {', '.join(data.classes)}"
+        )
 
 
 def _result(trainer: Trainer, stopped: bool) -> dict[str, Any]:
@@ -204,7 +244,7 @@ def _result(trainer: Trainer, stopped: bool) -> dict[str, Any]:
         "best_epoch": trainer.best["epoch"],
         "dev": best["dev"] if best else None,
         "epochs": trainer.labelled.epoch,
-        "steps": trainer.stepper.steps,
+        "steps": trainer.stepper.updater.steps,
         "seconds": round(trainer.seconds, 1),
         "stopped": stopped,
     }

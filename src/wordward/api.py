@@ -1,0 +1,67 @@
+"""The three lines a user writes: any method of the paper on any model."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Literal, TypedDict, Unpack
+
+from torch import Tensor, nn
+
+from wordward.method import Adversary, Loss
+from wordward.recipes import MethodSettings, parse_methods
+
+
+class Options(TypedDict, total=False):
+    """What may be set on a method, beside the model; see `MethodSettings` for the settings' meaning."""
+
+    embedding: nn.Module | str | None  # the module (or its name) that reads token ids; found by itself
+    site: nn.Module | str | None  # where the shift is added: the embedding, or a dropout after it
+    candidates: Tensor | Sequence[int] | None  # ids of the words that may be pointed to; all but padding
+    loss: Loss | None  # your own, (logits, labels) -> a number; for the VAT family (logits, clean logits)
+    epsilon: float | None
+    regularizer_weight: float
+    k: int | None
+    xi: float
+    power_iterations: int
+    metric: Literal["cosine", "euclidean"]
+    refresh: int | Literal["auto", "batch", "epoch"]
+    normalization: Literal["paper", "authors"]
+    average: Literal["sentences", "tokens"]
+
+
+def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Adversary:
+    """Any method of `wordward.RECIPES` on a model.
+
+    Your own `loss` is not given the mask: label padded positions with an index that it ignores.
+    """
+    known = [item.name for item in fields(MethodSettings)]
+    settings = {option: value for option, value in options.items() if option in known}
+    others = {option: value for option, value in options.items() if option not in known}
+    if unknown := others.keys() - {"embedding", "site", "candidates", "loss"}:
+        every = ", ".join(Options.__annotations__)
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; known are {every}")
+    methods = parse_methods(name, MethodSettings(**settings))  # type: ignore[arg-type]
+    if len(methods) != 1:
+        raise ValueError(
+            f"one method at a time, but came {name!r}: make one adversary each and add their losses"
+        )
+    return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
+
+
+def advt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
+    """AdvT-Text: r = epsilon g / |g| (eq:adv_approx)."""
+    return adversary(model, "advt", **options)
+
+
+def vat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
+    """VAT-Text: as AdvT-Text for the KL divergence, so without labels (eq:vat_approx)."""
+    return adversary(model, "vat", **options)
+
+
+def iadvt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
+    """iAdvT-Text: r = sum_k alpha_k d_k toward real words (eq:update_alpha_new)."""
+    return adversary(model, "iadvt", **options)
+
+
+def ivat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
+    """iVAT-Text: as iAdvT-Text for the KL divergence, so without labels (eq:update_alpha_new2)."""
+    return adversary(model, "ivat", **options)

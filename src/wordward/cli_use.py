@@ -1,0 +1,183 @@
+"""The commands that use a run: `wordward evaluate`, `wordward predict` and `wordward neighbors`."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from io import BufferedReader
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import tyro
+
+from wordward.cli_tables import Device
+
+if TYPE_CHECKING:
+    from wordward.config import DataSettings
+
+Format = Annotated[
+    Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] | None,
+    tyro.conf.arg(metavar="auto|csv|tsv|jsonl|conll|txt"),
+]
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score a run on labelled texts: error rate, or precision, recall and F0.5, with 95 % intervals."""
+
+    run: tyro.conf.Positional[str]
+    """Run folder."""
+    data: tyro.conf.Positional[str]
+    """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    label_column: str | None = None
+    """Name or number of the column that holds the label; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    json: bool = False
+    """Print JSON instead of a table."""
+    device: Device = "auto"
+    """Where to compute."""
+
+    def __call__(self) -> None:
+        from wordward.corpora import open_corpus
+        from wordward.predict import evaluate, load_run
+        from wordward.prepare import read_as
+
+        run = load_run(self.run, device=self.device)
+        if run.config.data.corpus and self.data in ("train", "dev", "test"):
+            corpus = open_corpus(run.config.data.corpus, run.config.text, limit=run.config.data.limit).splits[
+                self.data
+            ]
+        else:
+            data = _changed(
+                run.config.data,
+                text_column=self.text_column,
+                label_column=self.label_column,
+                tag_column=self.tag_column,
+                format=self.format,
+            )
+            corpus = run.encode(read_as(data, self.data), labelled=True, source=self.data)
+        measured = evaluate(run, corpus)
+        count = len(corpus.rows)
+        if self.json:
+            record: dict[str, Any] = {name: interval._asdict() for name, interval in measured.items()}
+            print(json.dumps({"run": self.run, "data": self.data, "texts": count, **record}))
+            return
+        unit = "sentences" if run.tagging else "texts"
+        print(f"{count} {unit} of {self.data}")
+        for name, interval in measured.items():
+            print(
+                f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
+            )
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
+
+    run: tyro.conf.Positional[str]
+    """Run folder."""
+    texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Texts; a tagger's are split at blanks."""
+    file: str | None = None
+    """File of texts: a line each, or any format that can be trained on."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    device: Device = "auto"
+    """Where to compute."""
+
+    def __call__(self) -> None:
+        from wordward.predict import load_run
+
+        if self.file is not None and self.texts:
+            raise ValueError(
+                f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
+                "leave one out"
+            )
+        run = load_run(self.run, device=self.device)
+        failed = 0
+        for some in self._read(run.config.data):
+            for record in run.predict(some):
+                failed += "error" in record
+                print(json.dumps(record, ensure_ascii=False))
+            sys.stdout.flush()  # someone may wait for these answers before writing the next line
+        if failed:
+            raise ValueError(f"{failed} of the texts could not be read; their lines say why")
+
+    def _read(self, settings: "DataSettings") -> Iterator[list[str]]:
+        """The texts, some at a time."""
+        if self.file is None and not self.texts:
+            yield from _standard_input()
+            return
+        texts = list(self.texts)
+        if self.file is not None:
+            from wordward.prepare import read_as
+
+            data = _changed(
+                replace(settings, limit=None),
+                text_column=self.text_column,
+                tag_column=self.tag_column,
+                format=self.format,
+            )
+            texts = [example.text for example in read_as(data, self.file, labelled=False)]
+        for start in range(0, len(texts), 256):
+            yield texts[start : start + 256]
+
+
+def _changed(data: "DataSettings", **given: Any) -> "DataSettings":
+    """How the run read its texts, but for what is given."""
+    return replace(data, **{name: value for name, value in given.items() if value is not None})
+
+
+def _standard_input() -> Iterator[list[str]]:
+    """The lines of standard input, as many at a time as have come."""
+    rest, number = b"", 0
+    incoming = cast(BufferedReader, sys.stdin.buffer)
+    while True:
+        came = incoming.read1(1 << 16)
+        *lines, rest = (rest + came).split(b"\n")
+        if not came and rest:
+            lines = [rest]
+        some: list[str] = []
+        for line in lines:
+            number += 1
+            try:
+                some.append(line.decode().rstrip("\r"))
+            except UnicodeDecodeError as error:
+                yield some  # the lines before it get their answers
+                raise ValueError(f"standard input, line {number}: expected UTF-8 ({error})") from None
+        if some:
+            yield some
+        if not came:
+            return
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Show the nearest words of some words in a run's table."""
+
+    run: tyro.conf.Positional[str]
+    """Run folder, of `train` or `pretrain`."""
+    words: tyro.conf.Positional[tuple[str, ...]]
+    """Words to look up."""
+    k: int = 10
+    """How many to show."""
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    """What "nearest" means."""
+    min_count: int = 5
+    """Occurrences in the texts for a word to be shown."""
+
+    def __call__(self) -> None:
+        from wordward.neighbors import nearest_words
+
+        for word, found in nearest_words(
+            self.run, self.words, k=self.k, metric=self.metric, min_count=self.min_count
+        ):
+            print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in found))
