@@ -66,7 +66,8 @@ def encode_splits(
 ) -> Encoded:
     """All splits as ids of the vocabulary that the training and unlabelled texts give."""
     tagging = splits["train"][0].tags is not None
-    classes = check_labels(splits["train"])
+    labelled = [example for name in ("train", "dev", "test") for example in splits[name]]
+    classes = check_labels(labelled)  # of all splits: a rare class may be missing from the training texts
     examples = [example for some in splits.values() for example in some]
     tokens = tokenise(examples, settings, workers=workers, quiet=quiet)
     ends = np.cumsum([0, *map(len, splits.values())])

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward import __version__
+from wordward.cli_data import Data
 from wordward.cli_tables import Reproduce, Results
 from wordward.cli_use import Evaluate, Neighbors, Predict
 from wordward.config import PRESETS, PretrainConfig, TrainConfig, differing, flags_of, read_toml
@@ -164,6 +165,7 @@ COMMANDS: dict[str, Any] = {
     "predict": Predict,
     "neighbors": Neighbors,
     "methods": Methods,
+    "data": Data,
     "reproduce": Reproduce,
     "results": Results,
     "demo": Demo,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
+from wordward.config import TextSettings
+
 if TYPE_CHECKING:
     from wordward.datasets.published import CorpusInfo
     from wordward.datasets.survey import Check as Findings
@@ -157,7 +159,41 @@ class Stats:
         _print_stats(measures)
 
 
-ACTIONS: dict[str, Any] = {"list": List, "fetch": Fetch, "add": Add, "check": Check, "stats": Stats}
+@dataclass(frozen=True)
+class Pack:
+    """Encode a corpus and write it as one small file, for --corpus FILE.pack on another machine."""
+
+    name: tyro.conf.Positional[Name]
+    """Corpus."""
+    out: tyro.conf.Positional[str]
+    """File to write; its name must end in .pack."""
+    text: TextSettings
+    data: Folder = None
+    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.corpora import PACK, open_corpus
+        from wordward.pack import write_pack
+
+        if not self.out.endswith(PACK):
+            raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")
+        path = Path(self.out)
+        write_pack(
+            path, open_corpus(self.name, self.text, data=self.data, quiet=self.quiet), quiet=self.quiet
+        )
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+ACTIONS: dict[str, Any] = {
+    "list": List,
+    "fetch": Fetch,
+    "add": Add,
+    "check": Check,
+    "stats": Stats,
+    "pack": Pack,
+}
 
 if TYPE_CHECKING:
     Action = Any
@@ -167,7 +203,7 @@ else:
 
 @dataclass(frozen=True)
 class Data:
-    """The paper's corpora: list, fetch, add, check and measure them."""
+    """The paper's corpora: list, fetch, add, check, measure and pack them."""
 
     action: Action
 

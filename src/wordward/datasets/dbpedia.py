@@ -29,8 +29,8 @@ INFO = CorpusInfo(
         ),
     ),
     note=(
-        "The publisher's own copy, dbpedia_csv.tar.gz, is on a Google Drive that answers with a web page; "
-        "fetched is the copy of fast.ai, which Hugging Face uses too."
+        "The publisher's own copy, dbpedia_csv.tar.gz, is on Google Drive, for a browser; fetched is the copy of "
+        "fast.ai, which Hugging Face's datasets took too."
     ),
 )
 

@@ -21,7 +21,7 @@ INFO = CorpusInfo(
     homepage="http://riejohnson.com/cnn_data.html",
     counts=Counts(22_500, 2_500, 25_000, 200_000),
     needs=("elec-25k-train.txt.tok", "elec-25k-train.cat", "elec-test.txt.tok", "elec-test.cat"),
-    downloads=(Download("http://riejohnson.com/software/elec-unlab.tar.gz", "elec-unlab.tar.gz"),),
+    downloads=(Download("https://www.riejohnson.com/software/elec-unlab.tar.gz", "elec-unlab.tar.gz"),),
     note="elec2.tar.gz of the same page holds the labelled texts only.",
 )
 
