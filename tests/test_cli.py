@@ -13,8 +13,9 @@ from reviews import reviews
 
 import wordward.train
 from wordward.cli import main
-from wordward.config import PRESETS, flags, setting_names
+from wordward.config import PRESETS
 from wordward.predict import load_run
+from wordward.toml import flags, setting_names
 
 SMALL = [
     "--dim",

@@ -18,8 +18,6 @@ from wordward.config import (
     TextSettings,
     TrainConfig,
     TrainingSettings,
-    from_toml,
-    to_toml,
 )
 from wordward.corpus import Batch
 from wordward.datasets import DataError
@@ -30,6 +28,7 @@ from wordward.pretrain import pretrain
 from wordward.recipes import RECIPES
 from wordward.step import Stepper
 from wordward.sweep import train_sweep
+from wordward.toml import from_toml, to_toml
 from wordward.train import DivergedError, Trainer, train
 
 SMALL = ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0)

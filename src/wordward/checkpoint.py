@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import wordward
-from wordward.config import Config, from_toml, to_toml
 from wordward.text import Vocabulary
+from wordward.toml import Config, from_toml, to_toml
 
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"

@@ -16,7 +16,8 @@ from wordward import __version__
 from wordward.cli_data import Data
 from wordward.cli_tables import Reproduce, Results
 from wordward.cli_use import Evaluate, Neighbors, Predict
-from wordward.config import PRESETS, PretrainConfig, TrainConfig, differing, flags_of, read_toml
+from wordward.config import PRESETS, PretrainConfig, TrainConfig
+from wordward.toml import differing, flags_of, read_toml
 
 STOPPED = 130  # exit status after Ctrl-C
 

@@ -48,9 +48,7 @@ class Evaluate:
 
         run = load_run(self.run, device=self.device)
         if run.config.data.corpus and self.data in ("train", "dev", "test"):
-            corpus = open_corpus(run.config.data.corpus, run.config.text, limit=run.config.data.limit).splits[
-                self.data
-            ]
+            corpus = open_corpus(run.config.data.corpus, run.config.text).splits[self.data]
         else:
             data = _changed(
                 run.config.data,
@@ -59,7 +57,8 @@ class Evaluate:
                 tag_column=self.tag_column,
                 format=self.format,
             )
-            corpus = run.encode(read_as(data, self.data), labelled=True, source=self.data)
+            examples = read_as(replace(data, limit=None), self.data)
+            corpus = run.encode(examples, labelled=True, source=self.data)
         measured = evaluate(run, corpus)
         count = len(corpus.rows)
         if self.json:

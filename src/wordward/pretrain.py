@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,9 @@ def pretrain(
     """Train a language model into the folder `out`; what came out."""
     folder = Path(out)
     if resume:
-        config = checkpoint.load_config(folder, PretrainConfig)
+        kept = checkpoint.load_config(folder, PretrainConfig)
+        given = {name: getattr(config, name) for name in ("epochs", "device")}
+        config = replace(kept, **{n: v for n, v in given.items() if v != getattr(PretrainConfig(), n)})
     else:
         checkpoint.check_free(folder, force=force, inputs=config.texts)
     vocabulary, rows, held_out = _texts(config, quiet=quiet)

@@ -13,7 +13,7 @@ import numpy as np
 import tyro
 
 from wordward import checkpoint, results
-from wordward.config import PRESETS, PretrainConfig, TrainConfig, flags, flags_of
+from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.console import say
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus
@@ -21,6 +21,7 @@ from wordward.predict import Run, load_run, probabilities, scores
 from wordward.prepare import read_as
 from wordward.pretrain import pretrain
 from wordward.tables import TABLES, Column, Row
+from wordward.toml import flags, flags_of
 from wordward.train import train
 
 Config = TypeVar("Config", TrainConfig, PretrainConfig)

@@ -12,11 +12,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import tyro
 
 from wordward import checkpoint
-from wordward.config import TrainConfig, differing, from_toml, setting_names, to_toml
+from wordward.config import TrainConfig
 from wordward.console import say
 from wordward.predict import pick_device
 from wordward.prepare import adversaries, build, prepare
-from wordward.train import DivergedError, train
+from wordward.toml import differing, from_toml, setting_names, to_toml
+from wordward.train import DivergedError, inputs_of, train
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 
@@ -87,8 +88,7 @@ def train_sweep(
     folder, trials = Path(out), _trials(config, choices)
     failures = _former_failures(folder, config) if resume else {}
     if not resume:
-        files = config.data.train, config.data.dev, config.data.unlabelled, config.pretrained, config.vectors
-        checkpoint.check_free(folder, force=force, inputs=[file for file in files if file])
+        checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
     _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
     if not resume:
         checkpoint.create(folder, force=force)

@@ -16,7 +16,7 @@ from wordward.prepare import Data, adversaries, build, prepare
 from wordward.step import DivergedError, Stepper
 from wordward.text import UNK
 
-__all__ = ["DivergedError", "Trainer", "train"]
+__all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
 
 
 class Trainer:
@@ -169,7 +169,7 @@ def train(
     if resume:
         config = _to_resume(folder, config)
     else:
-        checkpoint.check_free(folder, force=force, inputs=_inputs(config))
+        checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
     settled, data = prepare(config, quiet=quiet)
     trainer = Trainer(settled, data, folder, quiet=quiet)
     say(_describe(trainer), quiet=quiet)
@@ -202,7 +202,7 @@ def _describe(trainer: Trainer) -> str:
     )
 
 
-def _inputs(config: TrainConfig) -> list[str]:
+def inputs_of(config: TrainConfig) -> list[str]:
     """The files and folders that a run reads."""
     data = config.data
     given = (config.pretrained, config.vectors, data.train, data.dev, data.test, data.unlabelled)

@@ -1,0 +1,130 @@
+"""Settings to TOML and back, and as command-line flags; unknown keys are refused by name."""
+
+import difflib
+import json
+import tomllib
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+Config = TypeVar("Config")
+ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
+
+
+def to_toml(config: Any) -> str:
+    """A config as TOML, one section a part; None is written as "None"."""
+    top, sections = [], []
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            lines = [f"{inner.name} = {_toml(getattr(value, inner.name))}" for inner in fields(value)]
+            sections.append("\n".join([f"[{item.name}]", *lines]))
+        else:
+            top.append(f"{item.name} = {_toml(value)}")
+    return "\n\n".join(["\n".join(top), *sections]) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if value is None or isinstance(value, str):
+        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)
+
+
+def from_toml(kind: type[Config], text: str) -> Config:
+    """What `to_toml` wrote."""
+    values = tomllib.loads(text)
+    parts: dict[str, Any] = {item.name: _part(item) for item in fields(kind)}  # type: ignore[arg-type]
+    if unknown := values.keys() - parts.keys():
+        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+    return kind(
+        **{
+            name: parts[name](**{key: _plain(inner) for key, inner in value.items()})
+            if parts[name]
+            else _plain(value)
+            for name, value in values.items()
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    return None if value == "None" else tuple(value) if isinstance(value, list) else value
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What a TOML file holds."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a TOML file: {error}") from None
+
+
+def flags(path: str | Path, kind: type) -> list[str]:
+    """The settings of a TOML file as command-line flags; unknown keys are refused by name."""
+    return flags_of(read_toml(path), kind, source=str(path))
+
+
+def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
+    """Settings as flags; a section's name may be left out, but not be another's."""
+    parts = {item.name: _part(item) for item in fields(kind) if _part(item)}
+    found: list[str] = []
+    for key, value in values.items():
+        if key in parts and isinstance(value, dict):
+            for inner, each in value.items():
+                _refuse_unknown(inner, kind, source, section=key)
+                found += _flag(inner, each)
+        else:
+            _refuse_unknown(key, kind, source)
+            found += _flag(key, value)
+    return found
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, list):
+        return [f"--{name}", *map(str, value)]
+    return [f"--{name}={value}"]  # one word, so that a value may begin with a dash
+
+
+def _refuse_unknown(key: str, kind: type, source: str, section: str | None = None) -> None:
+    """Refuse a key that is no setting, or that stands in a section it does not belong in."""
+    home = {item.name: None for item in fields(kind) if not _part(item)}
+    home |= {name: item.name for item in fields(kind) if _part(item) for name in setting_names(_part(item))}
+    if key in ONLY_FLAGS:
+        raise ValueError(f"{source} sets {key!r}, which only the command line can: give --{key} there")
+    if key not in home:
+        close = difflib.get_close_matches(key, [*home, *filter(None, home.values())], 1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(home))}"
+        raise ValueError(f"{source} sets {key!r}, which is no setting{hint}")
+    if section is not None and home[key] != section:
+        place = f"in [{home[key]}]" if home[key] else "at the top, above all sections"
+        raise ValueError(f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
+
+
+def differing(one: Any, other: Any) -> list[str]:
+    """Names of the settings in which two configs differ."""
+    names: list[str] = []
+    for item in fields(one):
+        mine, theirs = getattr(one, item.name), getattr(other, item.name)
+        if is_dataclass(mine):
+            names += differing(mine, theirs)
+        elif mine != theirs:
+            names.append(item.name)
+    return names
+
+
+def setting_names(kind: type) -> set[str]:
+    """Names of all settings of a config, its parts included."""
+    names: set[str] = set()
+    for item in fields(kind):
+        part = _part(item)
+        names |= setting_names(part) if part else {item.name}
+    return names
+
+
+def _part(item: Any) -> Any:
+    """The dataclass a field holds, if it holds one."""
+    return item.default_factory if is_dataclass(item.default_factory) else None
