@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordward import checkpoint
 from wordward.config import PretrainConfig
@@ -64,9 +64,7 @@ class Pretrainer:
         torch.manual_seed(config.seed)
         self.model = LanguageModel(len(vocabulary), config.model)
         if config.vectors:
-            nn.init.normal_(
-                self.model.words.table.weight
-            )  # words without a vector, at the scale of the others
+            # A word without a vector starts near zero, which is the mean of those that have one.
             from_vectors(self.model.words.table, config.vectors, vocabulary)
         self.model.to(self.device)
         self.updater = Updater(self.model, self.device, clip=config.clip, precision=config.precision)
