@@ -9,6 +9,7 @@ from reviews import reviews, tagged
 from wordward import reproduce, results
 from wordward.cache import encode_splits
 from wordward.config import TextSettings
+from wordward.datasets import DataError
 from wordward.metrics import mcnemar
 from wordward.pack import write_pack
 from wordward.reproduce import Plan
@@ -140,3 +141,13 @@ def test_tagged_corpora_reproduce_too(tmp_path: Path) -> None:
     (record,) = results.load(tmp_path / "kept" / "fce.jsonl")
     assert record["criterion"] == "f0.5"
     assert record["counted"] == sum(len(example.tags or ()) for example in splits["test"])
+
+
+def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "nothing"))
+    plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    shown = reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
+    assert shown.count("not at hand") == 3
+    assert "wordward data fetch elec" in shown
+    with pytest.raises(DataError, match="wordward data fetch dbpedia"):
+        reproduce.reproduce("dbpedia", plan, results_folder=tmp_path / "kept")

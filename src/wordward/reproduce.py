@@ -17,6 +17,7 @@ from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.console import say
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus
+from wordward.datasets import DataError
 from wordward.predict import Run, load_run, probabilities, scores
 from wordward.prepare import read_as
 from wordward.pretrain import pretrain
@@ -138,8 +139,14 @@ def reproduce(
             continue
         wanted = [row for row in column.rows if not rows or row.name in rows]
         file = results_folder / f"{column.name}.jsonl"
-        _read_first(column, plan)
-        _run_all(column, wanted, plan, file)
+        try:
+            _read_first(column, plan)
+            _run_all(column, wanted, plan, file)
+        except DataError as error:
+            if len(TABLES[table]) == 1:
+                raise
+            shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
+            continue
         records = [record for record in results.load(file) if record["preset"] == plan.preset]
         shown.append(results.markdown(column, records))
     return "\n".join(shown)
