@@ -56,6 +56,12 @@ class Run:
     device: torch.device
 
     @property
+    def positive(self) -> int | None:
+        """The class whose F0.5 counts, if one does."""
+        name = self.config.training.positive
+        return self.labels.index(name) if name in self.labels else None
+
+    @property
     def tagging(self) -> bool:
         """Whether it gives a tag per token rather than a label per text."""
         return self.config.task == "tag"
@@ -167,6 +173,6 @@ def scores(
 
 def evaluate(run: Run, corpus: Corpus) -> dict[str, Interval]:
     """The scores of a run on a labelled corpus."""
-    positive = run.config.training.positive
-    number = run.labels.index(positive) if positive in run.labels else None
-    return scores(corpus, probabilities(run.model, corpus, run.device), len(run.labels), positive=number)
+    return scores(
+        corpus, probabilities(run.model, corpus, run.device), len(run.labels), positive=run.positive
+    )

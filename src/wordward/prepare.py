@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ class Data:
     tagging: bool
     positive: int | None = None  # the class whose F0.5 counts
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Sixteen hex digits that differ where training or dev texts, or their labels, do."""
         digest = hashlib.sha256()

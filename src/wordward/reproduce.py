@@ -92,9 +92,7 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
     corpus = test_corpus(run)
     assert corpus.labels is not None
     found = probabilities(run.model, corpus, run.device)
-    positive = run.config.training.positive
-    number = run.labels.index(positive) if positive in run.labels else None
-    measured = scores(corpus, found, len(run.labels), positive=number)[run.config.training.criterion]
+    measured = scores(corpus, found, len(run.labels), positive=run.positive)[run.config.training.criterion]
     wrong = np.concatenate(
         [
             np.atleast_1d(chance.argmax(-1) != label)
