@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 .DEFAULT_GOAL := test
 
 .venv/core: pyproject.toml constraints.txt
@@ -32,6 +32,9 @@ lint: .venv/dev  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+
+bench: .venv/dev  ## ratios of speed and memory, in a few minutes on a CPU
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv runs .pytest_cache .ruff_cache .hypothesis

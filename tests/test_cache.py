@@ -31,8 +31,15 @@ def by_hand(
         documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary
     )
     classes = sorted({label for e in splits["train"] for label in (e.tags or [str(e.label)])})
+    whole = replace(settings, max_length=None)
     found = {
-        name: encode(some, vocabulary, settings, None if name == "unlabelled" else classes, tagging=tagging)
+        name: encode(
+            some,
+            vocabulary,
+            whole if tagging and name == "test" else settings,  # every token of a test sentence counts
+            None if name == "unlabelled" else classes,
+            tagging=tagging,
+        )
         for name, some in splits.items()
     }
     return vocabulary, found

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from wordward import cli
-from wordward.cli_data import ACTIONS, Data, Name
+from wordward.commands.data import ACTIONS, Data, Name
 from wordward.datasets import fetch, registry
 from wordward.datasets.published import Counts, Download
 
@@ -67,9 +67,7 @@ def test_help_is_quick_and_clean(run: Run):
     status, out, _ = run("--help")
     assert status == 0
     assert all(f"• {action}" in out for action in ACTIONS)
-    code = (
-        "import sys, wordward.cli_data\nassert not {'torch', 'numpy', 'wordward.datasets'} & set(sys.modules)"
-    )
+    code = "import sys, wordward.commands.data\nassert not {'torch', 'numpy', 'wordward.datasets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

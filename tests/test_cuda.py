@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from reviews import reviews
@@ -16,11 +17,15 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
+from wordward.corpus import Corpus, Stream
 from wordward.explain import explain
 from wordward.models import Classifier, Tagger
 from wordward.predict import load_run
+from wordward.prepare import adversary_of
 from wordward.pretrain import pretrain
-from wordward.recipes import RECIPES
+from wordward.recipes import RECIPES, parse_methods
+from wordward.step import Stepper
+from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -64,7 +69,8 @@ def test_every_precision_learns(method: str, precision: str, csv_file: Path, tmp
     assert train(config, tmp_path / "run", quiet=True)["dev"]["error"] < 0.1
     run = load_run(tmp_path / "run", device="cuda")
     (found,) = explain(run, reviews(1, seed=2))  # cuDNN's LSTM cannot run backward in eval mode
-    assert max(swap.relative for swap in found) == 1.0
+    assert found.strongest is not None
+    assert found.strongest.pulls[0].relative == 1.0
     there, here = (
         load_run(tmp_path / "run", device=name).predict(["the film was dull"])[0] for name in ("cuda", "cpu")
     )
@@ -84,3 +90,28 @@ def test_language_model_on_the_gpu(precision: str, csv_file: Path, tmp_path: Pat
         model=SIZES,
     )
     assert pretrain(reading, tmp_path / "lm", quiet=True)["perplexity"] < 10
+
+
+@pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
+@pytest.mark.parametrize("tagging", [False, True])
+def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
+    device = torch.device("cuda")
+    rows = [np.arange(3, 3 + length, dtype=np.int32) for length in (5, 9, 12, 7) * 4]
+    labels = [np.zeros(len(row), np.int64) for row in rows] if tagging else [0, 1] * 8
+    data = Corpus(rows, labels)
+    model = (Tagger if tagging else Classifier)(40, 2, SIZES).to(device)
+    settings = TrainingSettings(precision="fp16", device="cuda")
+    made = [
+        adversary_of(each, model, Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40)), 1)
+        for each in parse_methods(method)
+    ]
+    stepper = Stepper(model, made, settings, device)
+    batches = Stream(data, 4, seed=(0,))
+    stepper(batches.next(device), batches.next(device))  # searches for nearest words, makes Adam's state
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(2):
+            stepper(batches.next(device), batches.next(device))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    stepper.updater.refuse_broken("")

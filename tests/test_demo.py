@@ -7,19 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from reported import Page
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
 from rich.console import Console
 
 from wordward import demo
 from wordward.checkpoint import RunError
 from wordward.cli import main
-from wordward.config import ModelSettings, TrainConfig
+from wordward.config import ModelSettings
 from wordward.datasets import Example
-from wordward.explain import Swap
-from wordward.models import Classifier
-from wordward.predict import Run
-from wordward.text import Vocabulary
+from wordward.explanation import Explanation, Place, Pull
+from wordward.reports.telling import Telling
 
 
 @pytest.fixture
@@ -46,8 +44,18 @@ def test_demo_trains_shows_and_leaves_runs_to_use(
     assert all(method in shown for method in demo.METHODS)
     assert "nearest to good" in shown
     assert "→" in shown
+    page = out / "report.html"
+    assert f"  {page}\n" in shown
+    written = Page(page)
+    assert written.headings[0] == "Report on iadvt"
+    assert written.rows["Test texts"][0][1:] == ["iadvt", "baseline", "advt"]
+    assert "Adversarial texts" in written.headings
     assert main(["evaluate", str(out / "iadvt"), str(out / "test.csv"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["texts"] > 30
+    found = json.loads(capsys.readouterr().out)
+    assert found["texts"] > 30
+    error = found["error"]["value"]
+    assert f"{error:.1%}" in next(line for line in shown.splitlines() if "iadvt " in line)
+    assert written.rows["Test texts"][1][1].startswith(f"{100 * error:.2f} %")
     assert main(["predict", str(out / "advt"), "the film was warm"]) == 0
     train, test = ((out / f"{name}.csv").read_text().splitlines()[1:] for name in ("train", "test"))
     assert not set(train) & set(test)
@@ -71,23 +79,24 @@ def test_ctrl_c_ends_the_demo(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "changes"), [(0.9, 0.2, True), (0.5, 0.4, True), (0.9, 0.6, False), (0.3, 0.1, False)]
+    ("before", "after", "said", "changes"),
+    [(0.9, 0.2, "negative", True), (0.9, 0.6, "positive", False), (0.5, 0.4, "negative", True)],
 )
 def test_demo_shows_words_as_written_and_says_when_the_prediction_changes(
-    before: float, after: float, changes: bool, tmp_path: Path
+    before: float, after: float, said: str, changes: bool
 ) -> None:
-    vocabulary, model = Vocabulary.build([["the", "was", "good"]] * 2), ModelSettings(dim=4, hidden=4, head=4)
-    config = TrainConfig(task="classify", text=demo.TEXT, model=model)
-    labels, classifier = ("negative", "positive"), Classifier(len(vocabulary), 2, model)
-    run = Run(tmp_path, config, vocabulary, labels, classifier, torch.device("cpu"))
-    pulls = [Swap(1, "<unk>", "good", 1.0, 1.0), Swap(0, "the", "was", 0.5, 0.5)]
-    telling = demo.Telling(Example("The Gizmo was fine", "positive"), pulls, before, after)
+    strong = Place(1, "Gizmo", 4, 9, False, (Pull("good", 1.0, 1.0, 0.5),))
+    weak = Place(0, "The", 0, 3, True, (Pull("was", 0.5, 0.5, 0.5),))
+    text = "The Gizmo was fine"
+    explanation = Explanation(text, "classify", "iadvt", "positive", True, "positive", {}, (weak, strong))
+    told = Telling(explanation, strong, "The good was fine", "positive", before, after, "positive", said)
     file = io.StringIO()
-    demo._show_sentence(Console(file=file, width=120), run, telling)
+    demo._show_sentence(Console(file=file, width=120), told)
     shown = file.getvalue()
-    assert "Gizmo → good" in shown
-    assert "The → was" in shown
+    assert "positive: The Gizmo was fine" in shown
+    assert shown.index("Gizmo → good") < shown.index("The → was")  # the strongest first
     assert "<unk>" not in shown
+    assert f"p(positive) {before:.0%} → {after:.0%}" in shown
     assert ("the prediction changes" in shown) == changes
 
 

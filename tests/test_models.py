@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from wordward.config import ModelSettings
 from wordward.models import Classifier, LanguageModel, Tagger
+from wordward.softmax import AdaptiveSoftmax
 from wordward.text import PAD
 
 SETTINGS = ModelSettings(dim=3, hidden=4, head=5)
@@ -154,8 +155,23 @@ def test_the_language_model_starts_small_and_drops_words_and_states():
         assert not torch.equal(model(ids, ids)[0], model(ids, ids)[0])
 
 
-def test_the_language_model_runs_under_autocast_in_single_precision():
-    """Adaptive softmax itself refuses mixed precision."""
+@pytest.mark.parametrize("size", [6, 2_050, 10_050])
+def test_the_adaptive_softmax_has_the_loss_and_gradients_of_pytorchs(size: int):
+    model = AdaptiveSoftmax(16, size, [2, 5] if size == 6 else [50, 2_000]).double()
+    states = torch.randn(40, 16, dtype=torch.float64, requires_grad=True)
+    targets = torch.cat([torch.randint(size, (36,)), torch.tensor([0, 1, size - 1, size - 2])])
+    inputs = [states, *model.parameters()]
+    theirs = -model(states, targets).output
+    for groups in (None, model.groups(targets)):
+        ours = model.loss(states, targets, groups)
+        torch.testing.assert_close(ours, theirs)
+        torch.testing.assert_close(
+            torch.autograd.grad(ours.sum(), inputs),
+            torch.autograd.grad(theirs.sum(), inputs, retain_graph=True),
+        )
+
+
+def test_the_language_model_runs_under_autocast_and_loses_in_single_precision():
     model = LanguageModel(9, ModelSettings(dim=3, hidden=8)).eval()
     model.lstm = Recurrent()  # type: ignore[assignment]
     ids = torch.randint(9, (2, 6))

@@ -147,7 +147,7 @@ def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "nothing"))
     plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
     shown = reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
-    assert shown.count("not at hand") == 3
+    assert shown.count("not at hand") == 5
     assert "wordward data fetch elec" in shown
-    with pytest.raises(DataError, match="wordward data fetch dbpedia"):
-        reproduce.reproduce("dbpedia", plan, results_folder=tmp_path / "kept")
+    with pytest.raises(DataError, match="wordward data fetch imdb"):
+        reproduce.reproduce("imdb", plan, results_folder=tmp_path / "kept")

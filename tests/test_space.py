@@ -231,3 +231,12 @@ def test_neighbours_are_searched_once_per_word_and_kept():
         raise AssertionError("no word is new, so the table is not needed")
 
     assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
+
+
+def test_neighbours_of_all_words_at_once():
+    old, ids = torch.randn(10, 4, dtype=torch.float64), torch.tensor([[3, 4]])
+    search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine", at_once=True)
+    lazy = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
+    assert torch.equal(search.of(ids, lambda: old), lazy.of(ids, lambda: old))
+    later = search.of(torch.arange(10).view(2, 5), lambda: torch.full((10, 4), torch.nan))
+    assert torch.equal(later, lazy.of(torch.arange(10).view(2, 5), lambda: old))

@@ -295,13 +295,13 @@ def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> 
     run = load_run(tmp_path / "run", device="cpu")
     (example, *_) = [e for e in reviews(20, seed=3) if e.label == "good"]
     (found,) = explain(run, [example])
-    assert [swap.word for swap in found] == [word for word in example.text.split() if word != ","]
-    top = max(found, key=lambda swap: swap.strength)
-    assert top.relative == 1.0
-    assert top.toward is not None
+    assert [place.word for place in found.places] == [word for word in example.text.split() if word != ","]
+    place = found.strongest
+    assert place is not None
+    assert place.pulls[0].relative == 1.0
     before = run.predict([example.text])[0]["probabilities"]["good"]
-    text = apply(run, example.text, top)
-    assert text == example.text.replace(top.word, top.toward, 1)
+    text = apply(run, example.text, [(place, place.pulls[0].toward)])
+    assert text == example.text.replace(place.word, place.pulls[0].toward, 1)
     assert run.predict([text])[0]["probabilities"]["good"] < before
 
 

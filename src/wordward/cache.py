@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from wordward.datasets import Example, check_labels
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 from wordward.tokens import Tokens, tokenise
 
-VERSION = 1  # of the encoding; raise it when the same settings would give other ids
+VERSION = 2  # of the encoding; raise it when the same settings would give other ids
 Splits = dict[str, list[Example]]  # train, dev, test, unlabelled
 
 
@@ -77,14 +77,16 @@ def encode_splits(
         learnt[places.get(name, slice(0))] = True
     vocabulary = _vocabulary(tokens, learnt, settings)
     ids = np.array([vocabulary[word] for word in tokens.words], dtype=np.int32)[tokens.numbers]
-    rows = _rows(ids, tokens.lengths, settings, eos=not tagging)
+    whole = replace(settings, max_length=None)  # every token of a tagger's test texts is to get a tag
+    reading = {name: whole if tagging and name == "test" else settings for name in splits}
+    longest = [reading[name].max_length or np.iinfo(np.int64).max for name in splits]
+    limits = np.repeat(np.array(longest), [len(some) for some in splits.values()])  # (texts,)
+    rows = _rows(ids, tokens.lengths, limits, drop=settings.unknown == "drop", eos=not tagging)
     found = {}
     for name, some in splits.items():
-        labels = (
-            None
-            if name == "unlabelled"
-            else label_numbers(some, classes, settings, tagging=tagging, source=name)
-        )
+        labels = None
+        if name != "unlabelled":
+            labels = label_numbers(some, classes, reading[name], tagging=tagging, source=name)
         found[name] = Corpus(rows[places[name]], labels)
     return Encoded(vocabulary, classes, found, tagging)
 
@@ -107,19 +109,18 @@ def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> V
     return Vocabulary(words, np.array([0, len(numbers) - totals.sum(), learnt.sum(), *totals]))
 
 
-def _rows(ids: np.ndarray, lengths: np.ndarray, settings: TextSettings, *, eos: bool) -> Rows:
-    """Texts cut to the longest length, unknown words dropped where asked, <eos> put after each."""
+def _rows(ids: np.ndarray, lengths: np.ndarray, limits: np.ndarray, *, drop: bool, eos: bool) -> Rows:
+    """Texts cut to the length that each may have, unknown words dropped where asked, <eos> put after each."""
     text = np.repeat(np.arange(len(lengths)), lengths)
-    if settings.unknown == "drop" and eos:
+    if drop and eos:
         known = ids != UNK
         ids, text = ids[known], text[known]
         lengths = np.bincount(text, minlength=len(lengths))
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    if settings.max_length is not None:
-        near = np.arange(len(ids)) - starts[text] < settings.max_length
+    if (lengths > limits).any():
+        near = np.arange(len(ids)) - starts[text] < limits[text]
         ids, text = ids[near], text[near]
-        lengths = np.minimum(lengths, settings.max_length)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, limits))])
     offsets = starts + (np.arange(len(starts)) if eos else 0)
     flat = np.full(offsets[-1], EOS, dtype=np.int32)
     flat[np.arange(len(ids)) + (text if eos else 0)] = ids

@@ -19,6 +19,7 @@ from wordward.toml import Config, from_toml, to_toml
 
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
+CLASS_COUNTS = "class_counts.safetensors"
 
 
 class RunError(ValueError):
@@ -53,6 +54,7 @@ def create(path: str | Path, *, force: bool = False) -> Path:
         RESULT,
         VOCABULARY,
         LABELS,
+        CLASS_COUNTS,
         SWEEP,
         CONFIG,
     ):  # what marks a run, last
@@ -115,11 +117,26 @@ def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> 
         raise RunError(f"{Path(path) / WEIGHTS} does not fit the model of {CONFIG}: {error}") from None
 
 
+def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary) -> None:
+    """In how many training texts of each class each word is, (words, classes)."""
+    _save_tensors(folder / CLASS_COUNTS, {"texts": counts}, {"vocabulary": vocabulary.fingerprint})
+
+
+def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
+    """What `save_class_counts` kept; None where a run has none."""
+    file = Path(path) / CLASS_COUNTS
+    return _checked(file, vocabulary)["texts"] if file.exists() else None
+
+
 def load_tensors(path: str | Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
     """The weights of a run by name; refused where they belong to another vocabulary."""
     file = Path(path) / WEIGHTS
     if not file.exists():
         raise RunError(f"{path} holds no {WEIGHTS}: was the run stopped before its first epoch ended?")
+    return _checked(file, vocabulary)
+
+
+def _checked(file: Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
     tensors, metadata = _read_tensors(file)
     if metadata.get("vocabulary") != vocabulary.fingerprint:
         raise RunError(
@@ -229,7 +246,7 @@ def save_result(folder: Path, result: dict[str, Any], device: torch.device) -> d
 
 def copy_run(source: Path, target: Path) -> None:
     """The finished run's files, without what only serves to go on with it."""
-    for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS):
+    for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):
         if (source / name).exists():
             part = target / f"{name}.part"
             shutil.copy2(source / name, part)

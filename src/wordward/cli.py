@@ -13,9 +13,13 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward import __version__
-from wordward.cli_data import Data
-from wordward.cli_tables import Reproduce, Results
-from wordward.cli_use import Evaluate, Neighbors, Predict
+from wordward.commands.attack import Attack
+from wordward.commands.data import Data
+from wordward.commands.explain import Explain
+from wordward.commands.report import Report
+from wordward.commands.serve import Serve
+from wordward.commands.tables import Reproduce, Results
+from wordward.commands.use import Evaluate, Neighbors, Predict
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.toml import differing, flags_of, read_toml
 
@@ -164,11 +168,15 @@ COMMANDS: dict[str, Any] = {
     "pretrain": Pretrain,
     "evaluate": Evaluate,
     "predict": Predict,
+    "explain": Explain,
+    "attack": Attack,
     "neighbors": Neighbors,
     "methods": Methods,
     "data": Data,
     "reproduce": Reproduce,
     "results": Results,
+    "report": Report,
+    "serve": Serve,
     "demo": Demo,
 }
 

@@ -1,4 +1,6 @@
-"""What a person sees while waiting."""
+"""What a person sees while waiting; of several processes only the first shows anything."""
+
+import os
 
 from rich.console import Console
 from rich.progress import (
@@ -33,12 +35,17 @@ def progress(*, quiet: bool = False) -> Progress:
         _Speed(),
         TimeRemainingColumn(compact=True),
         console=console,
-        disable=quiet or not console.is_terminal,
+        disable=quiet or not _first() or not console.is_terminal,
         transient=True,
     )
 
 
 def say(text: str, *, quiet: bool = False) -> None:
     """One line to the person, on standard error."""
-    if not quiet:
+    if not quiet and _first():
         console.print(text, markup=False, soft_wrap=True)
+
+
+def _first() -> bool:
+    """Whether this is the first of the processes that a launcher such as torchrun started."""
+    return os.environ.get("RANK", "0") == "0"

@@ -10,9 +10,12 @@ from torch import Tensor
 
 from wordward.config import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.distributed import ALONE, Part, Team
 from wordward.objective import IGNORE
 from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
 from wordward.tokens import words_of
+
+COUNTED = 1 << 22  # tokens counted at once, of a corpus that may not fit in memory
 
 
 class Batch(NamedTuple):
@@ -21,6 +24,19 @@ class Batch(NamedTuple):
     ids: Tensor  # (batch, time)
     mask: Tensor  # (batch, time), True where a token is
     labels: Tensor | None  # (batch,) classes or (batch, time) tags
+    part: Part | None = None  # of a whole batch, where several processes share it
+
+    def take(self, part: Part | None) -> "Batch":
+        """The rows that fall to this process."""
+        if part is None:
+            return self
+        labels = None if self.labels is None else self.labels[part.rows]
+        return Batch(self.ids[part.rows], self.mask[part.rows], labels, part)
+
+
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """The values on a device; a GPU fetches them from pinned memory while the program goes on."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 class Rows(Sequence[np.ndarray]):
@@ -28,6 +44,7 @@ class Rows(Sequence[np.ndarray]):
 
     def __init__(self, flat: np.ndarray, offsets: np.ndarray) -> None:
         self.flat, self.offsets = flat, offsets  # row at is flat[offsets[at]:offsets[at + 1]]
+        self._plain = np.asarray(flat)  # the same numbers: a slice of a mapped file takes ten times as long
 
     @classmethod
     def of(cls, rows: Iterable[np.ndarray]) -> "Rows":
@@ -48,7 +65,7 @@ class Rows(Sequence[np.ndarray]):
         if not -len(self) <= at < len(self):
             raise IndexError(at)
         at %= len(self)
-        return self.flat[self.offsets[at] : self.offsets[at + 1]]
+        return self._plain[self.offsets[at] : self.offsets[at + 1]]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -75,6 +92,20 @@ class Joined(Sequence[np.ndarray]):
         return self.parts[part][at - (self.ends[part - 1] if part else 0)]
 
 
+class Chosen(Sequence[np.ndarray]):
+    """Some rows of a corpus in an order of their own, none of them copied."""
+
+    def __init__(self, rows: Sequence[np.ndarray], places: np.ndarray) -> None:
+        self.rows, self.places = rows, places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, at: Any) -> Any:
+        """One row."""
+        return self.rows[int(self.places[at])]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Texts as ids, with their classes or tags where they have any."""
@@ -89,17 +120,19 @@ class Corpus:
             return self.rows.lengths
         if isinstance(self.rows, Joined):
             return np.concatenate([Corpus(part).lengths for part in self.rows.parts])
+        if isinstance(self.rows, Chosen):
+            return Corpus(self.rows.rows).lengths[self.rows.places]
         return np.fromiter(map(len, self.rows), dtype=np.int64, count=len(self.rows))
 
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
         """The texts of `index`, padded to the longest."""
-        ids = torch.from_numpy(pad([self.rows[at] for at in index])).to(device, non_blocking=True)
+        ids = to_device(torch.from_numpy(pad([self.rows[at] for at in index])), device)
         labels = None
         if self.labels is not None:
             chosen = [self.labels[at] for at in index]
             tagged = isinstance(chosen[0], np.ndarray)
             numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
-            labels = torch.from_numpy(numbers).to(device, non_blocking=True)
+            labels = to_device(torch.from_numpy(numbers), device)
         return Batch(ids, ids != PAD, labels)
 
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
@@ -109,8 +142,14 @@ class Corpus:
 
     def word_counts(self, size: int) -> np.ndarray:
         """How often each word occurs."""
-        flat = self.rows.flat if isinstance(self.rows, Rows) else np.concatenate(list(self.rows))
-        return np.bincount(flat, minlength=size)
+        counts = np.zeros(size, dtype=np.int64)
+        if isinstance(self.rows, Rows):
+            for start in range(0, len(self.rows.flat), COUNTED):
+                counts += np.bincount(self.rows.flat[start : start + COUNTED], minlength=size)
+        else:
+            for row in self.rows:
+                np.add.at(counts, row, 1)
+        return counts
 
     def some(self, limit: int) -> "Corpus":
         """At most `limit` texts, drawn at random but always the same."""
@@ -126,10 +165,13 @@ class Corpus:
 
 
 class Stream:
-    """Batches of a corpus epoch after epoch, the order fixed by seed and epoch alone."""
+    """Batches of a corpus epoch after epoch, the order fixed by seed and epoch alone.
 
-    def __init__(self, corpus: Corpus, batch_size: int, *, seed: Sequence[int]) -> None:
-        self.corpus, self.batch_size, self.seed = corpus, batch_size, tuple(seed)
+    Of several processes each gets its rows of the same batches.
+    """
+
+    def __init__(self, corpus: Corpus, batch_size: int, *, seed: Sequence[int], team: Team = ALONE) -> None:
+        self.corpus, self.batch_size, self.seed, self.team = corpus, batch_size, tuple(seed), team
         self._lengths = corpus.lengths
         self.go_to(0, 0)
 
@@ -148,7 +190,9 @@ class Stream:
         if self.at == len(self._order):
             self.go_to(self.epoch + 1, 0)
         self.at += 1
-        return self.corpus.batch(self._order[self.at - 1], device)
+        index = self._order[self.at - 1]
+        batch = self.corpus.batch(index, device)
+        return batch.take(self.team.part(batch.ids, self._lengths[index]))
 
 
 def encode_words(

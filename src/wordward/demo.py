@@ -1,13 +1,12 @@
-"""The first run: baseline, AdvT and iAdvT on real film reviews, and what iAdvT points at."""
+"""The first run: baseline, AdvT and iAdvT on real film reviews, what iAdvT points at, and a page on it all."""
 
 import csv
 import json
 import shutil
 import time
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -25,11 +24,13 @@ from wordward.config import (
 )
 from wordward.console import say
 from wordward.datasets import DataError, Example, drop_shared, reviews, split
-from wordward.explain import Swap, apply, explain, place
 from wordward.metrics import Interval
 from wordward.neighbors import nearest_words
-from wordward.predict import Run, evaluate, load_run
+from wordward.predict import evaluate, load_run
 from wordward.pretrain import pretrain
+from wordward.report import ReportSettings
+from wordward.reports.html import write_report
+from wordward.reports.telling import Telling, tell, telling
 from wordward.text import split_words
 from wordward.train import train
 
@@ -41,11 +42,12 @@ OURS = (
     Example("the cast is good and the ending is a delight", "positive"),
     Example("a boring film with a weak script", "negative"),
 )
-MARK = "demo.json"
+MARK, PAGE = "demo.json", "report.html"
+ATTACKED = 100  # texts, for the page
 
 
 def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
-    """Prepare the texts, pre-train, train the three methods, and show the results."""
+    """Prepare the texts, pre-train, train the three methods, show the results, and write a page on them."""
     started = time.monotonic()
     sentences, vectors = reviews.load("rotten_tomatoes"), _word_vectors()  # before a former demo is cleared
     _clear(out)
@@ -77,7 +79,9 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
         result = _go_on(train(config, out / method, quiet=quiet))
         run = load_run(out / method)
         rows.append((method, evaluate(run, run.encode(test, labelled=True))["error"], result["seconds"]))
-    _show(out, rows, test, time.monotonic() - started)
+    _show(out, rows, test)
+    _write_page(out, seed, quiet=quiet)
+    _close(out, time.monotonic() - started)
 
 
 def _go_on(result: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +98,7 @@ def _clear(out: Path) -> None:
             raise RunError(f"{out} exists and is no former demo: choose another --out")
         for name in ("lm", *METHODS):
             shutil.rmtree(out / name, ignore_errors=True)
+        (out / PAGE).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).write_text(json.dumps({"what": "written by wordward demo"}) + "\n")
 
@@ -126,7 +131,7 @@ def _word_vectors() -> dict[str, np.ndarray]:
     return dict(zip(words, table, strict=False))
 
 
-def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example], seconds: float) -> None:
+def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example]) -> None:
     """The table, the neighbours and some sentences, for a person to read."""
     console, run = Console(highlight=False, soft_wrap=True), load_run(out / "iadvt")
     table = Table(
@@ -140,59 +145,40 @@ def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example
     console.print(
         "\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:"
     )
-    for telling in _tell(run, OURS):
-        _show_sentence(console, run, telling)
+    for told in tell(run, OURS):
+        _show_sentence(console, told)
     console.print("\nTest sentences where the strongest pull, put into the text, moves the prediction most:")
-    for telling in _telling(run, test):
-        _show_sentence(console, run, telling)
-    console.print(f"\ndone in {seconds / 60:.1f} minutes. Try it yourself:")
+    for told in telling(run, test, count=4):
+        _show_sentence(console, told)
+
+
+def _show_sentence(console: Console, told: Telling) -> None:
+    text, label = told.explanation.text, told.label
+    console.print(f"\n{label}: {text}", markup=False, style="bold")
+    pulled = [place for place in told.explanation.places if place.pulls]
+    for place in sorted(pulled, key=lambda place: -place.pulls[0].strength)[:3]:
+        pull = place.pulls[0]
+        bar = "█" * max(1, round(12 * pull.relative))
+        console.print(f"  {place.word:>14} → {pull.toward:<14} {bar} {pull.relative:.2f}", markup=False)
+    flip = "  (the prediction changes)" if told.changes else ""
+    console.print(
+        f"  with {told.toward!r}: p({label}) {told.before:.0%} → {told.after:.0%}{flip}", markup=False
+    )
+
+
+def _write_page(out: Path, seed: int, *, quiet: bool) -> None:
+    """The report on iAdvT against the others."""
+    say("\nwriting a page on all this: it swaps words until the models change their minds", quiet=quiet)
+    subject, others = METHODS[-1], METHODS[:-1]
+    settings = ReportSettings(test=str(out / "test.csv"), attack=ATTACKED, seed=seed)
+    write_report(out / PAGE, out / subject, settings, against=[out / name for name in others], quiet=True)
+
+
+def _close(out: Path, seconds: float) -> None:
+    """Where to look and what to try next."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"\ndone in {seconds / 60:.1f} minutes. The whole of it as a page, to open in a browser:")
+    console.print(f"  {out / PAGE}", markup=False)
+    console.print("Try it yourself:")
     console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"')
     console.print(f"  wordward evaluate {out / 'iadvt'} {out / 'test.csv'}")
-
-
-class Telling(NamedTuple):
-    """A sentence, its pulls, and what the strongest does to the prediction."""
-
-    example: Example
-    pulls: list[Swap]  # strongest first
-    before: float
-    after: float
-
-
-def _tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
-    """What the model says of each example, and of its text with the strongest pull put in."""
-    found = []
-    for example, swaps in zip(examples, explain(run, examples), strict=True):
-        pulls = sorted((swap for swap in swaps if swap.toward), key=lambda swap: -swap.strength)
-        if pulls:
-            found.append((example, pulls))
-    texts = [example.text for example, _ in found] + [apply(run, e.text, pulls[0]) for e, pulls in found]
-    said = run.predict(texts)
-    return [
-        Telling(
-            example,
-            pulls,
-            *(said[at]["probabilities"][example.label] for at in (number, number + len(found))),
-        )
-        for number, (example, pulls) in enumerate(found)
-    ]
-
-
-def _telling(run: Run, test: list[Example], count: int = 4) -> list[Telling]:
-    """Short sentences that the model gets right, those first that their strongest pull hurts most."""
-    short = [example for example in test if 5 <= len(example.text.split()) <= 14]
-    right = [telling for telling in _tell(run, short) if telling.before > 0.5]
-    return sorted(right, key=lambda telling: telling.after - telling.before)[:count]
-
-
-def _show_sentence(console: Console, run: Run, telling: Telling) -> None:
-    example, pulls, before, after = telling
-    console.print(f"\n{example.label}: {example.text}", markup=False, style="bold")
-    for swap in pulls[:3]:
-        token, bar = place(run, example.text, swap), "█" * max(1, round(12 * swap.relative))
-        word = example.text[token.start : token.end]  # as written, also where the model sees <unk>
-        console.print(f"  {word:>14} → {swap.toward:<14} {bar} {swap.relative:.2f}", markup=False)
-    flip = "  (the prediction changes)" if before >= 0.5 > after else ""
-    console.print(
-        f"  with {pulls[0].toward!r}: p({example.label}) {before:.0%} → {after:.0%}{flip}", markup=False
-    )

@@ -1,17 +1,30 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from wordward.datasets import Example
+import numpy as np
+from torch import nn
+
+from wordward.corpus import Corpus, encode_words
+from wordward.datasets import DataError, Example
+from wordward.explanation import Explanation, Place, Pull
 from wordward.method import Outcome
+from wordward.objective import IGNORE
+from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
-from wordward.prepare import adversary_of
-from wordward.recipes import RECIPES, parse_methods
-from wordward.text import EOS, Token, Vocabulary, replace, tokenize
+from wordward.reading import Reading, apply, read
+from wordward.recipes import RECIPES, Method, parse_methods
+from wordward.text import EOS, Vocabulary, length_batches
+
+__all__ = ["Swap", "apply", "explain", "one_method", "swaps"]
 
 WORD_METHODS = tuple(name for name, recipe in RECIPES.items() if recipe.space == "words")
+TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
+Labels = list[str | None] | None
 Names = Vocabulary | Sequence[str] | Mapping[int, str] | Callable[[int], str]  # the word of each id
 
 
@@ -64,46 +77,174 @@ def _name(vocabulary: Names, number: int) -> str:
         ) from None
 
 
-def place(run: Run, text: str, swap: Swap) -> Token:
-    """Where the word of a swap stands in the text that was explained."""
-    settings = run.text
-    tokens = tokenize(text, "whitespace" if run.tagging else settings.tokenizer, settings.lowercase)
-    if not run.tagging and settings.unknown == "drop":  # words left out do not count as places
-        tokens = [token for token in tokens if token.text in run.vocabulary]
-    tokens = tokens[: settings.max_length]
-    found = tokens[swap.position] if 0 <= swap.position < len(tokens) else None
-    if found is None or run.vocabulary.word(run.vocabulary[found.text]) != swap.word:
-        there = "the text ends before" if found is None else f"there stands {found.text!r}"
-        raise ValueError(
-            f"expected {swap.word!r} at word {swap.position + 1} of the text; {there}: "
-            "give the text and the run that the swap was found on"
-        )
+def explain(
+    run: Run, examples: Sequence[Example], *, method: str = "iadvt", top: int = 3, focus: int | None = None
+) -> list[Explanation]:
+    """For each text the words that pull each of its words, where a label's loss rises most.
+
+    The label is the example's where it has one, else what the model predicts. `focus`: the position of the one
+    word whose tag counts, for a tagger; its true tag may then be the example's label.
+    """
+    chosen = one_method(run, method)
+    texts = [read(run, example) for example in examples]
+    _check(run, texts, top=top, focus=focus)
+    given: list[Labels] = [None] * len(texts)
+    if chosen.recipe.objective == "label_loss":
+        given = [_given(run, *each, focus) for each in zip(examples, texts, strict=True)]
+    found = [_unexplained(run, chosen, *each, focus) for each in zip(texts, given, strict=True)]
+    filled = [at for at, text in enumerate(texts) if text.words]
+    corpus = _encode(run, [texts[at] for at in filled], [given[at] for at in filled])
+    adversary = adversary_for(run, chosen, focus=focus)
+    with evaluating(run.model):
+        for index in _batches(corpus.lengths):
+            batch = corpus.batch(index, run.device)
+            forward = partial(run.model, batch.ids, batch.mask)
+            pointing = point(adversary, forward, batch, top=top, focus=focus, seed=run.config.training.seed)
+            for at, *row in zip(index, *_on_cpu(pointing), strict=True):
+                number = filled[at]
+                found[number] = _said(run, found[number], texts[number], *row)
     return found
 
 
-def apply(run: Run, text: str, swap: Swap) -> str:
-    """The text that was explained with the swap put in, all else as it was."""
-    if swap.toward is None:
-        raise ValueError(
-            f"expected a swap toward a word; no word pulls {swap.word!r}: leave out swaps whose toward is None"
-        )
-    return replace(text, place(run, text, swap), swap.toward)
+def one_method(run: Run, name: str) -> Method:
+    """The method of that name, with the settings that the run was trained with."""
+    methods = parse_methods(name, run.config.perturbation)
+    if len(methods) != 1:
+        raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {name!r}")
+    return methods[0]
 
 
-def explain(run: Run, examples: Sequence[Example], *, method: str = "iadvt") -> list[list[Swap]]:
-    """The swaps that would raise the loss of each example most, found on a trained run; none without words."""
-    methods = parse_methods(method, run.config.perturbation)
-    if len(methods) != 1 or methods[0].recipe.space != "words":
-        raise ValueError(
-            f"expected one method that points toward words ({', '.join(WORD_METHODS)}); got {method!r}"
+def _check(run: Run, texts: Sequence[Reading], *, top: int, focus: int | None) -> None:
+    """Refuse what cannot be asked of these texts."""
+    if top < 1:
+        raise ValueError(f"top must be 1 or more, but is {top}")
+    if focus is None:
+        return
+    if not run.tagging:
+        raise ValueError("focus is for taggers: this run gives one label to the whole text, so leave it out")
+    for number, text in enumerate(texts, start=1):
+        words = len(text.tokens)
+        if not 0 <= focus < words:
+            there = f"it has positions 0 to {words - 1}" if words else "it has no words"
+            raise ValueError(f"expected a focus that is a word of text {number}; got {focus}, but {there}")
+
+
+def _given(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
+    """The labels that came with an example: a classifier's one, a tagger's for each token, None where none came."""
+    if not run.tagging:
+        found: list[str | None] = [example.label]
+    elif example.tags is not None:
+        found = list(example.tags)
+        if len(found) != len(text.tokens):
+            raise DataError(
+                f"expected a tag for each of {len(text.tokens)} tokens; got {len(found)}", line=example.line
+            )
+    else:
+        found = [None] * len(text.tokens)
+        if example.label is not None:
+            if focus is None:
+                raise DataError(
+                    f"a tagger gives each word a label; got one, {example.label!r}: say with focus whose it is",
+                    line=example.line,
+                )
+            found[focus] = example.label
+    for name in found:
+        if name is not None and name not in run.labels:
+            known = ", ".join(run.labels)
+            raise DataError(
+                f"expected a label that the model knows ({known}); got {name!r}", line=example.line
+            )
+    return found if any(name is not None for name in found) else None
+
+
+def _encode(run: Run, texts: Sequence[Reading], given: Sequence[Labels]) -> Corpus:
+    """Ids of the texts, and their labels' numbers; IGNORE where none is given."""
+    rows, labels = [], []
+    for text, names in zip(texts, given, strict=True):
+        words = [token.text for token in text.tokens]
+        rows.append(encode_words(words, run.vocabulary, run.text, eos=not run.tagging))
+        numbers = [
+            IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(words)
+        ]
+        labels.append(np.array(numbers, dtype=np.int64) if run.tagging else [*numbers, IGNORE][0])
+    return Corpus(rows, labels)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Dropout off, and on again where it was."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+def _batches(lengths: np.ndarray) -> Iterator[np.ndarray]:
+    """Texts of similar length, fewer at a time where they are long."""
+    for index in length_batches(lengths, TEXTS, rng=None):
+        some = max(1, TOKENS // int(lengths[index].max()))
+        yield from (index[start : start + some] for start in range(0, len(index), some))
+
+
+def _unexplained(run: Run, method: Method, text: Reading, given: Labels, focus: int | None) -> Explanation:
+    """What is known of a text before the model has read it."""
+    label = (
+        None if given is None else given[focus] if focus is not None else None if run.tagging else given[0]
+    )
+    return Explanation(
+        text=text.text,
+        task="tag" if run.tagging else "classify",
+        method=method.name,
+        label=label,
+        given=given is not None,
+        predicted=None,
+        probabilities={},
+        places=(),
+        focus=focus,
+        unread=text.unread,
+        model=run.folder.name,
+    )
+
+
+def _on_cpu(pointing: Pointing) -> tuple[list[Any], ...]:
+    """What each row's probabilities, words, strengths and cosines are."""
+    logits, *pulls = pointing
+    return (list(logits.float().softmax(-1).cpu().numpy()), *(each.tolist() for each in pulls))
+
+
+def _said(
+    run: Run, known: Explanation, text: Reading, chances: np.ndarray, words: Any, strengths: Any, cosines: Any
+) -> Explanation:
+    """The explanation with what the model says of one row of a batch: pulls are (time, top) each."""
+    largest = max((pull[0] for pull, _ in zip(strengths, text.tokens, strict=False)), default=0.0)
+    places = []
+    for at, token in enumerate(text.tokens):
+        pulls = tuple(
+            Pull(run.vocabulary.word(word), _short(strength), round(strength / largest, 6), round(cosine, 6))
+            for word, strength, cosine in zip(words[at], strengths[at], cosines[at], strict=True)
+            if strength > 0  # else it points away from the word
         )
-    chosen = methods[0]
-    adversary = adversary_of(chosen, run.model, run.vocabulary, run.config.training.min_candidate_count)
-    filled = [at for at, example in enumerate(examples) if run.words(example)]
-    corpus = run.encode([examples[at] for at in filled], labelled=chosen.recipe.objective == "label_loss")
-    found: list[list[Swap]] = [[] for _ in examples]
-    for index, batch in corpus.in_order(32, run.device):
-        outcome = adversary(partial(run.model, batch.ids, batch.mask), batch.labels, mask=batch.mask)
-        for row, at in enumerate(index):
-            found[filled[at]] = swaps(outcome, run.vocabulary, row=row)
-    return found
+        written, is_known = text.text[token.start : token.end], token.text in run.vocabulary
+        tag = _likeliest(run, chances[at]) if run.tagging else (None, None)
+        places.append(Place(at, written, token.start, token.end, is_known, pulls, *tag))
+    known = replace(known, places=tuple(places))
+    counts = RECIPES[known.method].objective == "label_loss"
+    if run.tagging:
+        label = places[known.focus].label if counts and known.focus is not None else None
+        return replace(known, label=known.label or label)
+    named = {label: round(float(chance), 6) for label, chance in zip(run.labels, chances, strict=True)}
+    predicted, _ = _likeliest(run, chances)
+    label = known.label or (predicted if counts else None)
+    return replace(known, label=label, predicted=predicted, probabilities=named)
+
+
+def _likeliest(run: Run, chances: np.ndarray) -> tuple[str, float]:
+    best = int(chances.argmax())
+    return run.labels[best], round(float(chances[best]), 6)
+
+
+def _short(value: float) -> float:
+    """Six digits, as many as single precision holds."""
+    return float(f"{value:.6g}")

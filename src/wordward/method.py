@@ -9,13 +9,15 @@ from torch import Tensor, nn
 
 from wordward import objective
 from wordward.choice import CHOICES, deviation, unit
+from wordward.distributed import Part
 from wordward.recipes import PAPER_EPSILON, Method
 from wordward.space import AllWords, Free, NearestWords, Neighbors, Space
 from wordward.tap import Forward, Pass, Tap
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
-CPU_REFRESH = 100
+REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
+AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
 
 
 class Found(NamedTuple):
@@ -60,8 +62,11 @@ class Adversary:
         )
         self._loss = loss
         self._steps = 0
+        policy = method.settings.refresh
+        self._every = REFRESH.get(policy) if isinstance(policy, str) else policy  # steps; None: when told
         self._allowed = _allowed(self.tap, candidates)
         self._nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
+        self.part: Part | None = None  # of a batch that several processes share
         k = method.settings.k
         if method.recipe.space == "words" and not len(self._allowed):
             raise ValueError("no word may be pointed to: give ids other than padding as `candidates=`")
@@ -112,12 +117,12 @@ class Adversary:
         _check_rows("rows of logits", clean.logits, clean.ids)
         gradient = None
         if self.method.recipe.follows_gradient:
-            gradient = self._kl_gradient(forward, clean, mask, noise)
+            gradient = self.kl_gradient(forward, clean, mask, noise)
         found = self.perturb(clean.ids, gradient, mask, noise=noise)
         perturbed = self.tap.run(forward, found.perturbation).logits
         return self._outcome(self.loss(perturbed, clean.logits, mask), clean, perturbed, mask, found)
 
-    def _kl_gradient(self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None) -> Tensor:
+    def kl_gradient(self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None) -> Tensor:
         """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx)."""
         settings, space = self.method.settings, self.space(clean.ids)
         real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
@@ -164,11 +169,17 @@ class Adversary:
         """Where r may point for these ids."""
         if self.method.recipe.space == "free":
             return Free()
-        allowed, settings = self._allowed.to(ids.device), self.method.settings
+        self._allowed = self._allowed.to(ids.device)  # copied once: a copy waits for the device
+        allowed, settings = self._allowed, self.method.settings
         if settings.k is None:
             return AllWords(ids, allowed, self.tap.words)
-        if self._nearest is None:
-            self._nearest = NearestWords(self.tap.size, settings.k, allowed=allowed, metric=settings.metric)
+        if self._nearest is None or self._nearest.allowed.device != ids.device:
+            at_once = ids.is_cuda and self._every != 1 and self.tap.size <= AT_ONCE
+            self._nearest = NearestWords(
+                self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
+            )
+        if self.part is not None:  # a word is to be searched at the same step in all processes
+            self._nearest.of(self.part.ids, self.tap.table)
         return Neighbors(ids, self._nearest.of(ids, self.tap.table), self.tap.words)
 
     def loss(self, logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
@@ -200,17 +211,17 @@ class Adversary:
 
     def tick(self) -> None:
         """Count a step; search nearest words anew when it is time."""
-        policy = self.method.settings.refresh
-        if policy == "auto":
-            policy = CPU_REFRESH if self.tap.device.type == "cpu" else "batch"
-        every = {"batch": 1, "epoch": None}.get(policy, policy) if isinstance(policy, str) else policy
-        if every is not None and self._steps % every == 0:
+        if self._every is not None and self._steps % self._every == 0:
             self.refresh()
         self._steps += 1
 
     def _noise(self, space: Space, ids: Tensor, noise: Tensor | None) -> Tensor:
         """Gaussian noise over a space's strengths, or what was given for it."""
         shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)
+        if noise is None and self.part is not None:  # of the whole batch, so that processes differ row by row
+            whole = (len(self.part.ids), *shape[1:])
+            drawn = torch.randn(whole, dtype=self.tap.dtype, device=ids.device, generator=self.part.noise)
+            return drawn[self.part.rows]
         if noise is None:
             return torch.randn(shape, dtype=self.tap.dtype, device=ids.device)
         if tuple(noise.shape) != shape:

@@ -32,12 +32,28 @@ class PrecisionRecallF(NamedTuple):
 def error_rate(gold: Labels, predicted: Labels) -> Interval:
     """Share of wrong predictions, with the Wilson interval."""
     _check_lengths(gold, predicted, "texts")
-    n = len(gold)
-    share = sum(1 for right, said in zip(gold, predicted, strict=True) if right != said) / n
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return share(sum(1 for right, said in zip(gold, predicted, strict=True) if right != said), len(gold))
+
+
+def share(part: int, n: int) -> Interval:
+    """part / n, with the Wilson interval."""
+    if not 0 <= part <= n or not n:
+        raise ValueError(f"expected a part of 1 or more; got {part} of {n}")
+    value = part / n
+    middle = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * math.sqrt(value * (1 - value) / n + _Z**2 / (4 * n**2))
     # At 0 and 1 the interval ends there exactly; rounding must not move the end past the value.
-    return Interval(share, min(max(0.0, middle - half), share), max(min(1.0, middle + half), share))
+    return Interval(value, min(max(0.0, middle - half), value), max(min(1.0, middle + half), value))
+
+
+def mean(values: Sequence[float] | np.ndarray, *, resamples: int = 1000, seed: int = 0) -> Interval:
+    """The mean of one value a text, with a bootstrap interval over texts."""
+    found = np.asarray(values, dtype=float)
+    if not len(found):
+        raise ValueError("expected values of 1 or more texts to take the mean of; got none")
+    rng = np.random.default_rng(seed)
+    drawn = [rng.choice(found, len(found)).mean() for _ in range(resamples)]
+    return _interval(np.array([found.mean(), *drawn]))
 
 
 def macro_f1(

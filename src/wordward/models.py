@@ -1,12 +1,14 @@
 """The paper's models: LSTM classifier, Bi-LSTM tagger, LSTM language model with adaptive softmax."""
 
 import platform
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from wordward.config import ModelSettings
+from wordward.softmax import AdaptiveSoftmax
 from wordward.text import PAD
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
@@ -82,19 +84,21 @@ class LanguageModel(nn.Module):
         self.dropout = nn.Dropout(settings.word_dropout)
         cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < size - 1] or [size // 2]
         narrowing = min(4.0, settings.hidden ** (1 / len(cutoffs)))  # a tail needs at least one unit
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(settings.hidden, size, cutoffs, div_value=narrowing)
+        self.softmax = AdaptiveSoftmax(settings.hidden, size, cutoffs, div_value=narrowing)
         for parameter in (*self.words.parameters(), *self.lstm.parameters(), *self.softmax.parameters()):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def forward(
-        self, ids: Tensor, targets: Tensor, state: tuple[Tensor, Tensor] | None = None
+        self,
+        ids: Tensor,
+        targets: Tensor,
+        state: tuple[Tensor, Tensor] | None = None,
+        groups: Sequence[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Negative log-likelihood of each target, (batch, time), and the state to go on from."""
         states, after = self.lstm(self.words(ids), state)
-        flat = self.dropout(states).flatten(0, 1)
-        with torch.autocast(ids.device.type, enabled=False):  # its index_copy_ refuses mixed precision
-            output = self.softmax(flat.float(), targets.flatten())
-        return -output.output.view_as(targets), after
+        loss = self.softmax.loss(self.dropout(states).flatten(0, 1), targets.flatten(), groups)
+        return loss.view(targets.shape), after
 
 
 class LSTM(nn.LSTM):

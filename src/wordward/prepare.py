@@ -1,8 +1,10 @@
 """From a config to what a run starts with: texts, vocabulary, model and methods."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,10 @@ from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example, check_labels, read, split
 from wordward.initial import from_language_model, from_vectors
-from wordward.method import Adversary
+from wordward.method import Adversary, Loss
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.recipes import PAPER_EPSILON, Method, parse_methods
+from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -45,6 +48,12 @@ class Data:
         return digest.hexdigest()[:16]
 
     @property
+    def corpora(self) -> dict[str, Corpus]:
+        """The texts by what they are for."""
+        given = {"train": self.train, "dev": self.dev, "unlabelled": self.unlabelled}
+        return {name: corpus for name, corpus in given.items() if corpus is not None}
+
+    @property
     def learnt(self) -> Vocabulary:
         """The vocabulary with the counts of the training texts, whose words alone may be pointed at."""
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
@@ -52,7 +61,7 @@ class Data:
 
 def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
     """Read and encode all texts; the config comes back with what was left open settled."""
-    data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config)
+    data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
     if (config.task == "tag") != data.tagging and config.task != "auto":
         raise DataError(
             f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
@@ -72,24 +81,34 @@ def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, D
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
-def _from_files(config: TrainConfig) -> Data:
+def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
     """The user's own files, a share of the training texts held out where there is no dev file."""
     data = config.data
-    labelled = read_as(data, data.train)
-    tagging, classes = labelled[0].tags is not None, check_labels(labelled)
-    if data.dev:
-        held_out = read_as(data, data.dev)
-    else:
-        labelled, held_out = _hold_out(labelled, data.dev_share, config.training.seed)
-    extra = read_as(data, data.unlabelled, labelled=False) if data.unlabelled else []
-    vocabulary = _vocabulary(config, [*labelled, *extra])
+    labelled, held_out, classes = labelled_examples(config)
+    tagging = labelled[0].tags is not None
+    extra = _unlabelled(data) if data.unlabelled else []
+    vocabulary = _vocabulary(config, chain(labelled, extra))
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
 
     train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
-    unlabelled = encoded(extra, None, data.unlabelled) if extra else None
+    if isinstance(extra, Texts):
+        unlabelled = Corpus(store(extra, vocabulary, config.text, tagging=tagging, quiet=quiet))
+        unlabelled = unlabelled.some(data.limit) if data.limit else unlabelled
+    else:
+        unlabelled = encoded(extra, None, data.unlabelled) if extra else None
     return Data(vocabulary, classes, train, dev, unlabelled, tagging)
+
+
+def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example], tuple[str, ...]]:
+    """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
+    data = config.data
+    labelled = read_as(data, data.train)
+    classes = check_labels(labelled)
+    if data.dev:
+        return labelled, read_as(data, data.dev), classes
+    return *_hold_out(labelled, data.dev_share, config.training.seed), classes
 
 
 def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
@@ -126,17 +145,28 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     )
 
 
+def _unlabelled(data: DataSettings) -> list[Example] | Texts:
+    """The texts without labels; those of large files are read one at a time."""
+    path = Path(at_hand(str(data.unlabelled)))
+    if path.exists() and are_large([path]):
+        return Texts([path], text_column=data.text_column, format=_kind(data, path))
+    return read_as(data, str(path), labelled=False)
+
+
+def _kind(data: DataSettings, path: Path) -> str | None:
+    return None if data.format == "auto" or path.is_dir() else data.format
+
+
 def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
     """Read a file the way that a run's settings say."""
     path = at_hand(path)
-    kind = None if data.format == "auto" or Path(path).is_dir() else data.format
     examples = read(
         path,
         text_column=data.text_column,
         label_column=data.label_column,
         tag_column=data.tag_column,
         labelled=labelled,
-        format=kind,
+        format=_kind(data, Path(path)),
     )
     few = data.limit is not None and len(examples) > data.limit
     return split(examples, data.limit / len(examples), 0)[1] if few and data.limit else examples
@@ -150,7 +180,7 @@ def at_hand(path: str) -> str:
     return str(there) if not Path(path).exists() and there.exists() else path
 
 
-def _vocabulary(config: TrainConfig, examples: list[Example]) -> Vocabulary:
+def _vocabulary(config: TrainConfig, examples: Iterable[Example]) -> Vocabulary:
     """The language model's vocabulary, else that of the training and unlabelled texts."""
     if config.pretrained:
         theirs = checkpoint.load_config(config.pretrained, PretrainConfig).text
@@ -203,10 +233,15 @@ def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> 
 
 
 def adversary_of(
-    method: Method, model: Classifier | Tagger, learnt: Vocabulary, min_candidate_count: int
+    method: Method,
+    model: Classifier | Tagger,
+    learnt: Vocabulary,
+    min_candidate_count: int,
+    *,
+    loss: Loss | None = None,
 ) -> Adversary:
     """A method on a model of ours: its table starts at unit scale, so epsilon is the paper's as it stands."""
     epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
     method = replace(method, settings=replace(method.settings, epsilon=epsilon))
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
-    return Adversary(model, method, site=model.words.dropout, candidates=candidates)
+    return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)

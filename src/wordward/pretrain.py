@@ -1,8 +1,7 @@
 """Language-model pre-training: the LSTM reads running text, the best on held-out text is kept."""
 
-import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,38 +14,19 @@ from wordward import checkpoint
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
 from wordward.corpora import open_corpus
-from wordward.corpus import encode
-from wordward.datasets import DataError, read, split
+from wordward.corpus import Chosen, Corpus, encode, to_device
+from wordward.datasets import DataError, Example, read, split
+from wordward.distributed import ALONE, Team, team
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
 from wordward.predict import pick_device
+from wordward.prepare import at_hand
 from wordward.step import Updater
+from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
-
-
-class Reader:
-    """Texts one after the other, cut into `streams` that are read side by side."""
-
-    def __init__(self, rows: Sequence[np.ndarray], streams: int, window: int) -> None:
-        tokens = sum(map(len, rows))
-        self.rows, self.window = rows, window
-        self.streams = min(streams, max(1, tokens // 2))
-        self.length = tokens // self.streams  # words of a stream, the target of the last included
-
-    def __len__(self) -> int:
-        """Windows in an epoch."""
-        return math.ceil((self.length - 1) / self.window)
-
-    def windows(self, rng: np.random.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """ids and targets, (streams, window) each, the texts in random order where `rng` is given."""
-        order = np.arange(len(self.rows)) if rng is None else rng.permutation(len(self.rows))
-        text = np.concatenate([self.rows[int(at)] for at in order])[: self.streams * self.length]
-        lanes = torch.from_numpy(text.astype(np.int64)).view(self.streams, self.length)
-        for start in range(0, self.length - 1, self.window):
-            end = min(start + self.window, self.length - 1)
-            yield lanes[:, start:end], lanes[:, start + 1 : end + 1]
+from wordward.windows import Reader
 
 
 class Pretrainer:
@@ -58,34 +38,45 @@ class Pretrainer:
         vocabulary: Vocabulary,
         rows: Sequence[np.ndarray],
         held_out: Sequence[np.ndarray],
+        *,
+        team: Team = ALONE,
     ) -> None:
-        self.config, self.vocabulary = config, vocabulary
+        self.config, self.vocabulary, self.team = config, vocabulary, team
         self.device = pick_device(config.device)
         torch.manual_seed(config.seed)
         self.model = LanguageModel(len(vocabulary), config.model)
         if config.vectors:
             # A word without a vector starts near zero, which is the mean of those that have one.
-            from_vectors(self.model.words.table, config.vectors, vocabulary)
+            from_vectors(self.model.words.table, at_hand(config.vectors), vocabulary)
         self.model.to(self.device)
-        self.updater = Updater(self.model, self.device, clip=config.clip, precision=config.precision)
-        self.train_reader = Reader(rows, config.streams, config.window)
-        self.held_reader = Reader(held_out, config.streams, config.window)
+        team.same(self.model)
+        team.part_ways(self.device, seed=config.seed, steps=0)
+        self.updater = Updater(
+            self.model, self.device, clip=config.clip, precision=config.precision, team=team
+        )
+        self.train_reader = Reader(rows, config.streams, config.window, team=team)
+        self.held_reader = Reader(held_out, config.streams, config.window, team=team)
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
             raise DataError("expected more text to learn from; there are only a few words")
         self.epoch = self.tokens = 0
         self.best: dict[str, Any] = {"perplexity": None, "epoch": 0}
         self.seconds = 0.0
 
+    def forward(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """The loss of each word of a window, which comes from the CPU, and the state to go on from."""
+        groups = [to_device(rows, self.device) for rows in self.model.softmax.groups(targets.flatten())]
+        ids, targets = to_device(ids, self.device), to_device(targets, self.device)
+        with self.updater.autocast():
+            return self.model(ids, targets, state, groups)
+
     def step(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
         """One update over a window; the mean loss and the state to go on from."""
         total = self.config.epochs * len(self.train_reader)
         left = 1 - self.updater.steps / total if self.config.schedule == "linear" else 1.0
         self.updater.begin(self.config.learning_rate * left)
-        with self.updater.autocast():
-            each, state = self.model(ids, targets, state)
-        loss = self.updater.backward(each.mean())
-        self.updater.finish(loss)
-        self.tokens += ids.numel()
+        each, state = self.forward(ids, targets, state)
+        loss = self.updater.finish(self.updater.backward(self.train_reader.share * each.mean()))
+        self.tokens += self.train_reader.streams * ids.shape[1]
         return loss, tuple(part.detach() for part in state)
 
     def run_epoch(self, *, deadline: float | None, quiet: bool) -> float:
@@ -94,15 +85,18 @@ class Pretrainer:
         total, count = torch.zeros((), device=self.device), 0
         self.model.train()
         rng = np.random.default_rng([self.config.seed, 3, self.epoch])
+        check_every = 1 if self.device.type == "cpu" else 50
         with progress(quiet=quiet) as bars:
             name = f"language model, epoch {self.epoch + 1}/{self.config.epochs}"
             words = self.train_reader.streams * (self.train_reader.length - 1)
             bar = bars.add_task(name, total=words, unit="words")
             for ids, targets in self.train_reader.windows(rng):
-                loss, state = self.step(ids.to(self.device), targets.to(self.device), state)
+                loss, state = self.step(ids, targets, state)
                 total, count = total + loss, count + 1
-                bars.advance(bar, ids.numel())
-                if deadline is not None and time.monotonic() > deadline:
+                bars.advance(bar, self.train_reader.streams * ids.shape[1])
+                if count % check_every == 0 and self.team.stopping():
+                    raise KeyboardInterrupt
+                if deadline is not None and self.team.agree(time.monotonic() > deadline):
                     break
         mean = float(total) / count
         self.seconds += time.monotonic() - started
@@ -116,15 +110,22 @@ class Pretrainer:
     def measure(self) -> float:
         """Perplexity of the held-out texts."""
         self.model.eval()
-        total, count, state = 0.0, 0, None
+        total, count, state = torch.zeros((), device=self.device), 0, None
         for ids, targets in self.held_reader.windows(None):
-            with self.updater.autocast():
-                each, state = self.model(ids.to(self.device), targets.to(self.device), state)
-            total, count = total + float(each.sum()), count + each.numel()
-        return perplexity(total, count)
+            each, state = self.forward(ids, targets, state)
+            total, count = total + each.sum(), count + each.numel()
+        counted = (float(total), count) if self.held_reader.share else (0.0, 0)
+        totals, counts = zip(*self.team.gather(counted), strict=True)
+        return perplexity(sum(totals), sum(counts))
 
     def save(self, folder: Path) -> None:
         """Keep all it takes to go on from here."""
+        self.team.meet(self.device)
+        if self.team.first:
+            self._write(folder)
+        self.team.part_ways(self.device, seed=self.config.seed, steps=self.updater.steps)
+
+    def _write(self, folder: Path) -> None:
         state = {
             "steps": self.updater.steps,
             "epoch": self.epoch,
@@ -139,70 +140,86 @@ class Pretrainer:
     def load(self, folder: Path) -> None:
         """Go on from the last checkpoint; from the start where there is none."""
         found = checkpoint.load_checkpoint(folder)
+        if self.team.first:
+            checkpoint.keep_metrics(folder, found[1]["metrics"] if found else 0)
         if found is None:
-            checkpoint.keep_metrics(folder, 0)
             return
         tensors, state = found
         checkpoint.unpack(tensors, self.model, self.updater.optimizer)
         self.updater.steps, self.epoch, self.tokens = state["steps"], state["epoch"], state["tokens"]
         self.best, self.seconds = state["best"], state["seconds"]
-        self.updater.scaler.load_state_dict(state["scaler"])
-        checkpoint.keep_metrics(folder, state["metrics"])
+        if state["scaler"]:  # none was needed before, on a device that computes in fp32
+            self.updater.scaler.load_state_dict(state["scaler"])
+        self.team.part_ways(self.device, seed=self.config.seed, steps=self.updater.steps)
 
     def fit(self, folder: Path, *, quiet: bool) -> None:
         """Read the texts again and again until the last epoch or minute, the best model kept."""
         minutes = self.config.minutes
         deadline = None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
-        while self.epoch < self.config.epochs and (deadline is None or time.monotonic() < deadline):
+        while self.epoch < self.config.epochs:
+            if deadline is not None and self.team.agree(time.monotonic() >= deadline):
+                return
             loss = self.run_epoch(deadline=deadline, quiet=quiet)
             held_out = self.measure()
             better = self.best["perplexity"] is None or held_out < self.best["perplexity"]
             if better:
                 self.best = {"perplexity": held_out, "epoch": self.epoch}
-                checkpoint.save_weights(folder, self.model, self.vocabulary)
-            record = {
-                "epoch": self.epoch,
-                "steps": self.updater.steps,
-                "loss": loss,
-                "perplexity": held_out,
-                "best": better,
-                "table_rms": float(self.model.words.table.weight.detach().square().mean().sqrt()),
-                "words_per_second": round(self.tokens / self.seconds),
-                "seconds": round(self.seconds, 3),
-            }
-            checkpoint.append_metrics(folder, record)
+            if self.team.first:
+                self._record(folder, loss, held_out, better)
             say(f"epoch {self.epoch:3d}  loss {loss:.4f}  held-out perplexity {held_out:.1f}", quiet=quiet)
             self.save(folder)
+
+    def _record(self, folder: Path, loss: float, held_out: float, better: bool) -> None:
+        """An epoch's weights where they are the best so far, and its line of metrics."""
+        if better:
+            checkpoint.save_weights(folder, self.model, self.vocabulary)
+        record = {
+            "epoch": self.epoch,
+            "steps": self.updater.steps,
+            "loss": loss,
+            "perplexity": held_out,
+            "best": better,
+            "table_rms": float(self.model.words.table.weight.detach().square().mean().sqrt()),
+            "words_per_second": round(self.tokens / self.seconds),
+            "seconds": round(self.seconds, 3),
+        }
+        checkpoint.append_metrics(folder, record)
 
 
 def pretrain(
     config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
 ) -> dict[str, Any]:
-    """Train a language model into the folder `out`; what came out."""
+    """Train a language model into the folder `out`; what came out.
+
+    Where a launcher such as torchrun started several processes, all call this and train it together.
+    """
     folder = Path(out)
     if resume:
         kept = checkpoint.load_config(folder, PretrainConfig)
         given = {name: getattr(config, name) for name in ("epochs", "device")}
         config = replace(kept, **{n: v for n, v in given.items() if v != getattr(PretrainConfig(), n)})
-    else:
+    processes = team(config.device)
+    if processes.first and not resume:
         checkpoint.check_free(folder, force=force, inputs=config.texts)
-    vocabulary, rows, held_out = _texts(config, quiet=quiet)
-    trainer = Pretrainer(config, vocabulary, rows, held_out)
+    with processes.one_a_machine_first():
+        vocabulary, rows, held_out = _texts(config, quiet=quiet)
+    trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
     if resume:
         if checkpoint.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
             raise checkpoint.RunError(
                 f"{folder} has another vocabulary than its texts give now: have they changed?"
             )
         trainer.load(folder)
-    else:
+    elif processes.first:
         checkpoint.create(folder, force=force)
         checkpoint.save_settings(folder, config, vocabulary)
     stopped = False
     try:
-        trainer.fit(folder, quiet=quiet)
+        with processes.interruptible():
+            trainer.fit(folder, quiet=quiet)
     except KeyboardInterrupt:
         stopped = True
-        if not trainer.best["epoch"]:
+        if processes.first and not trainer.best["epoch"]:
             checkpoint.save_weights(folder, trainer.model, vocabulary)
         say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     result = {
@@ -215,32 +232,47 @@ def pretrain(
         "seconds": round(trainer.seconds, 1),
         "stopped": stopped,
     }
-    return checkpoint.save_result(folder, result, trainer.device)
+    return checkpoint.save_result(folder, result, trainer.device) if processes.first else result
 
 
 def _texts(
     config: PretrainConfig, *, quiet: bool
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
+    kind = None if config.format == "auto" else config.format
+    paths = [Path(at_hand(path)) for path in config.texts]
     if config.corpus:
         encoded = open_corpus(config.corpus, config.text, limit=config.limit, quiet=quiet)
         rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
-        order = np.random.default_rng(config.seed).permutation(len(rows))
-        cut = max(1, round(config.held_out_share * len(rows)))
-        return encoded.vocabulary, [rows[at] for at in order[cut:]], [rows[at] for at in order[:cut]]
-    kind = None if config.format == "auto" else config.format
+        return encoded.vocabulary, *_hold_out(rows, config)
+    if all(path.exists() for path in paths) and are_large(paths):
+        texts = Texts(paths, text_column=config.text_column, format=kind)
+        vocabulary = _vocabulary(texts, config)
+        stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
+        return vocabulary, *_hold_out((stored.some(config.limit) if config.limit else stored).rows, config)
     examples = [
         example
-        for path in config.texts
+        for path in paths
         for example in read(path, text_column=config.text_column, labelled=False, format=kind)
     ]
     if config.limit is not None and len(examples) > config.limit:
         examples = split(examples, config.limit / len(examples), config.seed)[1]
     kept, held_out = split(examples, config.held_out_share, config.seed)
-    vocabulary = Vocabulary.build(
-        (words_of(example, config.text) for example in kept),
+    vocabulary = _vocabulary(kept, config)
+    rows, held = (encode(some, vocabulary, config.text).rows for some in (kept, held_out))
+    return vocabulary, rows, held
+
+
+def _hold_out(rows: Sequence[np.ndarray], config: PretrainConfig) -> tuple[Chosen, Chosen]:
+    """The rows to read and those held out."""
+    order = np.random.default_rng(config.seed).permutation(len(rows))
+    cut = max(1, round(config.held_out_share * len(rows)))
+    return Chosen(rows, order[cut:]), Chosen(rows, order[:cut])
+
+
+def _vocabulary(examples: Iterable[Example], config: PretrainConfig) -> Vocabulary:
+    return Vocabulary.build(
+        (words_of(example, config.text) for example in examples),
         min_documents=config.text.min_documents,
         max_size=config.text.max_vocabulary,
     )
-    rows, held = (encode(some, vocabulary, config.text).rows for some in (kept, held_out))
-    return vocabulary, rows, held

@@ -78,8 +78,8 @@ class MethodSettings:
     metric: Literal["cosine", "euclidean"] = "cosine"
     """What "nearest" means."""
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
-    """When nearest words are searched anew: each batch (the paper), every n steps, each epoch; auto: each
-    batch on a GPU, every 100 steps on a CPU."""
+    """When nearest words are searched anew: each batch (the paper), every n steps, each epoch; auto: every
+    100 steps."""
     normalization: Literal["paper", "authors"] = "paper"
     """Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length per
     token, then the perturbation at length epsilon over the sentence."""

@@ -57,12 +57,13 @@ def markdown(column: Column, records: Sequence[Record]) -> str:
     lines += ["|---|---:|---:|---|---:|---:|---:|"]
     for row in column.rows:
         ours = [record for record in records if record["row"] == row.name]
-        lines.append(f"| {row.title} | {row.paper:.2f} | {_ours(ours, row.paper)} |")
+        paper = None if column.stand_in else row.paper
+        lines.append(f"| {row.title} | {row.paper:.2f} | {_ours(ours, paper)} |")
     lines += [f"| {title} (cited by the paper) | {paper:.2f} | – | | | | |" for title, paper in column.cited]
     return "\n".join([*lines, *_paired(column, records)]) + "\n"
 
 
-def _ours(records: Sequence[Record], paper: float) -> str:
+def _ours(records: Sequence[Record], paper: float | None) -> str:
     if not records:
         return "– | | | | "
     values = [100 * record["test"]["value"] for record in records]
@@ -75,7 +76,8 @@ def _ours(records: Sequence[Record], paper: float) -> str:
         low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
         interval = f"{low:.2f} to {high:.2f} (test texts)"
     seconds = sum(record["seconds"] for record in records) / count
-    return f"{mean:.2f} | {interval} | {count} | {mean - paper:+.2f} | {seconds:.0f}"
+    difference = "–" if paper is None else f"{mean - paper:+.2f}"
+    return f"{mean:.2f} | {interval} | {count} | {difference} | {seconds:.0f}"
 
 
 def _paired(column: Column, records: Sequence[Record]) -> list[str]:
@@ -114,8 +116,15 @@ def page(folder: Path) -> str:
                 for record in records
                 if record["column"] == column.name and record["preset"] == "paper"
             ]
-            parts += [markdown(column, some), _devices(some)]
-    return "\n".join(part for part in parts if part is not None)
+            parts += [markdown(column, some), _texts(some), _devices(some)]
+    return "\n".join(part for part in parts if part)
+
+
+def _texts(records: Sequence[Record]) -> str:
+    """How many texts the runs learnt from."""
+    found = sorted({tuple(record["texts"].items()) for record in records if "texts" in record})
+    told = ["Texts: " + ", ".join(f"{count:,} {name}" for name, count in texts) + "." for texts in found]
+    return "\n".join(told) + "\n" if told else ""
 
 
 def _devices(records: Sequence[Record]) -> str:

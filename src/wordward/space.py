@@ -1,6 +1,7 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
 from collections.abc import Callable, Iterator
+from math import isqrt
 from typing import Literal, Protocol
 
 import torch
@@ -108,42 +109,84 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 def nearest(
     ids: Tensor, table: Tensor, k: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK
 ) -> Tensor:
-    """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first."""
-    there = table[allowed]
-    if metric == "cosine":
-        table, there = F.normalize(table, dim=-1), F.normalize(there, dim=-1)
-    else:  # a common offset would cost the products their digits
-        table, there = table - there.mean(0), there - there.mean(0)
-    penalty = (
-        there.square().sum(-1) / 2 if metric == "euclidean" else None
-    )  # argmin |a-b|^2 = argmax ab - b^2/2
+    """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first.
+
+    Exact, in blocks: beside the table no tensor holds more than about `block` numbers, whatever its size.
+    """
+    width = min(
+        len(allowed), max(k, 8 * isqrt(block))
+    )  # wide, since the best k of each block are sorted again
+    centre = None
+    if metric == "euclidean":  # a common offset would cost the products their digits
+        centre = torch.stack([table[some].sum(0) for some in allowed.split(width)]).sum(0) / len(allowed)
+
+    def vectors(words: Tensor) -> Tensor:
+        return F.normalize(table[words], dim=-1) if centre is None else table[words] - centre
+
     column = torch.full((len(table),), -1, device=ids.device).scatter_(
         0, allowed, torch.arange(len(allowed), device=ids.device)
     )
+    every = vectors(allowed) if len(allowed) * table.shape[1] <= block else None
     found = []
-    for some in ids.split(max(1, block // len(allowed))):
-        similarity = _product(table[some], there.T)
-        if penalty is not None:
-            similarity -= penalty
-        own = column[some]
-        similarity[own >= 0, own[own >= 0]] = -torch.inf
-        found.append(allowed[similarity.topk(k, dim=-1).indices])
+    for some in ids.split(max(1, block // width)):
+        here, best = vectors(some), []
+        for start in range(0, len(allowed), width):
+            words = allowed[start : start + width]
+            there = vectors(words) if every is None else every[start : start + width]
+            similarity = _similarity(here, there, metric)
+            _leave_out(similarity, column[some] - start)
+            top = similarity.topk(min(k, len(words)), dim=-1)
+            best.append((top.values, words[top.indices]))
+        found.append(_merged(best, k))
     return torch.cat(found)
 
 
-class NearestWords:
-    """The k nearest words of each word, searched when first asked for, then kept."""
+def _similarity(here: Tensor, there: Tensor, metric: Metric) -> Tensor:
+    """Larger the nearer, (n, m)."""
+    similarity = _product(here, there.T)
+    if metric == "euclidean":  # argmin |a-b|^2 = argmax ab - b^2/2
+        similarity -= there.square().sum(-1) / 2
+    return similarity
 
-    def __init__(self, size: int, k: int, *, allowed: Tensor, metric: Metric) -> None:
+
+def _leave_out(similarity: Tensor, columns: Tensor) -> None:
+    """Set one column of each row to -inf, where there is a column of that number; free of waiting."""
+    there = ((columns >= 0) & (columns < similarity.shape[1])).unsqueeze(-1)
+    at = columns.clamp(0, similarity.shape[1] - 1).unsqueeze(-1)
+    similarity.scatter_(-1, at, similarity.gather(-1, at).masked_fill(there, -torch.inf))
+
+
+def _merged(best: list[tuple[Tensor, Tensor]], k: int) -> Tensor:
+    """The k best words of several blocks, from the best of each."""
+    values, words = (torch.cat(parts, -1) for parts in zip(*best, strict=True))
+    return words if len(best) == 1 else words.gather(-1, values.topk(k, dim=-1).indices)
+
+
+class NearestWords:
+    """The k nearest words of each word, searched when first asked for, then kept.
+
+    `at_once`: of all words together, after which a look-up does not wait for the device.
+    """
+
+    def __init__(self, size: int, k: int, *, allowed: Tensor, metric: Metric, at_once: bool = False) -> None:
         self.k = k
         self.metric: Metric = metric
         self.allowed = allowed
+        self.at_once = at_once
         self._rows = torch.full((size, k), -1, device=allowed.device)
+        self._complete = False
 
     def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
-        missing = ids.unique()
-        missing = missing[self._rows[missing, 0] < 0]
-        if len(missing):
-            self._rows[missing] = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
+        if not self._complete:
+            missing = torch.arange(len(self._rows), device=ids.device) if self.at_once else self._unknown(ids)
+            if len(missing):
+                found = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
+                self._rows[missing] = found
+            self._complete = self.at_once
         return self._rows[ids]
+
+    def _unknown(self, ids: Tensor) -> Tensor:
+        """The words of a batch that were not asked for before."""
+        words = ids.unique()
+        return words[self._rows[words, 0] < 0]

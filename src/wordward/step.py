@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wordward.config import TrainingSettings
 from wordward.corpus import Batch
+from wordward.distributed import ALONE, Team
 from wordward.method import Adversary
 from wordward.objective import Average, label_loss
 
@@ -16,12 +17,18 @@ PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Updater:
-    """Adam with clipping and mixed precision, that remembers the first step whose loss was no number."""
+    """Adam with clipping and mixed precision, that remembers the first step whose loss was no number.
 
-    def __init__(self, model: nn.Module, device: torch.device, *, clip: float, precision: str) -> None:
-        self.model, self.device, self.clip, self.precision = model, device, clip, precision
+    Several processes add up their gradients before they are clipped, so all make the same update.
+    """
+
+    def __init__(
+        self, model: nn.Module, device: torch.device, *, clip: float, precision: str, team: Team = ALONE
+    ) -> None:
+        self.model, self.device, self.clip, self.team = model, device, clip, team
+        self.precision = ("fp16" if device.type == "cuda" else "fp32") if precision == "auto" else precision
         self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
-        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
         self.steps = 0
         self._broken = torch.full((), -1, device=device)
 
@@ -42,14 +49,16 @@ class Updater:
         self.scaler.scale(loss).backward()
         return loss.detach()
 
-    def finish(self, loss: Tensor) -> None:
-        """Clip and update; `loss` is the step's total, not read from the device here."""
+    def finish(self, loss: Tensor) -> Tensor:
+        """Clip and update; the step's total loss, that of all processes, not read from the device here."""
+        loss = self.team.add_up(self.model.parameters(), loss)  # where one overflowed, all get inf and skip
         self.scaler.unscale_(self.optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
         self.steps += 1
+        return loss
 
     def refuse_broken(self, kept: str) -> None:
         """Stop where a loss was no number (waits for the device)."""
@@ -80,12 +89,13 @@ class Stepper:
         device: torch.device,
         *,
         average: Average = "sentences",
+        team: Team = ALONE,
     ) -> None:
         self.model, self.settings, self.device = model, settings, device
         self.average: Average = average
         self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
         self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
-        self.updater = Updater(model, device, clip=settings.clip, precision=settings.precision)
+        self.updater = Updater(model, device, clip=settings.clip, precision=settings.precision, team=team)
 
     def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
         """One update; the total loss, not yet read from the device."""
@@ -93,8 +103,7 @@ class Stepper:
         loss = self._labelled(labelled)
         if unlabelled is not None:
             loss = loss + self._unlabelled(unlabelled)
-        self.updater.finish(loss)
-        return loss
+        return self.updater.finish(loss)
 
     def _labelled(self, batch: Batch) -> Tensor:
         assert batch.labels is not None
@@ -107,24 +116,34 @@ class Stepper:
             clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
             logits = forward() if clean is None else clean.logits
             loss = label_loss(logits, batch.labels, batch.mask, average=self.average)
-        total = self.updater.backward(loss)
+        share = self._share(batch)
+        total = self.updater.backward(share * loss)
         gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
         for adversary in self.supervised:
             adversary.tick()
+            adversary.part = batch.part
             found = adversary.perturb(batch.ids, gradient, batch.mask)
             with self.updater.autocast():
                 moved = adversary.tap.run(forward, found.perturbation).logits
                 loss = adversary.loss(moved, batch.labels, batch.mask)
-            total = total + self.updater.backward(adversary.method.settings.regularizer_weight * loss)
+            weight = share * adversary.method.settings.regularizer_weight
+            total = total + self.updater.backward(weight * loss)
         return total
 
     def _unlabelled(self, batch: Batch) -> Tensor:
         total = torch.zeros((), device=self.device)
         for adversary in self.virtual:
+            adversary.part = batch.part
             with self.updater.autocast():
                 outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
-            total = total + self.updater.backward(outcome.loss)
+            total = total + self.updater.backward(self._share(batch) * outcome.loss)
         return total
+
+    def _share(self, batch: Batch) -> float:
+        """What a mean over this process's rows counts in the mean over the whole batch."""
+        if batch.part is None:
+            return 1.0
+        return batch.part.texts if self.average == "sentences" else batch.part.tokens
 
     def refresh(self) -> None:
         """Search nearest words anew, so that a run taken up here goes on as if never stopped."""

@@ -14,6 +14,7 @@ import tyro
 from wordward import checkpoint
 from wordward.config import TrainConfig
 from wordward.console import say
+from wordward.distributed import refuse_several
 from wordward.predict import pick_device
 from wordward.prepare import adversaries, build, prepare
 from wordward.toml import differing, from_toml, setting_names, to_toml
@@ -85,6 +86,7 @@ def train_sweep(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Train every combination into a folder of its own below `out`, and copy the best into `out` itself."""
+    refuse_several("a sweep")
     folder, trials = Path(out), _trials(config, choices)
     failures = _former_failures(folder, config) if resume else {}
     if not resume:

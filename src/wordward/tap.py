@@ -66,7 +66,7 @@ class Tap:
     @torch.no_grad()
     def words(self, ids: Tensor) -> Tensor:
         """w_k without dropout, through the embedding itself since some scale their output."""
-        return self.embedding(ids).to(self.dtype)
+        return self.embedding(ids).detach().to(self.dtype)  # a hook on it may ask for gradients all the same
 
     def table(self) -> Tensor:
         """All vectors, (vocabulary, dim)."""
@@ -137,7 +137,7 @@ def find_embedding(model: nn.Module) -> nn.Module:
     """The embedding of token ids: what a Hugging Face model names, else the only `nn.Embedding`."""
     getter = getattr(model, "get_input_embeddings", None)
     if callable(getter) and isinstance(found := getter(), nn.Module):
-        return found
+        return _reader(model, found)
     found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
     if len(found) == 1:
         return next(iter(found.values()))
@@ -149,6 +149,16 @@ def find_embedding(model: nn.Module) -> nn.Module:
         f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
         f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
     )
+
+
+def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
+    """What runs: T5 and BART name a shared table, but the encoder reads it through a module of its own."""
+    table = getattr(named, "weight", None)
+    for name, module in model.named_modules(remove_duplicate=False):
+        shares = isinstance(module, nn.Embedding) and module.weight is table
+        if shares and "encoder" in name.split("."):
+            return module
+    return named
 
 
 def _module(model: nn.Module, name: nn.Module | str) -> nn.Module:

@@ -1,7 +1,7 @@
 """Labelled and unlabelled texts, from the user's own files or a published corpus."""
 
 from wordward.datasets.example import DataError, Example, check_labels, drop_shared, split
-from wordward.datasets.files import FORMATS, read
+from wordward.datasets.files import FORMATS, read, read_each
 from wordward.datasets.published import CorpusInfo, Splits
 from wordward.datasets.registry import CORPORA, find, load
 
@@ -17,5 +17,6 @@ __all__ = [
     "find",
     "load",
     "read",
+    "read_each",
     "split",
 ]

@@ -48,6 +48,28 @@ def read(
     format: str | None = None,
     tag_column: int = -1,
 ) -> list[Example]:
+    """All examples of `read_each` at once."""
+    return list(
+        read_each(
+            path,
+            text_column=text_column,
+            label_column=label_column,
+            labelled=labelled,
+            format=format,
+            tag_column=tag_column,
+        )
+    )
+
+
+def read_each(
+    path: str | PathLike[str],
+    *,
+    text_column: str = "text",
+    label_column: str = "label",
+    labelled: bool = True,
+    format: str | None = None,
+    tag_column: int = -1,
+) -> Iterator[Example]:
     """The examples of a file or folder, also compressed as .gz or .xz; `format` overrides the name.
 
     A column given as a number counts from 0 in a file without a header line.
@@ -59,11 +81,12 @@ def read(
     if kind not in _READERS:
         raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
     columns = _Columns(str(text_column), str(label_column), tag_column, labelled)
-    examples = list(_READERS[kind](path, columns))
-    if not examples:
+    found = _READERS[kind](path, columns)
+    first = next(found, None)
+    if first is None:
         wanted = "files path/<class>/*.txt" if kind == "folder" else "one text or more"
         raise DataError(f"expected {wanted}; found none", path)
-    return examples
+    return chain([first], found)
 
 
 def _format(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from wordward.cli_tables import Device
+from wordward.commands.tables import Device
 
 if TYPE_CHECKING:
     from wordward.config import DataSettings
@@ -50,7 +50,7 @@ class Evaluate:
         if run.config.data.corpus and self.data in ("train", "dev", "test"):
             corpus = open_corpus(run.config.data.corpus, run.config.text).splits[self.data]
         else:
-            data = _changed(
+            data = changed(
                 run.config.data,
                 text_column=self.text_column,
                 label_column=self.label_column,
@@ -113,13 +113,13 @@ class Predict:
     def _read(self, settings: "DataSettings") -> Iterator[list[str]]:
         """The texts, some at a time."""
         if self.file is None and not self.texts:
-            yield from _standard_input()
+            yield from standard_input()
             return
         texts = list(self.texts)
         if self.file is not None:
             from wordward.prepare import read_as
 
-            data = _changed(
+            data = changed(
                 replace(settings, limit=None),
                 text_column=self.text_column,
                 tag_column=self.tag_column,
@@ -130,12 +130,12 @@ class Predict:
             yield texts[start : start + 256]
 
 
-def _changed(data: "DataSettings", **given: Any) -> "DataSettings":
+def changed(data: "DataSettings", **given: Any) -> "DataSettings":
     """How the run read its texts, but for what is given."""
     return replace(data, **{name: value for name, value in given.items() if value is not None})
 
 
-def _standard_input() -> Iterator[list[str]]:
+def standard_input() -> Iterator[list[str]]:
     """The lines of standard input, as many at a time as have come."""
     rest, number = b"", 0
     incoming = cast(BufferedReader, sys.stdin.buffer)

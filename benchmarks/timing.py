@@ -1,0 +1,70 @@
+"""Time several things side by side, so that a ratio holds whatever else the machine does."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table."""
+
+    group: str
+    name: str
+    value: float
+    low: float  # of the repeats
+    high: float
+    unit: str  # what the value is: "x" for a ratio
+    note: str = ""
+    target: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def seconds(work: Callable[[], object], device: torch.device) -> float:
+    """How long `work` takes, until the device is done with it."""
+    wait(device)
+    started = time.perf_counter()
+    work()
+    wait(device)
+    return time.perf_counter() - started
+
+
+def wait(device: torch.device) -> None:
+    """Until the device has done all it was told to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def side_by_side(
+    works: Mapping[str, Callable[[], object]], device: torch.device, *, repeats: int, warm_up: int = 1
+) -> dict[str, list[float]]:
+    """Seconds of each work, all of them in turn, again and again."""
+    for _ in range(warm_up):
+        for work in works.values():
+            work()
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeats):
+        for name, work in works.items():
+            taken[name].append(seconds(work, device))
+    return taken
+
+
+def ratio(group: str, name: str, over: list[float], under: list[float], **more: str) -> Figure:
+    """over / under, repeat by repeat: the median and the range of its middle half."""
+    each = sorted(a / b for a, b in zip(over, under, strict=True))
+    low, _, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
+    return Figure(group, name, statistics.median(each), low, high, "x", **more)
+
+
+def rate(group: str, name: str, count: float, taken: list[float], unit: str, **more: str) -> Figure:
+    """count / seconds: the median and the range of its middle half."""
+    each = sorted(count / one for one in taken)
+    low, _, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
+    return Figure(group, name, statistics.median(each), low, high, unit, **more)

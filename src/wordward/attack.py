@@ -1,0 +1,132 @@
+"""Adversarial texts: words swapped until a model changes its mind, each verified from the text itself."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from wordward.attacks.attacked import Attacked, AttackSettings, Change
+from wordward.attacks.goal import Goal, Labels, Record, Tags
+from wordward.attacks.guide import Case, Guide, State, Target
+from wordward.attacks.search import put_in, search
+from wordward.attacks.sense import judge_of
+from wordward.attacks.stopwords import STOP_WORDS, fold
+from wordward.corpus import encode_words
+from wordward.datasets import Example
+from wordward.datasets.m2 import Corrections
+from wordward.explain import one_method
+from wordward.explanation import Place
+from wordward.objective import IGNORE
+from wordward.predict import Run
+from wordward.reading import Reading, apply, read
+
+__all__ = ["AttackSettings", "Attacked", "Change", "attack"]
+
+CHUNK = 64  # texts that are searched side by side
+
+
+def attack(
+    run: Run,
+    examples: Sequence[Example],
+    settings: AttackSettings | None = None,
+    *,
+    corrections: Corrections | None = None,
+) -> Iterator[Attacked]:
+    """Each example with the adversarial text that was found for it, in order, some at a time.
+
+    A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
+    flags an error. `corrections` (of `wordward.datasets.m2`) say what should stand at a flagged token.
+    """
+    settings = settings or AttackSettings()
+    goal = goal_of(run, settings, corrections)
+    plain = [goal.plain(example) for example in examples]
+    guide = Guide(run, settings, goal.judge)
+    chunks = (plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK))
+    return (attacked for some in chunks for attacked in _together(run, some, guide, goal))
+
+
+def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:
+    """What an attack on a run is to change; settings that it cannot be attacked with are refused."""
+    one_method(run, settings.method)
+    if run.tagging:
+        if run.positive is None:
+            raise ValueError(
+                "expected a tagger with one tag that flags errors; this run has none: train it with --positive TAG"
+            )
+        if settings.sense == "kept" and corrections is None:
+            raise ValueError("sense kept needs corrections to judge a tagger's swaps by: give an M2 file")
+        return Tags(run, run.positive, corrections or {}, only_kept=settings.sense == "kept")
+    if corrections is not None:
+        raise ValueError("corrections are for taggers: this run gives one label to the whole text")
+    judge = judge_of(run)
+    if settings.sense == "kept" and judge is None:
+        raise ValueError(
+            f"{run.folder} kept no word counts to judge swaps by: train it again, or attack with sense any"
+        )
+    return Labels(run, judge)
+
+
+def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
+    """Some texts attacked side by side."""
+    texts = [read(run, example) for example in examples]
+    said = run.predict([text.text for text in texts])
+    cases = cases_of(run, examples, texts, said, guide.settings, goal)
+    hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
+    made = {
+        at: put_in(run, hunt.case, best.swaps) for at, hunt in hunts.items() if (best := hunt.beam[0]).swaps
+    }
+    again = dict(zip(made, run.predict(list(made.values())), strict=True))
+    for at, (example, text, record) in enumerate(zip(examples, texts, said, strict=True)):
+        one = goal.verdict(example, record, again.get(at, record))
+        if at in made:
+            changes = _changes(run, goal, cases[at], hunts[at].beam[0])
+            one = replace(one, adversarial=made[at], changes=changes)
+        spent = hunts[at].passes if at in hunts else 0
+        yield replace(one, passes=spent + ("error" not in record) + (at in made), words=len(text.tokens))
+
+
+def cases_of(
+    run: Run,
+    examples: Sequence[Example],
+    texts: Sequence[Reading],
+    said: Sequence[Record],
+    settings: AttackSettings,
+    goal: Goal,
+) -> dict[int, Case]:
+    """The texts that there is something to attack in, by their number."""
+    cases: dict[int, Case] = {}
+    for at, (example, text, record) in enumerate(zip(examples, texts, said, strict=True)):
+        target = None if "error" in record or not text.tokens else goal.target(example, record)
+        if target is not None:
+            cases[at] = _case(run, text, settings, target)
+    return cases
+
+
+def _case(run: Run, text: Reading, settings: AttackSettings, target: Target) -> Case:
+    """A text with what is to change, the words that may be swapped, and how many of them."""
+    protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
+    places = tuple(
+        Place(
+            at, text.text[token.start : token.end], token.start, token.end, token.text in run.vocabulary, ()
+        )
+        for at, token in enumerate(text.tokens)
+    )
+    most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
+    open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
+    if isinstance(target.lose, np.ndarray):
+        open &= target.lose != IGNORE
+    words = [token.text for token in text.tokens]
+    row = encode_words(words, run.vocabulary, run.text, eos=not run.tagging)
+    return Case(text.text, places, row, target, open, most)
+
+
+def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:
+    """The swaps of a text in its order."""
+    found = []
+    for position, word in sorted(state.swaps):
+        place = case.places[position]
+        sense, correct = goal.sense(case, (position, word))
+        alone = replace(place, start=0, end=len(place.word))
+        toward = apply(run, place.word, [(alone, run.vocabulary.word(word))])  # as it is written there
+        found.append(Change(position, place.word, toward, place.start, place.end, sense, correct))
+    return tuple(found)

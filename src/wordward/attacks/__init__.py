@@ -1,0 +1,1 @@
+"""The parts of an attack: goal, guide, search, the rule of sense, files, tables."""

@@ -1,0 +1,105 @@
+"""What an attack is told to do, and what it gives back."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from wordward.recipes import parse_methods
+
+Sense = Literal["kept", "changed", "unknown"]
+Outcome = Literal["flipped", "kept", "wrong", "unreadable"]
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """How words to swap are looked for; `rescore=1` is the paper's procedure."""
+
+    method: str = "iadvt"
+    """Whose perturbation guides the search: a method of `wordward methods`."""
+    max_swaps: int = 4
+    """Words of a text to swap at most."""
+    rescore: int = 8
+    """Best swaps of each round that the model reads before one is made; 1: the strongest is made unread."""
+    rank: Literal["auto", "gain", "strength"] = "auto"
+    """What makes a swap good before the model reads it: the rise in loss that the gradient promises (gain), or the
+    perturbation's own strength, as in the paper; auto: strength where rescore is 1, else gain."""
+    beam: int = 1
+    """Texts kept from each round to swap further words of."""
+    max_share: float = 1.0
+    """Share of a text's words to swap at most."""
+    keep: tuple[str, ...] = ()
+    """Words that are never replaced."""
+    keep_stop_words: bool = False
+    """Never replace English stop words such as "of" and "this"."""
+    sense: Literal["any", "kept"] = "any"
+    """Which swaps may be made: any, or only those judged to leave the true label as it is."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no attack can use."""
+        for name in ("max_swaps", "rescore", "beam"):
+            value = getattr(self, name)
+            if not 1 <= value < inf:
+                raise ValueError(f"{name} must be 1 or more, but is {value}")
+        if not 0 < self.max_share <= 1:
+            raise ValueError(f"max_share must be greater than 0 and at most 1, but is {self.max_share}")
+        for name, known in (("rank", ("auto", "gain", "strength")), ("sense", ("any", "kept"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be {' or '.join(known)}, but is {getattr(self, name)!r}")
+        if len(parse_methods(self.method)) != 1:
+            raise ValueError(f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
+
+    @property
+    def by_strength(self) -> bool:
+        """Whether swaps are ranked by the perturbation's own strengths."""
+        return self.rank == "strength" or (self.rank == "auto" and self.rescore == 1)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One word put in another's place."""
+
+    position: int  # among the words that the model reads
+    word: str  # as it stands in the text
+    toward: str  # as it stands in the adversarial text
+    start: int  # the word's characters in the text
+    end: int
+    sense: Sense  # whether the true label is judged to be the same still
+    correct: str | None = None  # what a file of corrections puts there, "" for nothing
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A text, the adversarial text made of it, and what the model says of both."""
+
+    text: str
+    adversarial: str  # the best that was found, also where it does not flip the prediction
+    label: str  # the true one where it is given, else what is predicted; a tagger's tags with blanks between
+    given: bool = False  # whether the true one is
+    before: str = ""  # what is predicted for the text
+    after: str = ""  # what is predicted for the adversarial text
+    probability_before: float = 0.0  # of the label `before`; a tagger's highest of a flagged token's tag
+    probability_after: float = 0.0  # of the same label, in the adversarial text
+    changes: tuple[Change, ...] = ()  # in the order of the text
+    outcome: Outcome = (
+        "kept"  # wrong: the prediction is not right (a tagger flags no error), so nothing was attacked
+    )
+    passes: int = 0  # texts that the model read for it
+    words: int = 0  # that the model reads
+    flagged: tuple[int, ...] = ()  # a tagger's positions under attack: flagged, and errors as far as known
+    left: tuple[int, ...] = ()  # those of them still flagged
+    errors: int | None = None  # true errors of a sentence, where its tags are given
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the prediction changed."""
+        return self.outcome == "flipped"
+
+    @property
+    def sense_kept(self) -> bool:
+        """Whether every swap is judged to leave the true label as it is."""
+        return bool(self.changes) and all(change.sense == "kept" for change in self.changes)
+
+    @property
+    def share(self) -> float:
+        """Share of the words that were swapped."""
+        return len(self.changes) / self.words if self.words else 0.0

@@ -1,0 +1,199 @@
+"""A method as a guide: which words of many texts to swap, the most promising first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordward.attacks.attacked import AttackSettings
+from wordward.attacks.sense import Judge
+from wordward.corpus import Batch, Corpus
+from wordward.explain import one_method
+from wordward.explanation import Place
+from wordward.method import Adversary, Found
+from wordward.pointing import adversary_for, noise_for, pointed_at
+from wordward.predict import Run
+from wordward.space import BLOCK
+from wordward.text import SPECIALS, Vocabulary, length_batches, split_words
+
+TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
+NEAREST = 10  # words a token may be swapped for where r may point anywhere
+Swap = tuple[int, int]  # position, id of the word that comes
+
+
+@dataclass(frozen=True)
+class State:
+    """A text with some words swapped."""
+
+    row: np.ndarray  # ids as the model reads them
+    swaps: tuple[Swap, ...] = ()  # in the order they were made
+    margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
+
+
+@dataclass(frozen=True)
+class Target:
+    """The prediction that is to change."""
+
+    lose: int | np.ndarray  # the class; a tagger's (time,): the tag, IGNORE where no tag is to change
+    watched: np.ndarray | None = None  # a tagger's (time,) bool, where that tag must not be in the end
+    never: frozenset[Swap] = frozenset()  # swaps that may not be made
+
+    def margin(self, logits: np.ndarray) -> float:
+        """How far the logits (classes,) or (time, classes) are from another prediction."""
+        if self.watched is None:
+            return float(logits[self.lose] - np.delete(logits, self.lose).max())
+        tag = int(np.max(self.lose))  # IGNORE is below every tag
+        ahead = (logits[:, tag] - np.delete(logits, tag, axis=1).max(1))[self.watched]
+        flagged = ahead[ahead >= 0]
+        return float(flagged.sum()) if len(flagged) else float(ahead.max())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text under attack."""
+
+    text: str
+    places: tuple[Place, ...]
+    row: np.ndarray  # ids
+    target: Target
+    open: np.ndarray  # (words,) bool, where a word may be swapped
+    most: int  # swaps
+
+
+class Guide:
+    """A method that proposes swaps, the best first."""
+
+    def __init__(self, run: Run, settings: AttackSettings, judge: Judge | None) -> None:
+        self.run, self.settings = run, settings
+        self.judge = judge if settings.sense == "kept" else None
+        self.adversary = adversary_for(run, one_method(run, settings.method))
+        recipe = self.adversary.method.recipe
+        self.by_strength = settings.by_strength or not recipe.follows_gradient
+        refinements = self.adversary.method.settings.power_iterations
+        probed = recipe.objective == "kl" and recipe.follows_gradient
+        self.passes = 1 + refinements if probed else 1  # of each text
+        tokenizer = "whitespace" if run.tagging else run.text.tokenizer
+        alone = writable(run.vocabulary, tokenizer, run.text.lowercase)
+        self.writable = torch.from_numpy(alone).to(run.device)  # (words,) bool
+
+    def __call__(
+        self, states: Sequence[State], cases: Sequence[Case]
+    ) -> tuple[list[list[Swap]], list[float]]:
+        """Swaps of each state, and how far its prediction is from changing."""
+        swaps: list[list[Swap]] = [[] for _ in states]
+        margins = [0.0] * len(states)
+        corpus = Corpus([state.row for state in states], [case.target.lose for case in cases])  # type: ignore[arg-type]
+        k = self.adversary.method.settings.k
+        tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
+        for index in batches(corpus.lengths, TEXTS, tokens):
+            batch = corpus.batch(index, self.run.device)
+            closed = np.ones(batch.ids.shape, dtype=bool)
+            for row, at in enumerate(index):
+                closed[row, : len(cases[at].open)] = ~cases[at].open
+                closed[row, [position for position, _ in states[at].swaps]] = True
+            found, logits = self._propose(batch, torch.from_numpy(~closed).to(self.run.device))
+            for row, at in enumerate(index):
+                swaps[at] = found[row]
+                said = logits[row] if logits.ndim == 2 else logits[row, : len(states[at].row)]
+                margins[at] = cases[at].target.margin(said)
+        return swaps, margins
+
+    def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
+        """r of each text with how it is made up, the gradient it follows, and the logits of the texts themselves."""
+        noise = noise_for(self.adversary, batch, self.run.config.training.seed)
+        forward = partial(self.run.model, batch.ids, batch.mask)
+        if self.adversary.method.recipe.follows_gradient:
+            gradient, logits = _gradient(self.adversary, forward, batch, noise)
+        else:
+            with torch.no_grad():
+                gradient, logits = None, forward()
+        return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
+
+    def _propose(self, batch: Batch, open: Tensor) -> tuple[list[list[Swap]], np.ndarray]:
+        """The best swaps of each text of a batch where `open` (batch, time) lets a word go."""
+        found, gradient, logits = self.perturb(batch)
+        if found.candidates is None:
+            candidates, values = self._anywhere(batch.ids, found.perturbation, open)
+        else:
+            candidates, values = found.candidates, found.strengths
+        if not self.by_strength:
+            assert gradient is not None
+            values = gains(self.adversary, batch.ids, candidates, gradient.to(values.dtype))
+        best = self._best(batch, candidates, values, open)
+        return best, logits.detach().float().cpu().numpy()
+
+    def _anywhere(self, ids: Tensor, r: Tensor, open: Tensor) -> tuple[Tensor, Tensor]:
+        """The words that a free r points at most nearly, and how far it goes toward them: (batch, time, n) each."""
+        count = min(NEAREST, int(self.writable.sum()))
+        candidates = torch.zeros(*ids.shape, count, dtype=ids.dtype, device=ids.device)
+        values = torch.zeros(*ids.shape, count, dtype=r.dtype, device=ids.device)
+        allowed = self.writable.nonzero().flatten()
+        near, which = pointed_at(r[open], ids[open], self.adversary.tap.table(), allowed=allowed, top=count)
+        candidates[open], values[open] = which, near.to(r.dtype) * r[open].norm(dim=-1, keepdim=True)
+        return candidates, values
+
+    def _best(self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor) -> list[list[Swap]]:
+        """The swaps of the largest values, no more than a round can use."""
+        ids = batch.ids.unsqueeze(-1).expand_as(candidates)
+        possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
+        if self.judge is not None:
+            assert batch.labels is not None
+            labels = batch.labels.view(-1, 1, 1).expand_as(candidates)
+            possible &= self.judge.kept(labels, ids, candidates)
+        flat = values.masked_fill(~possible, -torch.inf).flatten(1)
+        count = min(2 * self.settings.rescore + 8, flat.shape[1])  # some may not survive re-reading
+        tops, places = flat.topk(count, dim=1)
+        k = candidates.shape[-1]
+        words = candidates.flatten(1).gather(1, places)
+        return [
+            [(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
+            for row in zip(tops.tolist(), places.tolist(), words.tolist(), strict=True)
+        ]
+
+
+def _gradient(
+    adversary: Adversary, forward: partial[Tensor], batch: Batch, noise: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The gradient at the vectors of what the method makes grow, and the logits of the texts themselves."""
+    if adversary.method.recipe.objective == "kl":
+        with torch.no_grad():
+            clean = adversary.tap.run(forward)
+        with torch.enable_grad():
+            return adversary.kl_gradient(forward, clean, batch.mask, noise), clean.logits
+    with torch.enable_grad():
+        clean = adversary.tap.run(forward, watch=True)
+        assert clean.shift is not None
+        assert batch.labels is not None
+        # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
+        wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
+        loss = adversary.loss(wide, batch.labels, batch.mask)
+        return torch.autograd.grad(loss, clean.shift)[0], clean.logits
+
+
+@torch.no_grad()
+def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tensor) -> Tensor:
+    """<g, w_k - w>: the rise in loss that each swap promises to first order, (batch, time, k)."""
+    words = adversary.tap.words
+    here = words(ids)  # (batch, time, dim)
+    if adversary.method.settings.k is None and adversary.method.recipe.space == "words":  # all words for each
+        return gradient @ words(candidates[0, 0]).T - (gradient * here).sum(-1, keepdim=True)
+    return torch.stack([((words(each) - here) * gradient).sum(-1) for each in candidates.unbind(-1)], -1)
+
+
+@lru_cache(maxsize=8)  # a vocabulary is as it is, and one text after the other may be attacked
+def writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
+    """Which words, standing alone, are read as themselves: (words,)."""
+    found = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
+    found[: len(SPECIALS)] = [False] * len(SPECIALS)
+    return np.array(found)
+
+
+def batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.ndarray]:
+    """Indices of texts of similar length, fewer at a time where they are long."""
+    for index in length_batches(lengths, texts, rng=None):
+        some = max(1, tokens // max(1, int(lengths[index].max(initial=0))))
+        for start in range(0, len(index), some):
+            yield index[start : start + some]

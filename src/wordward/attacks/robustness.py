@@ -1,0 +1,160 @@
+"""Several models under one attack, and one model under attacks that several methods guide."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from wordward.attack import attack, cases_of, goal_of
+from wordward.attacks.attacked import Attacked, AttackSettings
+from wordward.attacks.guide import TEXTS, TOKENS, Guide, batches
+from wordward.attacks.summary import Summary, summarise
+from wordward.console import progress
+from wordward.corpus import Corpus
+from wordward.datasets import DataError, Example
+from wordward.explain import evaluating
+from wordward.metrics import Interval, mean, share
+from wordward.pointing import pointed_at
+from wordward.predict import Run
+from wordward.reading import read
+from wordward.text import EOS, SPECIALS
+
+SWAPS = (0, 1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """How right a model stays as words are swapped."""
+
+    model: str
+    method: str  # it was trained with
+    accuracy: dict[int, Interval]  # by the number of swaps allowed
+
+
+@dataclass(frozen=True)
+class Guided:
+    """What attacks come to when a method guides them."""
+
+    method: str
+    summary: Summary
+    cosine: Interval | None  # mean over words of the largest cosine of r with the direction toward any word
+    nearness: Interval | None  # mean cosine of the vectors of a replaced word and of the word that came
+
+
+def compare_models(
+    runs: Sequence[Run],
+    examples: Sequence[Example],
+    settings: AttackSettings,
+    *,
+    swaps: Sequence[int] = SWAPS,
+    quiet: bool = False,
+) -> list[Robustness]:
+    """Accuracy on all texts under 0, 1, 2, ... swaps; those that a model gets wrong or cannot read count as wrong.
+
+    For taggers: the share of sentences with a true error that the model flags, and still flags after so many swaps.
+    """
+    if any((example.tags if runs[0].tagging else example.label) is None for example in examples):
+        raise DataError("expected true labels to measure accuracy with; some texts have none")
+    if not swaps or min(swaps) < 0 or not max(swaps):
+        raise ValueError(f"expected numbers of swaps, 0 or more and one of them 1 or more; got {list(swaps)}")
+    settings, found = replace(settings, max_swaps=max(swaps)), []
+    for run in runs:
+        name = str(run.folder)
+        results = list(watched(attack(run, examples, settings), len(examples), name, quiet=quiet))
+        accuracy = accuracies(results, swaps)
+        if not accuracy:
+            raise DataError("expected sentences with errors to measure a tagger with; there are none")
+        found.append(Robustness(name, run.config.method, accuracy))
+    return found
+
+
+def accuracies(results: Sequence[Attacked], swaps: Sequence[int]) -> dict[int, Interval]:
+    """The share of texts that so many swaps leave right; none where there is nothing to be right on."""
+    counted = [each for each in results if each.errors != 0]  # a sentence without errors has none to flag
+    if not counted:
+        return {}
+    return {n: share(sum(holds(each, n) for each in counted), len(counted)) for n in sorted(set(swaps))}
+
+
+def holds(attacked: Attacked, swaps: int) -> bool:
+    """Whether the prediction is right and no so many swaps were found that change it."""
+    flipped = attacked.flipped and len(attacked.changes) <= swaps
+    return attacked.outcome in ("flipped", "kept") and not flipped
+
+
+def watched(results: Iterator[Attacked], total: int, name: str, *, quiet: bool) -> Iterator[Attacked]:
+    """The same results, with a bar for a person who waits."""
+    with progress(quiet=quiet) as bars:
+        bar = bars.add_task(name, total=total, unit="texts")
+        for each in results:
+            yield each
+            bars.advance(bar)
+
+
+def compare_guides(
+    run: Run,
+    examples: Sequence[Example],
+    methods: Sequence[str],
+    settings: AttackSettings,
+    *,
+    quiet: bool = False,
+) -> list[Guided]:
+    """The same model and texts attacked under the guidance of each method."""
+    found = []
+    for method in methods:
+        chosen = replace(settings, method=method)
+        results = list(watched(attack(run, examples, chosen), len(examples), method, quiet=quiet))
+        cosines, near = largest_cosines(run, examples, chosen), _nearness(run, results)
+        found.append(
+            Guided(
+                method, summarise(results), mean(cosines) if cosines else None, mean(near) if near else None
+            )
+        )
+    return found
+
+
+def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
+    """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
+    goal, guide = goal_of(run, settings), Guide(run, settings, None)
+    plain = [goal.plain(example) for example in examples]
+    texts = [read(run, example) for example in plain]
+    said = run.predict([text.text for text in texts])
+    cases = list(cases_of(run, plain, texts, said, settings, goal).values())
+    corpus = Corpus([case.row for case in cases], [case.target.lose for case in cases])  # type: ignore[arg-type]
+    allowed = torch.arange(len(SPECIALS), len(run.vocabulary), device=run.device)
+    table, found = guide.adversary.tap.table(), np.full(len(cases), np.nan)
+    with evaluating(run.model):
+        for index in batches(corpus.lengths, TEXTS, TOKENS):
+            batch = corpus.batch(index, run.device)
+            r = guide.perturb(batch)[0].perturbation
+            real = batch.mask & (batch.ids != EOS) & (r.norm(dim=-1) > 0)
+            cosines, words = pointed_at(r[real], batch.ids[real], table, allowed=allowed, top=2)
+            own = words[:, 0] == batch.ids[real]  # its cosine is 0, and others may be below
+            largest = torch.where(own, cosines[:, -1], cosines[:, 0])
+            of = real.nonzero()[:, 0].cpu().numpy()
+            sums = np.bincount(of, largest.double().cpu().numpy(), minlength=len(index))
+            counts = np.bincount(of, minlength=len(index))
+            found[index[counts > 0]] = sums[counts > 0] / counts[counts > 0]
+    return found[~np.isnan(found)].tolist()
+
+
+def _nearness(run: Run, results: Sequence[Attacked]) -> list[float]:
+    """For each text with swaps, how near the words that came are to those that went."""
+    table, words = run.model.words.table.weight.detach(), run.vocabulary
+    found = []
+    for each in results:
+        pairs = [
+            (words[fold], words[toward])
+            for change in each.changes
+            for fold, toward in [_read(run, change.word, change.toward)]
+        ]
+        if pairs:
+            old, new = (torch.tensor(ids, device=table.device) for ids in zip(*pairs, strict=True))
+            found.append(float(F.cosine_similarity(table[old], table[new]).mean()))
+    return found
+
+
+def _read(run: Run, *written: str) -> list[str]:
+    return [word.lower() if run.text.lowercase else word for word in written]

@@ -1,0 +1,1 @@
+"""The subcommands of `wordward`, a file for each group of them."""

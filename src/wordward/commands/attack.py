@@ -1,0 +1,213 @@
+"""The command `wordward attack`."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from wordward.attacks.attacked import AttackSettings
+from wordward.commands.tables import Device
+from wordward.commands.use import Format
+
+if TYPE_CHECKING:
+    from wordward.attacks.attacked import Attacked
+    from wordward.datasets import Example
+    from wordward.datasets.m2 import Corrections
+    from wordward.predict import Run
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Swap words until a model changes its mind; every text that is shown is verified from its text."""
+
+    given: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN DATA", name="run-data")
+    ]
+    """Run folder, then labelled texts, read as those of the run were; or dev or test, for a run on a known corpus.
+    With --text no DATA, with --models no RUN."""
+    text: tuple[str, ...] = ()
+    """Texts to attack instead; a tagger's are split at blanks."""
+    models: tuple[str, ...] = ()
+    """Run folders to compare: accuracy on the same texts under so many swaps."""
+    swaps: tuple[int, ...] = (0, 1, 2, 4, 8)
+    """Numbers of swaps for --models to allow."""
+    guides: tuple[str, ...] = ()
+    """Methods to compare as guides of the attack on one model, e.g. advt vat iadvt ivat."""
+    settings: AttackSettings = field(default_factory=AttackSettings)
+    limit: int | None = None
+    """Attack only so many of the texts, drawn at random but always the same."""
+    labels: bool = True
+    """Read the true labels, and attack only where they are predicted; without, attack what is predicted."""
+    corrections: Annotated[str | None, tyro.conf.arg(metavar="FILE.m2")] = None
+    """For taggers: corrections in M2 format, to say what should stand at a flagged token."""
+    out: Annotated[str | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """Write each text as JSON Lines when it is done; the same command again goes on after the last."""
+    csv: Annotated[str | None, tyro.conf.arg(metavar="FILE.csv")] = None
+    """Write all texts as CSV with TextAttack's columns."""
+    figure: Annotated[str | None, tyro.conf.arg(metavar="FILE.png|FILE.svg")] = None
+    """Draw the comparison of models."""
+    show: int = 10
+    """Texts to show, the most telling first."""
+    json: bool = False
+    """Print JSON instead of tables."""
+    force: bool = False
+    """Begin --out anew."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    label_column: str | None = None
+    """Name or number of the column that holds the label; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def __call__(self) -> None:
+        self._check()
+        from wordward.predict import load_run
+
+        if self.models:
+            runs = [load_run(path, device=self.device) for path in self.models]
+            if len({run.tagging for run in runs}) > 1:
+                raise ValueError("expected models of one kind; got classifiers and taggers")
+            self._models(runs, self._examples(runs, self.given[0]))
+            return
+        run = load_run(self.given[0], device=self.device)
+        examples = self._examples([run], None if self.text else self.given[1])
+        if self.guides:
+            self._guides(run, examples)
+        else:
+            self._attack(run, examples)
+
+    def _check(self) -> None:
+        """Refuse what does not go together, before anything is read."""
+        if self.models and (self.guides or self.text):
+            raise ValueError("--models compares runs on a file of texts: leave out --guides and --text")
+        wanted = ("DATA",) if self.models else ("RUN",) if self.text else ("RUN", "DATA")
+        if len(self.given) != len(wanted):
+            raise ValueError(
+                f"expected {' and '.join(wanted)}; got {' '.join(self.given) or 'nothing'} "
+                "(wordward attack RUN DATA; RUN --text TEXT ...; DATA --models RUN RUN ...)"
+            )
+        compares = self.models or self.guides
+        if compares and (self.out or self.csv or self.corrections):
+            raise ValueError("--out, --csv and --corrections are for an attack on one run: leave them out")
+        if self.figure and not self.models:
+            raise ValueError("--figure draws the comparison of --models: give the run folders there")
+        if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
+            raise ValueError("with --models, give --swaps instead of --max-swaps")
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit must be 1 or more, but is {self.limit}")
+
+    def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
+        """The texts to attack."""
+        import numpy as np
+
+        from wordward.commands.use import changed
+        from wordward.datasets import Example
+        from wordward.prepare import read_as
+
+        if data is None:
+            return [Example(text) for text in self.text]
+        run = runs[0]
+        if run.config.data.corpus and data in SPLITS:
+            if other := {each.config.data.corpus for each in runs} - {run.config.data.corpus}:
+                raise ValueError(
+                    f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
+                    "give a file of texts"
+                )
+            examples = _split(run.config.data.corpus, data)
+        else:
+            settings = changed(
+                replace(run.config.data, limit=None),
+                text_column=self.text_column,
+                label_column=self.label_column,
+                tag_column=self.tag_column,
+                format=self.format,
+            )
+            examples = read_as(settings, data, labelled=self.labels)
+        if not self.labels:
+            examples = [replace(example, label=None, tags=None) for example in examples]
+        if self.limit is None or len(examples) <= self.limit:
+            return examples
+        chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[: self.limit])
+        return [examples[at] for at in chosen]
+
+    def _attack(self, run: "Run", examples: list["Example"]) -> None:
+        """One run, text by text."""
+        from rich.console import Console
+
+        from wordward.attack import attack
+        from wordward.attacks.files import ResultsFile, describe, write_csv
+        from wordward.attacks.summary import show, show_texts, summarise
+        from wordward.console import progress
+
+        corrections = self._read_corrections()
+        file = None
+        if self.out:
+            described = describe(run, examples, self.settings, corrections=self.corrections)
+            file = ResultsFile(self.out, described, force=self.force)
+        results: list[Attacked] = [] if file is None else file.done
+        before, started = len(results), time.monotonic()
+        with progress(quiet=self.quiet) as bars:
+            bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
+            for each in attack(run, examples[before:], self.settings, corrections=corrections):
+                if file is None:
+                    results.append(each)
+                else:
+                    file.append(each)  # to the results too
+                bars.advance(bar)
+        new, seconds = len(results) - before, time.monotonic() - started
+        if self.csv:
+            write_csv(self.csv, results)
+        summary = summarise(results, seconds=seconds, timed=new)
+        if self.json:
+            print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
+        elif self.text:
+            show_texts(results, Console(highlight=False))
+        else:
+            show(results, summary, Console(highlight=False), count=self.show)
+
+    def _read_corrections(self) -> "Corrections | None":
+        from wordward.datasets.m2 import read_m2
+
+        return None if self.corrections is None else read_m2(self.corrections)
+
+    def _models(self, runs: Sequence["Run"], examples: list["Example"]) -> None:
+        from wordward.attacks.robustness import compare_models
+        from wordward.attacks.robustness_tables import check_plot, models_json, models_table, plot
+
+        if self.figure:
+            check_plot(self.figure)
+        rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet)
+        print(json.dumps(models_json(rows)) if self.json else models_table(rows))
+        if self.figure:
+            plot(rows, self.figure)
+
+    def _guides(self, run: "Run", examples: list["Example"]) -> None:
+        from wordward.attacks.robustness import compare_guides
+        from wordward.attacks.robustness_tables import guides_json, guides_table
+
+        rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet)
+        print(json.dumps(guides_json(rows)) if self.json else guides_table(rows))
+
+
+def _split(corpus: str, name: str) -> list["Example"]:
+    """The texts of a split of a known corpus."""
+    from wordward.corpora import PACK
+    from wordward.datasets import registry
+
+    if corpus.endswith(PACK):
+        raise ValueError(
+            f"{corpus} holds word numbers, not texts, so nothing in it can be swapped: give a file of texts instead "
+            f"of {name}"
+        )
+    return registry.load(corpus)._asdict()[name]

@@ -1,0 +1,57 @@
+"""The command `wordward report`."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from wordward.commands.tables import Device
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one HTML page on a run: results, learning curves, telling sentences, adversarial texts, nearest words."""
+
+    run: tyro.conf.Positional[str]
+    """Run folder."""
+    test: Annotated[str | None, tyro.conf.arg(metavar="FILE|test")] = None
+    """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. Without: the
+    dev texts alone."""
+    against: Annotated[tuple[str, ...], tyro.conf.arg(metavar="RUN")] = ()
+    """Other runs of the same labels, to stand beside it."""
+    out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
+    """The page to write; one that is there is replaced."""
+    sentences: int = 4
+    """Sentences to show, and adversarial texts of each kind."""
+    attack: int = 200
+    """Texts to attack, drawn at random; 0: none."""
+    seed: int = 0
+    """Start of that draw; 0 draws what `wordward attack --limit` does."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        self._check()
+        from wordward.console import say
+        from wordward.report import ReportSettings
+        from wordward.reports.html import write_report
+
+        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed)
+        path = write_report(
+            self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet
+        )
+        say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
+
+    def _check(self) -> None:
+        """Refuse a page that cannot be written, before the time is spent."""
+        out = Path(self.out)
+        if out.is_dir():
+            raise ValueError(f"--out {self.out}: expected the name of a file; this is a folder")
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"--out {self.out}: expected a name that ends in .html")
+        if not out.absolute().parent.is_dir():
+            raise ValueError(f"--out {self.out}: there is no folder {out.parent}")

@@ -1,0 +1,196 @@
+"""Several processes that train as one: each takes its rows of a batch, gradients are added up, the first writes."""
+
+import atexit
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+Value = TypeVar("Value")
+TIMEOUT = timedelta(minutes=30)  # until a process that waits for another gives up
+PATIENCE = timedelta(days=7)  # the same, while one process encodes a corpus for the others
+LARGE = 1 << 20  # numbers of a gradient that travels alone; smaller ones travel together
+
+
+class Part(NamedTuple):
+    """The rows of a batch that fall to one of several processes."""
+
+    ids: Tensor  # of the whole batch, (batch, time)
+    rows: slice
+    texts: float  # share of the batch's texts, by which a mean over texts is weighted
+    tokens: float  # share of its tokens
+    noise: torch.Generator  # the same in all processes
+
+
+class Team:
+    """The processes of a run: by default this one alone, for which all of this does nothing."""
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+        self.noise: torch.Generator | None = None
+        self._asked = False  # to stop, in this process
+        self._stop: Tensor | None = None  # in how many processes, as of the last step
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes and shows what all of them did."""
+        return self.rank == 0
+
+    def rows(self, count: int) -> tuple[slice, float]:
+        """This process's share of `count` rows; where there are too few, one row that counts nothing."""
+        start, end = (count * at // self.size for at in (self.rank, self.rank + 1))
+        return (slice(start, end), (end - start) / count) if end > start else (slice(0, 1), 0.0)
+
+    def part(self, ids: Tensor, lengths: np.ndarray) -> Part | None:
+        """This process's part of a batch of texts; None where it has them all."""
+        if self.size == 1:
+            return None
+        rows, texts = self.rows(len(lengths))
+        tokens = float(lengths[rows].sum() / max(1, lengths.sum())) if texts else 0.0
+        assert self.noise is not None, "the processes have not parted yet"
+        return Part(ids, rows, texts, tokens, self.noise)
+
+    def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
+        """Add up the gradients over all processes, in place; and the loss."""
+        if self.size == 1:
+            return loss
+        gradients = []
+        for parameter in parameters:
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                gradients.append(parameter.grad)
+        going = [dist.all_reduce(each, async_op=True) for each in gradients if each.numel() >= LARGE]
+        small = [each for each in gradients if each.numel() < LARGE]
+        asked = torch.full((1,), float(self._asked), dtype=loss.dtype, device=loss.device)
+        flat = torch.cat([*(each.flatten() for each in small), loss.view(1), asked])
+        dist.all_reduce(flat)
+        *found, total, self._stop = flat.split([*(each.numel() for each in small), 1, 1])
+        for each, summed in zip(small, found, strict=True):
+            each.copy_(summed.view_as(each))
+        for work in going:
+            work.wait()  # type: ignore[union-attr]
+        return total.view(())
+
+    def ask_to_stop(self) -> None:
+        """Have all processes stop together, after a step that all of them have made."""
+        self._asked = True
+
+    def stopping(self) -> bool:
+        """Whether some process asked to stop before the last step (waits for the device)."""
+        return self._asked if self.size == 1 else self._stop is not None and bool(self._stop > 0)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C only ask to stop: a process that broke off in a step would leave the others waiting."""
+        self._asked, self._stop = False, None
+        if self.size == 1 or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, lambda *_: self.ask_to_stop())
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def agree(self, value: Value) -> Value:
+        """What the first process says."""
+        if self.size == 1:
+            return value
+        told: list[Any] = [value]
+        dist.broadcast_object_list(told)
+        return told[0]
+
+    def gather(self, value: Value) -> list[Value]:
+        """What each process says, in their order."""
+        if self.size == 1:
+            return [value]
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, value)
+        return found
+
+    def same(self, model: nn.Module) -> None:
+        """Give all processes the first one's weights: the same seed may differ by a digit on another machine."""
+        if self.size > 1:
+            for tensor in model.state_dict().values():
+                dist.broadcast(tensor, 0)
+
+    def meet(self, device: torch.device) -> None:
+        """Put chance back to where all processes have it alike, to be kept in a checkpoint."""
+        if self.noise is not None:
+            state = self.noise.get_state()
+            torch.cuda.set_rng_state(state) if device.type == "cuda" else torch.set_rng_state(state)
+
+    def part_ways(self, device: torch.device, *, seed: int, steps: int) -> None:
+        """From here on all processes draw the same noise for a batch, and each its own dropout."""
+        if self.size == 1:
+            return
+        state = torch.cuda.get_rng_state() if device.type == "cuda" else torch.get_rng_state()
+        self.noise = self.noise or torch.Generator(device)
+        self.noise.set_state(state)
+        torch.manual_seed(int(np.random.default_rng([seed, steps, self.rank]).integers(1 << 62)))
+
+    @contextmanager
+    def one_a_machine_first(self) -> Iterator[None]:
+        """One process of each machine goes ahead, so that the others find what it leaves in the cache."""
+        if self.size == 1:
+            yield
+            return
+        patient: Any = dist.new_group(backend="gloo", timeout=PATIENCE)
+        ahead = int(os.environ.get("LOCAL_RANK", "0")) == 0
+        if not ahead:
+            dist.barrier(patient)
+        yield
+        if ahead:
+            dist.barrier(patient)
+
+
+ALONE = Team()
+
+
+def launched() -> int:
+    """How many processes a launcher such as torchrun started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def refuse_several(what: str) -> None:
+    """Stop where a launcher started several processes for what takes one."""
+    if launched() > 1:
+        raise ValueError(
+            f"{what} takes one process, but {launched()} were started: start one command per GPU, "
+            "each with a CUDA_VISIBLE_DEVICES and an --out of its own"
+        )
+
+
+def team(device: str) -> Team:
+    """The processes that a launcher started, connected until they end; else this one alone."""
+    if launched() > 1 and not dist.is_initialized():
+        dist.init_process_group(_backend(device), timeout=TIMEOUT)
+        atexit.register(dist.destroy_process_group)
+    return Team(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else Team()
+
+
+def _backend(device: str) -> str:
+    """How processes talk; a process with a GPU takes the one of its number."""
+    gpus, number = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
+    if device == "cpu" or (device == "auto" and not gpus and not torch.backends.mps.is_available()):
+        return "gloo"
+    if device not in ("auto", "cuda") or not gpus:
+        raise ValueError(
+            f"several processes compute on the CPU or on one GPU each, but the device is {device}: "
+            "give --device cpu, or --device cuda without a number"
+        )
+    if number >= gpus:
+        raise ValueError(
+            f"process {number + 1} of this machine has no GPU: there are {gpus}, so start {gpus} with "
+            f"--nproc-per-node {gpus}"
+        )
+    torch.cuda.set_device(number)
+    return "cpu:gloo,cuda:nccl"

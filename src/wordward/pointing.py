@@ -1,0 +1,162 @@
+"""Which words a batch of texts is pulled toward: a perturbation of it, read as words."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from wordward.corpus import Batch
+from wordward.method import Adversary, Found
+from wordward.objective import IGNORE, kl
+from wordward.predict import Run
+from wordward.prepare import adversary_of
+from wordward.recipes import Method
+from wordward.space import BLOCK
+from wordward.text import SPECIALS
+
+
+class Pointing(NamedTuple):
+    """What the model says of each text and the words that pull its tokens, strongest first."""
+
+    logits: Tensor
+    words: Tensor  # (batch, time, top) ids
+    strengths: Tensor  # (batch, time, top)
+    cosines: Tensor  # (batch, time, top)
+
+
+def adversary_for(run: Run, method: Method, *, focus: int | None = None) -> Adversary:
+    """A method on a run's model; `focus`: the one token whose tag counts."""
+    # The table stays as it is, so nearest words need no second search; a GPU searches a batch's in no time,
+    # but would search all words' at once where they are to be kept.
+    refresh = "batch" if run.device.type == "cuda" else "epoch"
+    method = replace(method, settings=replace(method.settings, refresh=refresh))
+    loss = None
+    if focus is not None and method.recipe.objective == "kl":
+        loss = lambda logits, clean: kl(logits[:, focus], clean[:, focus])  # noqa: E731
+    return adversary_of(method, run.model, run.vocabulary, run.config.training.min_candidate_count, loss=loss)
+
+
+def point(
+    adversary: Adversary,
+    forward: Callable[[], Tensor],
+    batch: Batch,
+    *,
+    top: int,
+    focus: int | None,
+    seed: int,
+    allowed: Tensor | None = None,
+) -> Pointing:
+    """The `top` words that pull each token hardest; a text whose label is IGNORE counts as what it is taken for.
+
+    `allowed`: ids of the words that a free perturbation is compared with, by default all but our special ones.
+    """
+    noise = noise_for(adversary, batch, seed)
+    if adversary.method.recipe.objective == "kl":
+        outcome = adversary(forward, mask=batch.mask, noise=noise)
+        logits = outcome.clean
+        found = Found(outcome.perturbation, outcome.strengths, outcome.candidates)
+    else:
+        logits, found = _raise_label_loss(adversary, forward, batch, focus, noise)
+    if found.candidates is not None:
+        return Pointing(logits.detach(), *_toward_words(adversary, found, batch, top))
+    if allowed is None:
+        allowed = torch.arange(len(SPECIALS), adversary.tap.size, device=batch.ids.device)
+    return Pointing(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
+
+
+def _raise_label_loss(
+    adversary: Adversary, forward: Callable[[], Tensor], batch: Batch, focus: int | None, noise: Tensor | None
+) -> tuple[Tensor, Found]:
+    """As a call of the adversary, but without the perturbed pass, which explains nothing."""
+    guided = adversary.method.recipe.follows_gradient
+    gradient = None
+    with torch.enable_grad():
+        clean = adversary.tap.run(forward, watch=guided)
+        if guided:
+            assert clean.shift is not None
+            assert batch.labels is not None
+            labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
+            if focus is not None:
+                others = torch.arange(labels.shape[1], device=labels.device) != focus
+                labels = labels.masked_fill(others, IGNORE)
+            # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
+            wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
+            loss = adversary.loss(wide, labels, batch.mask)
+            (gradient,) = torch.autograd.grad(loss, clean.shift)
+    return clean.logits, adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
+
+
+def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:
+    """What chance gives each text: the same alone and in any batch, on any device."""
+    recipe = adversary.method.recipe
+    free = recipe.space == "free"
+    if recipe.follows_gradient and not (free and recipe.objective == "kl"):
+        return None
+    candidates = adversary.space(batch.ids).candidates
+    width = adversary.tap.dim if candidates is None else candidates.shape[-1]
+    noise = torch.zeros(*batch.ids.shape, width)
+    for row, real in enumerate(batch.mask.cpu()):
+        drawn = torch.randn(int(real.sum()), width, generator=torch.Generator().manual_seed(seed))
+        noise[row, real] = drawn
+    return noise.to(batch.ids.device)
+
+
+def _toward_words(
+    adversary: Adversary, found: Found, batch: Batch, top: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The candidates of the largest alpha."""
+    assert found.candidates is not None
+    r = found.perturbation
+    length = r.norm(dim=-1, keepdim=True)
+    along = adversary.space(batch.ids).strengths(r)  # (batch, time, k)
+    cosines = torch.where(length > 0, along / length, 0.0)
+    strengths, best = found.strengths.topk(min(top, found.strengths.shape[-1]), dim=-1)
+    return found.candidates.gather(-1, best), strengths, cosines.gather(-1, best)
+
+
+def _anywhere(
+    adversary: Adversary, found: Found, batch: Batch, top: int, allowed: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The allowed words that r points at most nearly, as far as it goes toward them."""
+    r = found.perturbation[batch.mask]  # (n, dim)
+    near, which = pointed_at(r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top)
+    words = torch.zeros(*batch.ids.shape, which.shape[-1], dtype=which.dtype, device=which.device)
+    cosines = torch.zeros_like(words, dtype=r.dtype)
+    words[batch.mask], cosines[batch.mask] = which, near.to(r.dtype)
+    return words, cosines * found.perturbation.norm(dim=-1, keepdim=True), cosines
+
+
+@torch.no_grad()
+def pointed_at(
+    vectors: Tensor, ids: Tensor, table: Tensor, *, allowed: Tensor, top: int, block: int = BLOCK
+) -> tuple[Tensor, Tensor]:
+    """cos(r, w_k - w) and k of the `top` allowed words it is largest for: two (n, top), largest first.
+
+    `vectors` (n, dim) are the perturbations of words `ids` (n,). The word itself has cosine 0, as a word of the
+    same vector has.
+    """
+    wide = table.dtype if table.device.type == "mps" else torch.float64  # MPS has no double precision
+    table = table.to(wide)
+    there = table[allowed]
+    # |w_k - w|^2 as a sum of products loses digits near w: double precision and a common offset keep enough.
+    middle = there.mean(0)
+    there = there - middle
+    squares = there.square().sum(-1)  # (allowed,)
+    top = min(top, len(allowed))
+    rounding = 64 * torch.finfo(wide).eps
+    rows = max(1, block // len(allowed))  # never (n, allowed, dim), nor (n, allowed) for many n
+    cosines, words = [], []
+    for some, at in zip(vectors.split(rows), ids.split(rows), strict=True):
+        r, here = some.to(wide), table[at] - middle  # (some, dim)
+        own = here.square().sum(-1, keepdim=True)
+        apart = own + squares - 2 * (here @ there.T)  # (some, allowed)
+        along = r @ there.T - (r * here).sum(-1, keepdim=True)
+        length = r.norm(dim=-1, keepdim=True)
+        none = (apart <= rounding * (own + squares)) | (length == 0)
+        cosine = torch.where(none, 0.0, along / (apart.clamp(min=0).sqrt() * length))
+        best = cosine.topk(top, dim=-1)
+        cosines.append(best.values)
+        words.append(allowed[best.indices])
+    return torch.cat(cosines), torch.cat(words)

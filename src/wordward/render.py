@@ -1,0 +1,131 @@
+"""The faces of an explanation: the terminal's and JSON's here, HTML's and a drawing's from beside."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from wordward.explanation import FORMAT, Explanation, Place, Pull
+from wordward.rendering.figure import figure
+from wordward.rendering.html import STYLE, html_fragment, page
+from wordward.rendering.wording import (
+    MARKED,
+    Part,
+    headings,
+    marked,
+    much,
+    part_of,
+    percent,
+    plain,
+    predicted,
+    question,
+)
+
+__all__ = ["STYLE", "figure", "from_json", "html_fragment", "page", "terminal", "to_json"]
+
+COLOURS = {"classify": "blue", "tag": "green"}
+WORDS = 40  # of a text that a screen shows
+FAINT = 0.2
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def to_json(explanation: Explanation) -> dict[str, Any]:
+    """What `json.dumps` takes; docs/explain.md says what each field means."""
+    fields = {
+        name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"
+    }
+    places = [
+        asdict(place) | {"pulls": [asdict(pull) for pull in place.pulls]} for place in explanation.places
+    ]
+    return {"format": FORMAT, **fields, "probabilities": dict(explanation.probabilities), "places": places}
+
+
+def from_json(record: Mapping[str, Any]) -> Explanation:
+    """The explanation that `to_json` wrote."""
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        came = record.get("format") if isinstance(record, Mapping) else type(record).__name__
+        raise ValueError(
+            f"expected an explanation of format {FORMAT}, as `wordward explain --json` writes; got {came}"
+        )
+    fields = {name: value for name, value in record.items() if name != "format"}
+    try:
+        fields["places"] = tuple(
+            Place(**place | {"pulls": tuple(Pull(**pull) for pull in place["pulls"])})
+            for place in fields["places"]
+        )
+        return Explanation(**fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"expected the fields of an explanation of format {FORMAT}; got others: {error}"
+        ) from None
+
+
+def terminal(explanations: Sequence[Explanation], console: Console) -> None:
+    """Print explanations of one text, several side by side."""
+    part, first = part_of(explanations, WORDS), explanations[0]
+    for said in dict.fromkeys(predicted(explanation) for explanation in explanations):
+        console.print(Text(plain(said), "bold"))
+    if not part.rows:
+        console.print(Text(f"{plain(first.text) or '(an empty text)'}: no words to read"))
+        return
+    for heading, explanation in zip(headings(explanations), explanations, strict=True):
+        console.print(Text(f"\n{plain(heading)}: {plain(question(explanation))}", "dim"))
+        console.print(Padding(_sentence(explanation, part), (0, 2)))
+    console.print(Padding(_table(explanations, part, console.width), (1, 2, 0, 2)))
+    if part.note:
+        console.print(Padding(Text(part.note, "dim"), (1, 2, 0, 2)))
+
+
+def _sentence(explanation: Explanation, part: Part) -> Text:
+    """The text with its strongest pulls marked: [delight → bore]."""
+    text, at = explanation.text, part.start
+    line = Text("… " if part.before else "")
+    for place in marked(explanation):
+        if part.start <= place.start and place.end <= part.end:
+            line.append(plain(text[at : place.start]))
+            mark = f"[{plain(place.word)} → {plain(place.pulls[0].toward)}]"
+            line.append(mark, f"bold {COLOURS[explanation.task]}")
+            at = place.end
+    return line.append(plain(text[at : part.end]) + (" …" if part.after else ""))
+
+
+def _table(explanations: Sequence[Explanation], part: Part, width: int) -> Table:
+    """A line a word: what it is pulled toward, a bar and its relative strength."""
+    tagging = explanations[0].task == "tag"
+    colour = COLOURS[explanations[0].task]
+    bars = max(6, min(24, (width - 20) // len(explanations) - 24))
+    table = Table(box=None, show_header=len(explanations) > 1, padding=(0, 1), pad_edge=False)
+    table.add_column("", justify="right", overflow="fold")
+    if tagging:
+        table.add_column("", overflow="fold")
+    for heading in headings(explanations):
+        table.add_column(Text(plain(heading)), overflow="fold")
+        table.add_column("", no_wrap=True)
+        table.add_column("", justify="right", no_wrap=True)
+    for row in part.rows:
+        cells = [Text(plain(row.word), "bold" if row.strongest >= MARKED else "")]
+        if tagging:
+            cells.append(_tag(next(place for place in row.places if place)))
+        for place in row.places:
+            cells += _pull(place, colour, bars)
+        table.add_row(*cells)
+    return table
+
+
+def _tag(place: Place) -> Text:
+    return Text(f"{plain(place.label or '')} {percent(place.probability or 0.0)}", "dim")
+
+
+def _pull(place: Place | None, colour: str, width: int) -> list[Text]:
+    """Arrow and word, bar, relative strength."""
+    if place is None or not place.pulls:
+        return [Text("(not read)" if place is None else "", "dim"), Text(), Text()]
+    pull = place.pulls[0]
+    eighths = max(1, round(8 * width * pull.relative))
+    bar = "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+    style = "bold" if pull.relative >= MARKED else "dim" if pull.relative < FAINT else ""
+    return [Text(f"→ {plain(pull.toward)}", style), Text(bar, colour), Text(much(pull.relative), style)]

@@ -1,0 +1,1 @@
+"""The faces of an explanation beside the terminal and JSON."""

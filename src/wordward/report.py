@@ -1,0 +1,237 @@
+"""All that a report on a run says, gathered before any of it is drawn."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordward import checkpoint
+from wordward.attack import attack
+from wordward.attacks.attacked import Attacked, AttackSettings, Sense
+from wordward.attacks.robustness import accuracies, watched
+from wordward.attacks.sense import judge_of
+from wordward.attacks.summary import Summary, summarise
+from wordward.console import say
+from wordward.datasets import Example
+from wordward.explain import explain
+from wordward.explanation import Explanation
+from wordward.metrics import Interval
+from wordward.predict import Run, load_run
+from wordward.reports.closeness import Moved, moved, starting_table
+from wordward.reports.telling import Telling, telling
+from wordward.reports.texts import Scored, dev_texts, score, texts_to_score
+
+SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
+WORDS = 6  # words whose neighbours are shown
+SHOWN = 40  # words of a text whose bars fit on a page without a cut
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What a report is to hold."""
+
+    test: str | None = None  # a file of labelled texts; or test, for a run on a known corpus
+    sentences: int = 4  # to show with the words that pull them, and adversarial texts of each kind
+    attack: int = 200  # texts to attack, drawn at random; 0: none
+    seed: int = 0  # of that draw
+
+    def __post_init__(self) -> None:
+        """Refuse what no report can hold."""
+        for name in ("sentences", "attack", "seed"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more, but is {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One run of a report."""
+
+    run: Run
+    name: str
+    result: dict[str, Any]  # of result.json; empty where the run has not come to its end
+    metrics: list[dict[str, Any]]  # of metrics.jsonl
+    dev: Scored | None = None
+    test: Scored | None = None
+    attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
+    notes: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> Scored | None:
+        """On test texts where there are some, else on dev texts."""
+        return self.test or self.dev
+
+    def summary(self, sense: str) -> Summary:
+        """The numbers of an attack."""
+        return summarise(self.attacks[sense])
+
+    def accuracy(self, sense: str) -> dict[int, Interval]:
+        """The share of texts that so many swaps leave right; for a tagger, of sentences with an error it flags."""
+        return accuracies(self.attacks[sense], SWAPS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run, and others to hold it against."""
+
+    subjects: tuple[Subject, ...]  # the first is what the report is about
+    settings: ReportSettings
+    shown_from: str  # dev or test: where the sentences come from
+    same_dev: bool = True  # whether all runs have the same dev texts
+    tellings: Sequence[Telling] = ()
+    compared: Sequence[Explanation] = ()  # of the first of them, by iAdvT and AdvT
+    words: Sequence[Moved] = ()
+    words_note: str = ""
+
+
+def gather(
+    folder: str | Path,
+    settings: ReportSettings | None = None,
+    *,
+    against: Sequence[str | Path] = (),
+    device: str = "auto",
+    quiet: bool = False,
+) -> Report:
+    """Score the runs, and look for what the first of them has to show."""
+    settings = settings or ReportSettings()
+    paths = [Path(folder), *map(Path, against)]
+    runs = [load_run(path, device=device) for path in paths]
+    check_alike(runs)
+    tested = texts_to_score(runs, settings.test)
+    say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
+    subjects, held_out = [], []
+    for number, (run, name) in enumerate(zip(runs, _names(paths), strict=True)):
+        subject = _read(run, name)
+        examples, corpus, note = dev_texts(run)
+        held_out.append(examples)
+        if corpus is not None:
+            subject = replace(subject, dev=score(run, corpus, "dev"))
+        if tested is not None:
+            subject = replace(subject, test=score(run, tested.corpora[number], tested.source))
+        notes = (*subject.notes, note, _differs(subject))
+        subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
+    texts = tested.examples if tested is not None else held_out[0]
+    some = _some(texts, settings.attack, settings.seed)
+    subjects = [replace(each, attacks=_attacks(each, some, quiet=quiet)) for each in subjects]
+    report = Report(
+        tuple(subjects),
+        settings,
+        "dev" if tested is None else "test",
+        same_dev=all(each == held_out[0] for each in held_out),
+    )
+    say("looking for telling sentences and words", quiet=quiet)
+    return _with_words(_with_sentences(report, texts))
+
+
+def check_alike(runs: Sequence[Run]) -> None:
+    """Refuse runs that cannot be held against each other."""
+    first = runs[0]
+    for run in runs[1:]:
+        if run.tagging != first.tagging or set(run.labels) != set(first.labels):
+            names = [
+                f"{each.folder} gives {'tags' if each.tagging else 'labels'} {', '.join(each.labels[:8])}"
+                for each in (first, run)
+            ]
+            raise ValueError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """What to call the runs: the names of their folders where these differ."""
+    short = [path.resolve().name for path in paths]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError(f"expected different runs; got {', '.join(map(str, paths))}")
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def _read(run: Run, name: str) -> Subject:
+    """What the folder of a run says of it."""
+    try:
+        metrics = checkpoint.read_metrics(run.folder)
+        file = run.folder / checkpoint.RESULT
+        result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    except ValueError as error:
+        raise checkpoint.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
+    notes = []
+    if not result or result.get("stopped"):
+        done, wanted = metrics[-1]["epoch"] if metrics else 0, run.config.training.epochs
+        notes.append(
+            f"The run {name} is not finished: {done} of {wanted} epochs are done. Shown is the best model so far."
+        )
+    if not metrics:
+        notes.append(f"The run {name} has no learning curve: its folder holds no {checkpoint.METRICS}.")
+    return Subject(run, name, result, metrics, notes=tuple(notes))
+
+
+def _differs(subject: Subject) -> str:
+    """A word of warning where dev texts are not scored as when the run was trained."""
+    criterion, before = subject.run.config.training.criterion, subject.result.get("dev") or {}
+    if subject.dev is None or criterion not in before:
+        return ""
+    now = subject.dev.measured[criterion].value
+    if abs(now - before[criterion]) < 1e-9:
+        return ""
+    return (
+        f"When {subject.name} was trained its dev {criterion} was {before[criterion]:.2%}; here it is {now:.2%}: "
+        "the texts have changed since, or another device rounds otherwise."
+    )
+
+
+def _some(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
+    """As many texts as are to be attacked: with seed 0 those of `wordward attack --limit`."""
+    drawn = np.random.default_rng(seed).permutation(len(examples))[:count]
+    return [examples[at] for at in np.sort(drawn)]
+
+
+def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> dict[str, list[Attacked]]:
+    """The texts under attack by any swaps, and by those alone that are judged to keep the sense."""
+    run = subject.run
+    if not examples or (run.tagging and run.positive is None):
+        return {}
+    kinds: list[Any] = ["any"] if judge_of(run) is None else ["any", "kept"]
+    return {
+        sense: list(
+            watched(
+                attack(run, examples, AttackSettings(max_swaps=max(SWAPS), sense=sense)),
+                len(examples),
+                f"attack on {subject.name}, {sense} swaps",
+                quiet=quiet,
+            )
+        )
+        for sense in kinds
+    }
+
+
+def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
+    """The report with sentences that their strongest pull changes most."""
+    run, settings = report.subjects[0].run, report.settings
+    fitting = [example for example in texts if len(example.text.split()) <= SHOWN]
+    found = telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
+    if not found:
+        return report
+    first = found[0].explanation
+    example = Example(first.text, found[0].label)
+    (other,) = explain(run, [example], method="advt", focus=first.focus)
+    return replace(report, tellings=found, compared=[first, other])
+
+
+def _with_words(report: Report) -> Report:
+    """The report with the neighbours of some words."""
+    first = report.subjects[0]
+    before, note = starting_table(first.run)
+    flipped = [each for each in first.attacks.get("any", ()) if each.flipped]
+    swapped = [(change.word, change.toward) for each in flipped for change in each.changes]
+    swapped += [(told.place.word, told.toward) for told in report.tellings]
+    found = moved(first.run, before, count=WORDS, swapped=swapped)
+    return replace(report, words=found, words_note=note)
+
+
+def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
+    """The flipped texts of which that is judged: one swap that changes the sense is enough for a text."""
+    return [each for each in results if each.flipped and _sense(each) == sense]
+
+
+def _sense(attacked: Attacked) -> Sense:
+    kinds = {change.sense for change in attacked.changes}
+    return "changed" if "changed" in kinds else "unknown" if "unknown" in kinds else "kept"

@@ -1,0 +1,123 @@
+"""Sentences that show what a model leans on: their strongest pull, put into the text, changes what it says."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wordward.datasets import Example
+from wordward.explain import apply, explain
+from wordward.explanation import Explanation, Place
+from wordward.predict import Run
+
+SHORT = range(5, 15)  # words of a sentence that is quickly read
+POOL = 500  # sentences to choose from, at most
+Record = dict[str, Any]  # what `Run.predict` says of a text
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A sentence, its pulls, and what the strongest of them does to the prediction."""
+
+    explanation: Explanation
+    place: Place  # of the strongest pull
+    text: str  # with that pull put in
+    label: str  # the true one; a tagger's of the word in focus
+    before: float  # its probability, as `Run.predict` gives it for the sentence
+    after: float  # and for the text
+    said_before: str
+    said_after: str
+
+    @property
+    def toward(self) -> str:
+        """The word that was put in."""
+        return self.place.pulls[0].toward
+
+    @property
+    def right(self) -> bool:
+        """Whether the model gets the sentence right."""
+        return self.said_before == self.label
+
+    @property
+    def changes(self) -> bool:
+        """Whether the prediction is another one after."""
+        return self.said_before != self.said_after
+
+
+def telling(run: Run, examples: Sequence[Example], *, count: int, seed: int = 0) -> list[Telling]:
+    """Short sentences that the model gets right, those first that their strongest pull hurts most."""
+    found = [each for each in tell(run, _pool(examples, count, seed)) if each.right]
+    chosen: dict[tuple[str, str], Telling] = {}
+    for each in sorted(found, key=lambda each: each.after - each.before):
+        chosen.setdefault((each.place.word, each.toward), each)  # no swap twice
+    return list(chosen.values())[:count]
+
+
+def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
+    """Some short sentences; where there are few, the shortest texts."""
+    short = [example for example in examples if len(example.text.split()) in SHORT]
+    if len(short) < count:
+        return sorted(examples, key=lambda example: len(example.text.split()))[: POOL // 5]
+    drawn = np.random.default_rng(seed).permutation(len(short))[:POOL]
+    return [short[at] for at in np.sort(drawn)]
+
+
+def tell(run: Run, examples: Sequence[Example], *, top: int = 3) -> list[Telling]:
+    """What the model says of each example, and of its text with the strongest pull put in."""
+    explained = _tags(run, examples, top) if run.tagging else _labels(run, examples, top)
+    found = [(label, each, each.strongest) for label, each in explained]
+    pulled = [(label, each, place) for label, each, place in found if place is not None]
+    texts = [apply(run, each.text, [(place, place.pulls[0].toward)]) for _, each, place in pulled]
+    said = run.predict([each.text for _, each, _ in pulled] + texts)
+    return [
+        Telling(each, place, text, label, *_chances(each.focus, label, before, after))
+        for (label, each, place), text, before, after in zip(
+            pulled, texts, said[: len(texts)], said[len(texts) :], strict=True
+        )
+        if each.focus is None or len(before["tokens"]) == len(after["tokens"])  # a word may hold a blank
+    ]
+
+
+def _labels(run: Run, examples: Sequence[Example], top: int) -> list[tuple[str, Explanation]]:
+    """Texts with their true labels, explained."""
+    given = [example for example in examples if example.label is not None]
+    return [
+        (str(example.label), each) for example, each in zip(given, explain(run, given, top=top), strict=True)
+    ]
+
+
+def _tags(run: Run, examples: Sequence[Example], top: int) -> list[tuple[str, Explanation]]:
+    """Sentences, each explained for one word whose tag the model gets right: an error, or any uncommon tag."""
+    plain = [
+        Example(" ".join(example.tokens or example.text.split()), tags=example.tags)
+        for example in examples
+        if example.tags
+    ]
+    plain = [example for example in plain if len(example.text.split()) == len(example.tags or ())]
+    wanted = _wanted(run, [tag for example in plain for tag in example.tags or ()])
+    by_focus: dict[int, list[Example]] = {}
+    for example, record in zip(plain, run.predict([example.text for example in plain]), strict=True):
+        pairs = zip(example.tags or (), record["tokens"], strict=True)
+        right = [at for at, (tag, token) in enumerate(pairs) if tag == token["label"] and tag in wanted]
+        if right:
+            by_focus.setdefault(right[0], []).append(example)
+    return [
+        ((example.tags or ())[focus], each)
+        for focus, some in by_focus.items()
+        for example, each in zip(some, explain(run, some, top=top, focus=focus), strict=True)
+    ]
+
+
+def _wanted(run: Run, tags: Iterable[str]) -> set[str]:
+    """The tag that counts, else all but the most common one."""
+    if run.positive is not None:
+        return {run.labels[run.positive]}
+    return set(run.labels) - {tag for tag, _ in Counter(tags).most_common(1)}
+
+
+def _chances(focus: int | None, label: str, before: Record, after: Record) -> tuple[float, float, str, str]:
+    """How likely the label is before and after, and what is said instead."""
+    first, last = (record if focus is None else record["tokens"][focus] for record in (before, after))
+    return first["probabilities"][label], last["probabilities"][label], first["label"], last["label"]

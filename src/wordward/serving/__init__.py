@@ -1,0 +1,1 @@
+"""The parts of the web page's server, and the page itself."""

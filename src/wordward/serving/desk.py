@@ -1,0 +1,169 @@
+"""Answers of the runs that are served."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from wordward import __version__
+from wordward.attack import attack
+from wordward.attacks.attacked import Attacked, AttackSettings
+from wordward.datasets import Example
+from wordward.explain import apply, explain
+from wordward.explanation import Explanation, Place
+from wordward.predict import Run
+from wordward.recipes import RECIPES
+from wordward.render import html_fragment, page
+from wordward.serving import bodies as given
+from wordward.serving.limits import Limits
+
+FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
+
+
+class Desk:
+    """The runs that are served, by name."""
+
+    def __init__(self, runs: Sequence[Run], limits: Limits) -> None:
+        names = _names([run.folder for run in runs])
+        self.runs, self.limits = dict(zip(names, runs, strict=True)), limits
+
+    def _run(self, asked: given.Asked, *, words: int | None = None) -> tuple[str, Run]:
+        """The run that is asked, with its name; a text too long for this place, or without words, is refused."""
+        name = next(iter(self.runs)) if asked.run is None else asked.run
+        if name not in self.runs:
+            raise ValueError(f"expected a run among {', '.join(self.runs)}; got {name!r}")
+        run, text, words = self.runs[name], asked.text, words or self.limits.words
+        if len(text) > self.limits.characters:
+            raise ValueError(
+                f"the text has {len(text):,} characters; at most {self.limits.characters:,} are taken here: cut it, "
+                "or use the command line"
+            )
+        count = len(run.words(Example(text)))
+        if count > words:
+            raise ValueError(
+                f"the text has {count:,} words; at most {words:,} are taken here: cut it, or use the "
+                "command line"
+            )
+        if not count:
+            raise ValueError("the text is empty: no words to read")
+        return name, run
+
+    def predict(self, asked: given.Asked) -> dict[str, Any]:
+        """What the run says of a text."""
+        _, run = self._run(asked)
+        return run.predict([asked.text])[0]
+
+    def explain(self, asked: given.AskedExplain) -> Explanation:
+        """A text explained."""
+        name, run = self._run(asked)
+        example = Example(asked.text, asked.label)
+        (found,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
+        return replace(found, model=name)
+
+    def swap(self, asked: given.AskedSwap) -> given.Swapped:
+        """A text with a word swapped."""
+        _, run = self._run(asked)
+        word = asked.text[asked.start : asked.end]
+        if not word or asked.end > len(asked.text):
+            raise ValueError(f"expected a word within the {len(asked.text):,} characters of the text")
+        text = apply(run, asked.text, [(Place(0, word, asked.start, asked.end, True, ()), asked.toward)])
+        return given.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
+
+    def page(self, asked: given.AskedPage) -> str:
+        """Explanations as a page of its own."""
+        found = [
+            self.explain(
+                given.AskedExplain(
+                    text=asked.text, run=view.run, method=view.method, label=asked.label, focus=asked.focus
+                )
+            )
+            for view in asked.views
+        ]
+        return page("wordward", html_fragment(found))
+
+    def served(self, examples: Sequence[str]) -> given.Served:
+        """What there is to choose from."""
+        order = sorted(RECIPES, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        return given.Served(
+            version=__version__,
+            runs=[
+                given.RunInfo(
+                    name=name,
+                    task="tag" if run.tagging else "classify",
+                    labels=list(run.labels),
+                    positive=None if run.positive is None else run.labels[run.positive],
+                    trained_with=run.config.method,
+                    words=len(run.vocabulary),
+                )
+                for name, run in self.runs.items()
+            ],
+            methods=[
+                given.MethodInfo(
+                    name=name,
+                    title=name if name not in FIRST else f"{name} ({RECIPES[name].summary})",
+                    points=RECIPES[name].space,
+                    needs_label=RECIPES[name].objective == "label_loss",
+                )
+                for name in order
+            ],
+            limits=given.Allowed(
+                characters=self.limits.characters, words=self.limits.words, attacked=self.limits.attacked
+            ),
+            examples=list(examples),
+        )
+
+    def attack(self, asked: given.AskedAttack) -> given.Attack:
+        """Swaps that change the prediction, and what each of them does."""
+        _, run = self._run(asked, words=self.limits.attacked)
+        settings = AttackSettings(method=asked.method, max_swaps=asked.max_swaps)
+        (found,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
+        return given.Attack(
+            task="tag" if run.tagging else "classify",
+            text=found.text,
+            adversarial=found.adversarial,
+            outcome=found.outcome,
+            label=found.label,
+            before=found.before,
+            after=found.after,
+            probability_before=found.probability_before,
+            probability_after=found.probability_after,
+            passes=found.passes,
+            steps=_steps(run, found),
+        )
+
+
+def _steps(run: Run, found: Attacked) -> list[given.Step]:
+    """The swaps one by one, each with what the model says of the text so far."""
+    texts, moved, text = [], 0, found.text
+    places = []
+    for change in found.changes:  # in the order of the text, so each moves those after it
+        start, end = change.start + moved, change.end + moved
+        text = text[:start] + change.toward + text[end:]
+        moved += len(change.toward) - len(change.word)
+        texts.append(text)
+        places.append(start)
+    assert text == found.adversarial
+    steps = []
+    for change, said, start in zip(found.changes, run.predict(texts), places, strict=True):
+        one = said["tokens"][change.position] if run.tagging else said
+        steps.append(
+            given.Step(
+                word=change.word,
+                toward=change.toward,
+                start=start,
+                sense=change.sense,
+                label=one["label"],
+                probability=one["probabilities"][one["label"]],
+            )
+        )
+    return steps
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The last names of the folders, with as many of those before as it takes to tell them apart."""
+    parts = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(each[-count:]) for each in parts]
+        if len(set(names)) == len(names):
+            return names
+    raise ValueError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")

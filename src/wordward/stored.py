@@ -1,0 +1,104 @@
+"""Texts larger than memory: read one at a time, their ids written to a file that is mapped and never loaded whole."""
+
+import hashlib
+import json
+import os
+import shutil
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordward.config import TextSettings
+from wordward.console import progress
+from wordward.corpora import cache_folder
+from wordward.corpus import Rows, encode_words
+from wordward.datasets import DataError, Example, read_each
+from wordward.text import Vocabulary
+from wordward.tokens import words_of
+
+VERSION = 1  # of the files below; raise it when the same texts would give other ids
+LARGE = 1 << 28  # bytes of text files, as they lie on disk, from which on their texts are stored
+SHOWN = 1000  # texts between two moves of the progress bar
+IDS, OFFSETS = "ids.int32", "offsets.npy"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts of files without labels, read anew each time they are gone through."""
+
+    paths: Sequence[Path]
+    text_column: str = "text"
+    format: str | None = None
+
+    def __iter__(self) -> Iterator[Example]:
+        for path in self.paths:
+            yield from read_each(path, text_column=self.text_column, labelled=False, format=self.format)
+
+    def stamps(self) -> list[tuple[str, int, int]]:
+        """Name, size and time of every file."""
+        files = [
+            file for path in self.paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        ]
+        found = [(file.name, file.stat()) for file in files if file.is_file()]
+        return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
+
+
+def are_large(paths: Sequence[Path]) -> bool:
+    """Whether the texts of some files are better not held in memory."""
+    return sum(size for _, size, _ in Texts(paths).stamps()) >= LARGE
+
+
+def store(
+    texts: Texts,
+    vocabulary: Vocabulary,
+    settings: TextSettings,
+    *,
+    tagging: bool = False,
+    quiet: bool = False,
+) -> Rows:
+    """The texts as ids in the cache, where they are left for the next run."""
+    told = [
+        VERSION,
+        texts.stamps(),
+        texts.text_column,
+        texts.format,
+        asdict(settings),
+        vocabulary.fingerprint,
+        tagging,
+    ]
+    key = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    place = cache_folder() / f"texts-{key}"
+    if not place.exists():
+        part = place.with_name(f"{place.name}.{os.getpid()}.part")
+        part.mkdir(parents=True, exist_ok=True)
+        try:
+            _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet)
+            part.rename(place)
+        except OSError:
+            if not place.exists():  # else another process was faster
+                raise
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return Rows(np.memmap(place / IDS, dtype=np.int32, mode="r"), np.load(place / OFFSETS))
+
+
+def _write(
+    folder: Path, texts: Texts, vocabulary: Vocabulary, settings: TextSettings, *, tagging: bool, quiet: bool
+) -> None:
+    lengths = array("q", [0])
+    with (folder / IDS).open("wb") as file, progress(quiet=quiet) as bars:
+        bar = bars.add_task("encoding", total=None, unit="texts")
+        for example in texts:
+            ids = encode_words(words_of(example, settings), vocabulary, settings, eos=not tagging)
+            if not len(ids):
+                raise DataError(
+                    "expected a sentence; it has no tokens", ", ".join(map(str, texts.paths)), example.line
+                )
+            file.write(ids.tobytes())
+            lengths.append(len(ids))
+            if len(lengths) % SHOWN == 0:
+                bars.advance(bar, SHOWN)
+    np.save(folder / OFFSETS, np.cumsum(np.frombuffer(lengths, dtype=np.int64)))

@@ -1,0 +1,191 @@
+"""A run in progress: epochs of labelled and unlabelled batches, the best on dev kept."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from wordward import checkpoint
+from wordward.config import TrainConfig
+from wordward.console import progress, say
+from wordward.corpus import Chosen, Corpus, Stream
+from wordward.distributed import ALONE, Team
+from wordward.metrics import Interval
+from wordward.predict import pick_device, probabilities, scores
+from wordward.prepare import Data, adversaries, build
+from wordward.step import Stepper
+
+
+class Trainer:
+    """A run in progress, in this process alone or in each of a team."""
+
+    def __init__(
+        self, config: TrainConfig, data: Data, folder: Path, *, quiet: bool, team: Team = ALONE
+    ) -> None:
+        self.config, self.data, self.folder, self.quiet, self.team = config, data, folder, quiet, team
+        settings = config.training
+        self.device = pick_device(settings.device)
+        torch.manual_seed(settings.seed)
+        self.model = build(config, data, quiet=quiet).to(self.device)
+        team.same(self.model)
+        self.stepper = Stepper(
+            self.model,
+            adversaries(config, data, self.model),
+            settings,
+            self.device,
+            average=config.perturbation.average if data.tagging else "sentences",
+            team=team,
+        )
+        self._part_ways()
+        self.labelled = Stream(data.train, settings.batch_size, seed=(settings.seed, 1), team=team)
+        self.unlabelled: Stream | None = None
+        if self.stepper.virtual:
+            pool = data.train if data.unlabelled is None else data.train + data.unlabelled
+            size = settings.unlabelled_batch_size
+            self.unlabelled = Stream(pool, size, seed=(settings.seed, 2), team=team)
+        self.best: dict[str, Any] = {"score": None, "epoch": 0}
+        self.seconds = 0.0
+        self._loss, self._counted = torch.zeros((), device=self.device), 0
+
+    def fit(self) -> None:
+        """Train until the last epoch, or until dev has not improved for `patience` epochs."""
+        settings = self.config.training
+        while self.labelled.epoch < settings.epochs:
+            if self.labelled.epoch - self.best["epoch"] >= settings.patience:
+                say(f"stopping: no better dev score for {settings.patience} epochs", quiet=self.quiet)
+                return
+            self._epoch()
+            self._close_epoch()
+
+    def _epoch(self) -> None:
+        settings, started = self.config.training, time.monotonic()
+        check_every = 1 if self.device.type == "cpu" else 50
+        with progress(quiet=self.quiet) as bars:
+            name = f"epoch {self.labelled.epoch + 1}/{settings.epochs}"
+            bar = bars.add_task(name, total=len(self.labelled), completed=self.labelled.at)
+            self.model.train()
+            while self.labelled.at < len(self.labelled):
+                extra = self.unlabelled.next(self.device) if self.unlabelled else None
+                self._loss += self.stepper(self.labelled.next(self.device), extra)
+                self._counted += 1
+                if self._counted % check_every == 0:
+                    self._refuse_broken()
+                if settings.checkpoint_steps and self.stepper.updater.steps % settings.checkpoint_steps == 0:
+                    self._pause(started)
+                    started = time.monotonic()
+                bars.advance(bar)
+        self._refuse_broken()
+        self.seconds += time.monotonic() - started
+
+    def _pause(self, started: float) -> None:
+        """Keep a checkpoint inside an epoch."""
+        self.seconds += time.monotonic() - started
+        self.save()
+        self.stepper.refresh()
+
+    def _refuse_broken(self) -> None:
+        epoch = self.best["epoch"]
+        kept = f"the best model so far (epoch {epoch}) is kept in {self.folder}" if epoch else ""
+        self.stepper.updater.refuse_broken(kept or "no epoch was finished, so there is no model yet")
+        if self.team.stopping():
+            raise KeyboardInterrupt
+
+    def _dev(self) -> dict[str, Interval]:
+        """The scores on dev, whose texts the processes share."""
+        dev, count = self.data.dev, self.team.size
+        order = np.argsort(dev.lengths, kind="stable")
+        own = Corpus(Chosen(dev.rows, order[self.team.rank :: count]))
+        found = [np.zeros(0)] * len(order)
+        for rank, each in enumerate(self.team.gather(probabilities(self.model, own, self.device))):
+            for at, chances in zip(order[rank::count], each, strict=True):
+                found[at] = chances
+        return scores(dev, found, len(self.data.classes), positive=self.data.positive, intervals=False)
+
+    def _close_epoch(self) -> None:
+        """Score dev, keep the best model, record, and make the epoch's end a place to go on from."""
+        criterion, dev = self.config.training.criterion, self.team.agree(self._dev())
+        measured = dev[criterion].value
+        score = -measured if criterion == "error" else measured
+        better = self.best["score"] is None or score > self.best["score"]
+        epoch = self.labelled.epoch + 1
+        if better:
+            self.best = {"score": score, "epoch": epoch}
+        loss = float(self._loss) / max(1, self._counted)
+        if self.team.first:
+            self._record(epoch, loss, dev, better)
+        star = "  best so far" if better else ""
+        say(f"epoch {epoch:3d}  loss {loss:.4f}  dev {criterion} {measured:.4f}{star}", quiet=self.quiet)
+        self.labelled.go_to(epoch, 0)
+        self._loss.zero_()
+        self._counted = 0
+        self.save()
+        self.stepper.refresh()
+
+    def _record(self, epoch: int, loss: float, dev: dict[str, Interval], better: bool) -> None:
+        """An epoch's weights where they are the best so far, and its line of metrics."""
+        if better:
+            checkpoint.save_weights(self.folder, self.model, self.data.vocabulary)
+        record = {
+            "epoch": epoch,
+            "steps": self.stepper.updater.steps,
+            "loss": loss,
+            "dev": {name: interval.value for name, interval in dev.items()},
+            "best": better,
+            "table_rms": float(self.model.words.table.weight.detach().square().mean().sqrt()),
+            "seconds": round(self.seconds, 3),
+        }
+        checkpoint.append_metrics(self.folder, record)
+
+    def _part_ways(self) -> None:
+        self.team.part_ways(self.device, seed=self.config.training.seed, steps=self.stepper.updater.steps)
+
+    def save(self) -> None:
+        """Keep all it takes to go on from here."""
+        self.team.meet(self.device)
+        if self.team.first:
+            self._write()
+        self._part_ways()
+
+    def _write(self) -> None:
+        extra = self.unlabelled
+        state = {
+            "steps": self.stepper.updater.steps,
+            "labelled": [self.labelled.epoch, self.labelled.at],
+            "unlabelled": [extra.epoch, extra.at] if extra else None,
+            "scaler": self.stepper.updater.scaler.state_dict(),
+            "best": self.best,
+            "loss": float(self._loss),
+            "counted": self._counted,
+            "seconds": self.seconds,
+            "metrics": len(checkpoint.read_metrics(self.folder)),
+            "data": self.data.fingerprint,
+        }
+        checkpoint.save_checkpoint(
+            self.folder, checkpoint.pack(self.model, self.stepper.updater.optimizer), state
+        )
+
+    def load(self) -> None:
+        """Go on from the last checkpoint; from the start where there is none."""
+        found = checkpoint.load_checkpoint(self.folder)
+        if found is not None and found[1]["data"] != self.data.fingerprint:
+            raise checkpoint.RunError(
+                f"the texts or labels of {self.folder} are not those it was trained on: put them back, or start anew"
+            )
+        if self.team.first:
+            checkpoint.keep_metrics(self.folder, found[1]["metrics"] if found else 0)
+        if found is None:
+            return
+        tensors, state = found
+        checkpoint.unpack(tensors, self.model, self.stepper.updater.optimizer)
+        self.stepper.updater.steps = state["steps"]
+        if state["scaler"]:  # none was needed before, on a device that computes in fp32
+            self.stepper.updater.scaler.load_state_dict(state["scaler"])
+        self.labelled.go_to(*state["labelled"])
+        if self.unlabelled:
+            self.unlabelled.go_to(*state["unlabelled"])
+        self.best, self.seconds = state["best"], state["seconds"]
+        self._loss.fill_(state["loss"])
+        self._counted = state["counted"]
+        self._part_ways()

@@ -1,0 +1,28 @@
+"""One update by one of several processes, as torchrun starts them; the first writes the gradients to a file."""
+
+import os
+import sys
+from pathlib import Path
+
+from hf_tiny import gradients, rows, trainer, word_pieces
+from safetensors.torch import save_file
+
+
+def main(file: Path) -> None:
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    made = trainer(
+        file.parent / "out",
+        "token",
+        "iadvt+ivat",
+        given={"unlabelled_dataset": rows(word_pieces(), "token", 16)[8:]},
+        per_device_train_batch_size=4 // world,
+        gradient_accumulation_steps=2,
+        ddp_backend="gloo" if world > 1 else None,
+    )
+    found = gradients(made)
+    if made.is_world_process_zero():
+        save_file(found, file)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

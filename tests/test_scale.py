@@ -1,0 +1,211 @@
+"""Texts and vocabularies that are large: read from disk as they come, searched in blocks, with the same results."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reviews import reviews, tagged
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from wordward import corpus, stored
+from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
+from wordward.corpus import Chosen, Corpus, Joined, Rows, encode
+from wordward.datasets import DataError
+from wordward.distributed import Team
+from wordward.prepare import prepare
+from wordward.pretrain import _texts
+from wordward.space import BLOCK, nearest
+from wordward.stored import Texts, store
+from wordward.text import Vocabulary
+from wordward.tokens import words_of
+from wordward.windows import READ_AHEAD, Reader
+
+
+def some_rows(lengths: list[int]) -> list[np.ndarray]:
+    ids = np.arange(sum(lengths), dtype=np.int32)
+    return np.split(ids, np.cumsum(lengths)[:-1])
+
+
+def plain_windows(
+    rows: list[np.ndarray], streams: int, window: int, rng: np.random.Generator | None
+) -> list[tuple[Tensor, Tensor]]:
+    """All texts in one array, cut into streams: what the reader gives without ever holding it."""
+    order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
+    text = np.concatenate([rows[at] for at in order])
+    streams = min(streams, max(1, len(text) // 2))
+    length = len(text) // streams
+    lanes = torch.from_numpy(text[: streams * length].astype(np.int64)).view(streams, length)
+    starts = range(0, length - 1, window)
+    ends = [min(start + window, length - 1) for start in starts]
+    return [(lanes[:, a:b], lanes[:, a + 1 : b + 1]) for a, b in zip(starts, ends, strict=True)]
+
+
+@settings(max_examples=60)
+@given(
+    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=40).filter(lambda some: sum(some) > 1),
+    streams=st.integers(1, 6),
+    window=st.integers(1, 4),
+    seed=st.none() | st.integers(0, 100),
+)
+def test_windows_read_as_they_come_are_those_of_the_whole_text(
+    lengths: list[int], streams: int, window: int, seed: int | None
+) -> None:
+    check_windows(lengths, streams, window, seed)
+
+
+def check_windows(lengths: list[int], streams: int, window: int, seed: int | None) -> None:
+    rows = some_rows(lengths)
+    chance = [None if seed is None else np.random.default_rng(seed) for _ in range(4)]
+    whole = plain_windows(rows, streams, window, chance[0])
+    reader = Reader(rows, streams, window)
+    found = list(reader.windows(chance[1]))
+    assert len(found) == len(whole) == len(reader)
+    for ours, theirs in zip(found, whole, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    parts = [Reader(rows, streams, window, team=Team(rank, 2)) for rank in (0, 1)]
+    halves = zip(*(part.windows(each) for part, each in zip(parts, chance[2:], strict=True)), strict=True)
+    for (first, second), (ids, _) in zip(halves, whole, strict=True):
+        ours = [half[0] for half, part in zip((first, second), parts, strict=True) if part.share]
+        assert torch.equal(torch.cat(ours), ids)
+
+
+def test_the_reader_goes_on_where_what_it_read_ahead_ends() -> None:
+    assert len(Reader(some_rows([7] * 100), 2, 5)) > 2 * READ_AHEAD
+    check_windows([7] * 100, 2, 5, seed=3)
+
+
+def test_rows_may_be_chosen_joined_and_counted_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = some_rows([3, 0, 5, 2])
+    rows = Rows.of(lists)
+    joined = Joined(rows, lists)
+    chosen = Chosen(joined, np.array([6, 2, 0]))
+    assert [row.tolist() for row in chosen] == [lists[2].tolist(), lists[2].tolist(), lists[0].tolist()]
+    assert np.shares_memory(chosen[1], rows.flat)
+    assert Corpus(chosen).lengths.tolist() == [5, 5, 3]
+    monkeypatch.setattr(corpus, "COUNTED", 3)
+    assert Corpus(rows).word_counts(12).tolist() == [1] * 10 + [0, 0]
+    assert Corpus(joined).word_counts(12).tolist() == [2] * 10 + [0, 0]
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A file that counts as large, and a cache of its own."""
+    monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stored, "LARGE", 1000)
+    path = tmp_path / "many.txt"
+    path.write_text("".join(f"{example.text}\n" for example in reviews(90, seed=4)))
+    return path
+
+
+def test_stored_texts_are_those_held_in_memory(
+    large: Path, csv_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = TrainConfig(method="ivat", data=DataSettings(train=str(csv_file), unlabelled=str(large)))
+    _, streamed = prepare(config)
+    monkeypatch.setattr(stored, "LARGE", 10**9)
+    _, held = prepare(config)
+    assert streamed.vocabulary.words == held.vocabulary.words
+    assert (streamed.vocabulary.counts == held.vocabulary.counts).all()
+    assert streamed.unlabelled is not None
+    assert held.unlabelled is not None
+    assert isinstance(streamed.unlabelled.rows, Rows)
+    assert isinstance(streamed.unlabelled.rows.flat, np.memmap)
+    ours, theirs = ([row.tolist() for row in data.unlabelled.rows] for data in (streamed, held))  # type: ignore[union-attr]
+    assert ours == theirs
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_a_language_model_reads_large_files_from_disk(large: Path) -> None:
+    _, rows, held_out = _texts(PretrainConfig(texts=(str(large),), held_out_share=0.1), quiet=True)
+    assert (len(rows), len(held_out)) == (81, 9)
+    assert isinstance(rows, Chosen)
+    _, few, _ = _texts(PretrainConfig(texts=(str(large),), held_out_share=0.1, limit=20), quiet=True)
+    assert len(few) == 18
+
+
+def test_stored_texts_change_with_the_file_the_words_and_the_settings(large: Path, tmp_path: Path) -> None:
+    texts, plain = Texts([large]), TextSettings()
+    documents = [words_of(example, plain) for example in texts]
+    vocabulary = Vocabulary.build(documents)
+    first = store(texts, vocabulary, plain)
+    again = store(texts, vocabulary, plain)
+    assert np.array_equal(first.flat, again.flat)
+    whole = encode(list(texts), vocabulary, plain)
+    assert [row.tolist() for row in first] == [row.tolist() for row in whole.rows]
+    store(texts, Vocabulary.build(documents, max_size=5), plain)
+    assert max(store(texts, vocabulary, TextSettings(max_length=3)).lengths) == 4  # <eos> comes after
+    large.write_text(large.read_text() + "one more film\n")
+    assert len(store(texts, vocabulary, plain)) == len(first) + 1
+    assert len(list((tmp_path / "cache").glob("texts-*"))) == 4
+
+
+def test_a_sentence_without_tokens_is_refused_and_leaves_nothing(large: Path, tmp_path: Path) -> None:
+    vocabulary = Vocabulary.build([example.tokens or () for example in tagged(9)])
+    large.write_text("the film is warm\n...\n")
+    with pytest.raises(DataError, match=r"many\.txt, line 2: expected a sentence; it has no tokens"):
+        store(Texts([large]), vocabulary, TextSettings(), tagging=True)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+def test_texts_larger_than_memory(tmp_path: Path) -> None:
+    """In a process that may take 16 MiB more: the texts take 27, and 4 GB of ids are mapped."""
+    script = Path(__file__).with_name("limited.py")
+    place = {"WORDWARD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, script, tmp_path],
+        env=os.environ | place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split(": ") for line in done.stdout.splitlines())
+    assert int(said.pop("words read")) > 0
+    assert said == {"texts": "160000", "a batch": "32 1000", "windows": "40", "words": "20000000"}
+    assert (
+        len(list((tmp_path / "cache").iterdir())) == 1
+    )  # the language model and the classifier read the same
+
+
+class Allocated(TorchDispatchMode):
+    """Remembers the largest tensor that any operation gave."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+        self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
+        return output
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_neighbours_among_a_million_words_stay_within_the_budget(metric: Any) -> None:
+    """All similarities would be 40 million numbers, the vectors 4 million; no tensor holds more than `block`."""
+    table = torch.randn(1_000_000, 4, generator=torch.Generator().manual_seed(0))
+    ids, allowed = torch.randint(1_000_000, (40,)), torch.arange(3, 1_000_000)
+    block = 1 << 21
+    with Allocated() as seen:
+        found = nearest(ids, table, 10, allowed=allowed, metric=metric, block=block)
+    assert seen.numel <= block
+    for word, near in zip(ids[:4].tolist(), found[:4].tolist(), strict=True):
+        far = table.double() - table[word].double()
+        closeness = -far.square().sum(-1)
+        if metric == "cosine":
+            closeness = torch.cosine_similarity(table.double(), table[word : word + 1].double())
+        closeness[[0, 1, 2, word]] = -torch.inf
+        torch.testing.assert_close(closeness[near], closeness.topk(10).values, rtol=0, atol=1e-5)
+
+
+def test_the_budget_is_what_it_says() -> None:
+    assert BLOCK * 4 == 128 * 2**20  # bytes in single precision
