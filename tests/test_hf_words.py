@@ -1,19 +1,22 @@
 """From pieces to words and back: candidates, words with their characters, what pulls whole words."""
 
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 import transformers
 from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
-from reviews import BLAME, PRAISE
 
 from wordward.hf import AdversarialSettings
 from wordward.hf_explain import explain
 from wordward.hf_words import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
+from wordward.objective import label_loss
 from wordward.render import to_json
+from wordward.tap import Tap
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
 TEXT = "The film  isn't clumsy, é😀 was warm."
@@ -199,22 +202,28 @@ class TestExplaining:
         ]
         assert to_json(first)["text"] == texts[0]
 
-    def test_praise_is_pulled_toward_blame(self, taught: tuple[Any, Any]):
-        model, tokenizer = taught
-        settings = AdversarialSettings(k=None)
-        texts = [f"the film was {word}" for word in PRAISE[:4]] + [
-            f"the film was {word}" for word in BLAME[:4]
-        ]
-        hits = 0
-        for at, each in enumerate(explain(model, tokenizer, texts, settings=settings, top=5)):
-            wanted = BLAME if at < 4 else PRAISE
-            hits += any(pull.toward in wanted for pull in each.places[-1].pulls)
-        assert hits >= 6
+    def test_the_strongest_pull_is_the_steepest_way_toward_a_word(self, taught: tuple[Any, Any]):
+        model, tokenizer = deepcopy(taught[0]).double().eval(), taught[1]
+        (found,) = explain(model, tokenizer, ["a warm film"], settings=AdversarialSettings(k=None), top=9)
+        read, tap = tokenizer("a warm film", return_tensors="pt"), Tap(model)
+        gold = torch.tensor([["bad", "good"].index(found.label or "")])
+
+        def loss(shift: torch.Tensor) -> float:
+            return float(label_loss(tap.run(lambda: model(**read), shift).logits.detach(), gold))
+
+        slopes = {}
+        for at in candidate_ids(tokenizer):
+            step = torch.zeros(1, 5, tap.dim, dtype=torch.float64)
+            step[0, 2] = 1e-5 * F.normalize(tap.table()[at] - tap.words(read["input_ids"])[0, 2], dim=0)
+            slopes[tokenizer.decode([at])] = loss(step) - loss(-step)
+        pulls = found.places[1].pulls
+        assert [pull.toward for pull in pulls] == sorted(slopes, key=lambda word: -slopes[word])[: len(pulls)]
+        assert len(pulls) == 9
 
     def test_a_label_that_is_given(self, taught: tuple[Any, Any]):
         model, tokenizer = taught
-        (given,) = explain(model, tokenizer, ["the film was warm"], labels=["bad"])
-        (guessed,) = explain(model, tokenizer, ["the film was warm"])
+        (given,) = explain(model, tokenizer, ["the film was warm and bright"], labels=["bad"])
+        (guessed,) = explain(model, tokenizer, ["the film was warm and bright"])
         assert (given.label, given.given, guessed.label, guessed.given) == ("bad", True, "good", False)
         assert given.places[-1].pulls != guessed.places[-1].pulls
         with pytest.raises(ValueError, match=r"a label that the model knows \(bad, good\); got 'fine'"):
@@ -254,7 +263,7 @@ class TestExplaining:
             explain(family("bert", "sequence"), tokenizer, ["warm"])
 
 
-class TestWords:
+class TestInTraining:
     def test_no_special_token_is_pointed_to_or_moved(self, tmp_path: Path):
         made = trainer(tmp_path, settings={"k": None})
         tokenizer, adversary = made.processing_class, made.adversaries[0]
@@ -268,14 +277,16 @@ class TestWords:
         loose = trainer(tmp_path, settings={"k": None, "whole_words": False}).adversaries[0]
         assert len(loose.space(torch.tensor([[7]])).candidates[0, 0]) == len(tokenizer) - 5  # type: ignore[index, arg-type]
 
-    def test_only_text_is_moved(self, tmp_path: Path):
-        made = trainer(tmp_path)
-        assert made.model is not None
-        inputs, seen = batch(made), []
-        made.model.bert.embeddings.word_embeddings.register_forward_hook(  # type: ignore[union-attr, operator]
-            lambda module, args, output: seen.append(output.detach()) if output.dim() == 3 else None
+    @pytest.mark.parametrize("method", ["iadvt", "advt", "ivat"])
+    def test_only_text_is_moved(self, tmp_path: Path, method: str):
+        made = trainer(tmp_path, method=method)
+        model, texts, seen = made.model, made.train_dataset, []
+        assert model is not None
+        model.bert.embeddings.LayerNorm.register_forward_pre_hook(  # type: ignore[union-attr, operator]
+            lambda module, args: seen.append(args[0].detach())
         )
-        made.compute_loss(made.model.train(), inputs)
-        perturb = made.adversaries[0].perturb
-        found = perturb(inputs["input_ids"], torch.randn_like(seen[0]), words(inputs)).perturbation
-        assert (found.norm(dim=-1) > 0).equal(words(inputs))
+        inputs = made.data_collator(texts)  # type: ignore[arg-type]
+        made.compute_loss(model.train(), inputs)
+        moved = (seen[-1] - seen[0]).norm(dim=-1) > 1e-6
+        ids = inputs["input_ids"]
+        assert moved.equal((ids > 4) | (ids == 1))  # neither [CLS] nor [SEP] nor padding; [UNK] is a word

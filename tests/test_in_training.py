@@ -1,11 +1,11 @@
 """A method inside a user's own training: gradients, passes, precision, frozen tables."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from counting import Count
 from derivation import (
     DIM,
     METHODS,
@@ -155,20 +155,6 @@ def test_small_gradients_survive_half_precision(autocast: bool):
             for loss in (None, tiny)
         )
     assert (F.cosine_similarity(plain.flatten(1), small.flatten(1)) > 0.99).all()
-
-
-class Count(torch.autograd.Function):
-    """The identity that counts how often a backward pass walks through it."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, counter: list[int]) -> Tensor:
-        ctx.counter = counter
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        ctx.counter[0] += 1
-        return grad_outputs[0], None
 
 
 class Counting(Everywhere):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from counting import Largest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reviews import reviews, tagged
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from wordward import corpus, stored
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
@@ -177,25 +176,13 @@ def test_texts_larger_than_memory(tmp_path: Path) -> None:
     )  # the language model and the classifier read the same
 
 
-class Allocated(TorchDispatchMode):
-    """Remembers the largest tensor that any operation gave."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
-        self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
-        return output
-
-
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_neighbours_among_a_million_words_stay_within_the_budget(metric: Any) -> None:
     """All similarities would be 40 million numbers, the vectors 4 million; no tensor holds more than `block`."""
     table = torch.randn(1_000_000, 4, generator=torch.Generator().manual_seed(0))
     ids, allowed = torch.randint(1_000_000, (40,)), torch.arange(3, 1_000_000)
     block = 1 << 21
-    with Allocated() as seen:
+    with Largest() as seen:
         found = nearest(ids, table, 10, allowed=allowed, metric=metric, block=block)
     assert seen.numel <= block
     for word, near in zip(ids[:4].tolist(), found[:4].tolist(), strict=True):
@@ -209,3 +196,18 @@ def test_neighbours_among_a_million_words_stay_within_the_budget(metric: Any) ->
 
 def test_the_budget_is_what_it_says() -> None:
     assert BLOCK * 4 == 128 * 2**20  # bytes in single precision
+
+
+def test_the_table_of_the_benchmark_names_each_group_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent)
+    from benchmarks import scale
+
+    works: scale.Works = {"1": lambda: None, "2": lambda: sum(range(100_000))}
+    lines = scale.table(
+        list(scale.over_the_first("time of", works | {"3": works["2"]}, repeats=2, unit="words"))
+    )
+    assert [line.split(" | ")[:2] for line in lines.splitlines()[2:]] == [
+        ["| time of", "2 words"],
+        ["| ", "3 words"],
+    ]
+    assert scale._mapped(5).lengths.min() >= 5

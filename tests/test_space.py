@@ -1,15 +1,13 @@
 """Directions are a matrix and its transpose, of unit vectors; nearest words are those a loop finds."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
+from counting import Largest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from wordward.space import AllWords, Free, Metric, NearestWords, Neighbors, Space, nearest
 
@@ -130,18 +128,6 @@ def test_all_words_says_that_a_word_cannot_be_its_own_candidate():
     space = AllWords(torch.tensor([[0, 3]]), torch.tensor([0, 2, 3]), table.__getitem__)
     assert space.candidates.tolist() == [[[0, 2, 3], [0, 2, 3]]]
     assert space.possible.tolist() == [[[False, True, True], [True, True, False]]]
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the largest tensor that any operation gave."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
-        self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
-        return output
 
 
 def test_the_directions_are_never_all_in_memory_at_once():

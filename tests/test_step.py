@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from counting import Count, Largest
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from wordward.config import ModelSettings, TrainingSettings
 from wordward.corpus import Batch
@@ -31,20 +30,6 @@ def a_step(method: str, kind: type[Classifier] | type[Tagger], k: int = 10) -> t
     labels = torch.zeros((BATCH, TIME) if kind is Tagger else (BATCH,), dtype=torch.long)
     stepper = Stepper(model, made, TrainingSettings(), CPU)
     return stepper, Batch(ids[0], mask[0], labels), Batch(ids[1], mask[1], None)
-
-
-class Count(torch.autograd.Function):
-    """Does nothing but count the backward passes through it."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, counter: list[int]) -> Tensor:
-        ctx.counter = counter
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        ctx.counter[0] += 1
-        return grad_outputs[0], None
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
@@ -77,18 +62,6 @@ def test_passes_of_a_step(
     lstm.forward = counted
     stepper(labelled, unlabelled if stepper.virtual else None)
     assert (through[0], back[0]) == (forwards, backwards)
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the largest tensor that any operation gave."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        sizes = [leaf.numel() for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
-        self.numel = max([self.numel, *sizes])
-        return output
 
 
 @pytest.mark.parametrize("method", ["advt", "iadvt", "ivat", "iadvt-best"])

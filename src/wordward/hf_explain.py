@@ -17,6 +17,7 @@ from wordward.method import Adversary
 from wordward.objective import IGNORE, kl, label_loss
 from wordward.pointing import Pointing, point
 from wordward.recipes import RECIPES, parse_methods
+from wordward.tap import Tap
 
 TEXTS = 32  # explained at a time
 Text = str | Sequence[str]  # as it is, or as the words of a tagger
@@ -61,6 +62,7 @@ class _Explainer:
         methods = parse_methods(settings.method, replace(settings, refresh="epoch"))  # the table stays
         if len(methods) != 1:
             raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {settings.method!r}")
+        check_size(tokenizer, Tap(model, embedding=settings.embedding).size)
         self.model, self.tokenizer, self.top = model, tokenizer, top
         self.adversary = Adversary(
             model,
@@ -70,7 +72,6 @@ class _Explainer:
             candidates=candidate_ids(tokenizer, whole_words=settings.whole_words),
             loss=self._loss,
         )
-        check_size(tokenizer, self.adversary.tap.size)
         device = self.adversary.tap.device
         self._special = torch.tensor(unperturbed_ids(tokenizer), device=device)
         special = set(special_ids(tokenizer))

@@ -1,0 +1,34 @@
+"""Counts of what a computation does: backward passes, and the size of its largest tensor."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Count(torch.autograd.Function):
+    """The identity that counts how often a backward pass walks through it."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, counter: list[int]) -> Tensor:
+        ctx.counter = counter
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        ctx.counter[0] += 1
+        return grad_outputs[0], None
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the largest tensor that any operation gave."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+        self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
+        return output
