@@ -104,7 +104,8 @@ class TestLoss:
         assert found[0] == pytest.approx(2 * float(label_loss(logits, gold, average="tokens")), rel=1e-5)
         assert found[1] == pytest.approx(2 * float(own), rel=1e-5)
 
-    def test_a_loss_function_of_the_users_is_in_both_passes(self, tmp_path: Path):
+    @pytest.mark.parametrize("method", ["iadvt", "iadvt+ivat"])
+    def test_a_loss_function_of_the_users_is_in_both_passes(self, tmp_path: Path, method: str):
         seen = []
 
         def loss(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
@@ -113,6 +114,7 @@ class TestLoss:
 
         made = trainer(
             tmp_path,
+            method=method,
             given={"compute_loss_func": loss},
             per_device_train_batch_size=4,
             gradient_accumulation_steps=2,
@@ -120,8 +122,12 @@ class TestLoss:
         halves = gradients(made)
         assert [count for _, count in seen] == [8] * 4
         assert not torch.allclose(seen[0][0], seen[1][0])  # clean, then perturbed
-        whole = gradients(trainer(tmp_path))
-        torch.testing.assert_close(halves, whole)
+        whole = trainer(tmp_path, method=method)
+        torch.testing.assert_close(halves, gradients(whole))
+        ours, theirs = (each.state.log_history[0] for each in (made, whole))
+        assert [ours[name] for name in ours if "loss" in name] == pytest.approx(
+            [theirs[name] for name in theirs if "loss" in name], rel=1e-4
+        )
 
 
 class TestTraining:
@@ -174,6 +180,25 @@ class TestTraining:
             assert each["label_loss"] + each["iadvt_loss"] + each["ivat_loss"] == pytest.approx(each["loss"])
             assert each["iadvt_loss"] > each["label_loss"] > 0
             assert each["ivat_loss"] > 0
+
+    @pytest.mark.parametrize("policy", ["2", "epoch", "batch"])
+    def test_nearest_words_are_searched_anew(self, tmp_path: Path, policy: str):
+        found = []
+
+        class Look(transformers.TrainerCallback):
+            def on_step_end(self, *args: Any, **others: Any) -> None:
+                found.append(made.adversaries[0]._nearest)  # kept, so that no two have one address
+
+        made = trainer(
+            tmp_path,
+            settings={"refresh": policy},
+            given={"callbacks": [Look()]},
+            max_steps=4,
+            per_device_train_batch_size=4,  # an epoch is two steps
+        )
+        made.train()
+        numbers = [[id(each) for each in found].index(id(each)) for each in found]
+        assert numbers == {"2": [0, 0, 2, 2], "epoch": [0, 0, 2, 2], "batch": [0, 1, 2, 3]}[policy]
 
     @pytest.mark.parametrize("task", TASKS)
     def test_bfloat16(self, tmp_path: Path, task: str):

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 import wordward
 from wordward.hf import AdversarialSettings
+from wordward.hf_inputs import refuse_arguments
 
 
 class Plain(nn.Module):
@@ -123,6 +125,13 @@ class TestBadInput:
     def test_ways_to_train_that_cannot_be(self, tmp_path: Path, changes: dict[str, Any], said: str):
         with pytest.raises(ValueError, match=said):
             trainer(tmp_path, **changes)
+
+    @pytest.mark.parametrize("kind", ["is_fsdp_enabled", "is_deepspeed_enabled"])
+    def test_tables_in_parts(self, kind: str):
+        """Neither runs without a GPU: only what the check sees of them."""
+        split = {"is_fsdp_enabled": False, "is_deepspeed_enabled": False} | {kind: True}
+        with pytest.raises(ValueError, match=r"FSDP and DeepSpeed split .*: use plain DDP"):
+            refuse_arguments(SimpleNamespace(args=None, **split))
 
     def test_several_gpus_in_one_process(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(transformers.TrainingArguments, "n_gpu", 2)
