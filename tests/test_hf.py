@@ -234,6 +234,8 @@ class TestTraining:
         with torch.no_grad():
             quiet = ours.compute_loss(model.train(), batch(ours))  # no gradient: nothing to perturb by
         assert not quiet.requires_grad
+        still = ours.compute_loss(model.eval(), batch(ours))
+        assert float(still.detach()) == pytest.approx(theirs.evaluate(ours.train_dataset)["eval_loss"])
 
     def test_it_learns_and_is_saved_for_plain_transformers(self, tmp_path: Path):
         tokenizer = word_pieces()
@@ -298,10 +300,9 @@ def test_two_processes_make_the_update_of_one(tmp_path: Path):
 class TestUnlabelled:
     def test_the_divergence_is_that_of_the_unlabelled_texts(self, tmp_path: Path):
         tokenizer = word_pieces()
-        texts = [
-            dict(tokenizer(each)) for each in ("the film was warm", "that story was bland , said our friend")
-        ]
-        made = trainer(tmp_path, "sequence", "ivat", tokenizer=tokenizer, given={"unlabelled_dataset": texts})
+        texts = [dict(tokenizer(each)) for each in ("the film was warm", "that story was bland , said he")]
+        given = {"unlabelled_dataset": [{**each, "labels": -1} for each in texts]}  # no label of the model's
+        made = trainer(tmp_path, "sequence", "ivat", tokenizer=tokenizer, given=given)
         assert made.model is not None
         made.model.train()
         inputs = batch(made)
@@ -321,7 +322,6 @@ class TestUnlabelled:
             given={"unlabelled_dataset": texts},
             settings={"unlabelled_batch_size": 4},
         )
-        made.data_collator.classes = 0
         lengths = [made._draw()["attention_mask"].sum(1).tolist() for _ in range(4)]
         assert [len(each) for each in lengths] == [4, 2, 4, 2]
         passes = [lengths[0] + lengths[1], lengths[2] + lengths[3]]
@@ -329,6 +329,7 @@ class TestUnlabelled:
         assert passes[0] != passes[1]
         made._texts, made.state.global_step = None, 3  # taken up after three updates
         assert made._draw()["attention_mask"].sum(1).tolist() == lengths[3]
+        assert [len(made._draw()["input_ids"]) for _ in range(2)] == [4, 2]
 
     def test_a_stream(self, tmp_path: Path):
         tokenizer = word_pieces()

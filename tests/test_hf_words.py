@@ -11,10 +11,12 @@ import torch.nn.functional as F
 import transformers
 from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
 
+import wordward
 from wordward.hf import AdversarialSettings
 from wordward.hf_explain import explain
+from wordward.hf_inputs import perturbed
 from wordward.hf_words import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
-from wordward.objective import label_loss
+from wordward.objective import kl, label_loss
 from wordward.render import to_json
 from wordward.tap import Tap
 
@@ -93,11 +95,11 @@ class TestWords:
         assert read["film"] == ["film"]
         assert "[CLS]" not in [piece for pieces in read.values() for piece in pieces]
         tokenizer = sentence_pieces()
-        encoding = tokenizer("films, films.")
+        encoding = tokenizer("films, x films.")  # x has a blank piece before it
         pieces = [
-            [encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, "films, films.")
+            [encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, "films, x films.")
         ]
-        assert pieces == [["▁film", "s"], [","], ["▁film", "s"], ["."]]
+        assert pieces == [["▁film", "s"], [","], ["▁", "x"], ["▁film", "s"], ["."]]
 
     @pytest.mark.parametrize("kind", list(KINDS))
     def test_words_that_came_as_such_stay(self, kind: str):
@@ -220,6 +222,15 @@ class TestExplaining:
         assert [pull.toward for pull in pulls] == sorted(slopes, key=lambda word: -slopes[word])[: len(pulls)]
         assert len(pulls) == 9
 
+    def test_anywhere_is_toward_any_piece_that_is_not_special(self, taught: tuple[Any, Any]):
+        model, tokenizer = taught
+        settings = AdversarialSettings(method="random")
+        text = "the film was warm and bright and cold and dull and bland and funny"
+        (found,) = explain(model, tokenizer, [text], settings=settings, top=1000)
+        toward = {pull.toward for place in found.places for pull in place.pulls}
+        assert toward == set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+        assert all(place.pulls for place in found.places)  # chance moves every word
+
     def test_a_label_that_is_given(self, taught: tuple[Any, Any]):
         model, tokenizer = taught
         (given,) = explain(model, tokenizer, ["the film was warm and bright"], labels=["bad"])
@@ -241,10 +252,30 @@ class TestExplaining:
         )
         assert found.places[2].probability == pytest.approx(float(logits[3].max().detach()), abs=1e-5)
         assert found.places[2].label == "ci"[int(logits[3].argmax())]
-        wrong = [{"c": "i", "i": "c"}[place.label or ""] for place in found.places]
-        (other,) = explain(model, tokenizer, [tokens], labels=[[*wrong[:2], None, *wrong[2:]]])
-        assert other.given
-        assert [place.pulls for place in other.places] != [place.pulls for place in found.places]
+
+    @pytest.mark.parametrize("method", ["iadvt", "ivat"])
+    def test_the_tags_of_first_pieces_count(self, taught: tuple[Any, Any], method: str):
+        tokenizer = taught[1]
+        model = bert("token", len(tokenizer), id2label={0: "c", 1: "i"}, label2id={"c": 0, "i": 1}).eval()
+        tokens, settings = ["the", "film", "", "isn't", "warm"], AdversarialSettings(method=method)
+        (guessed,) = explain(model, tokenizer, [tokens])
+        numbers = [int(place.label == "c") for place in guessed.places]  # the others
+        tags: Any = [["c", "i"][each] for each in (*numbers[:2], 0, *numbers[2:])]
+        (found,) = explain(model, tokenizer, [tokens], labels=[tags], settings=settings)
+        read = tokenizer(tokens, is_split_into_words=True, return_tensors="pt")
+        labels = torch.full((1, 9), -100)  # [CLS] the film is ##n ' t warm [SEP]
+        labels[0, [1, 2, 3, 7]] = torch.tensor(numbers)
+
+        def loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            return label_loss(logits, labels) if method == "iadvt" else kl(logits, target, labels != -100)
+
+        adv = wordward.adversary(model, method, candidates=candidate_ids(tokenizer), loss=loss)
+        out = adv(lambda: model(**read), labels, mask=(read["input_ids"] > 4))
+        strongest = out.strengths[0].amax(-1)
+        expected = [strongest[1], strongest[2], strongest[3:7].max(), strongest[7]]
+        strengths = [place.pulls[0].strength if place.pulls else 0.0 for place in found.places]
+        assert strengths == pytest.approx([max(float(each), 0.0) for each in expected], rel=1e-4)
+        assert found.given == (method == "iadvt")
 
     def test_long_and_empty_texts(self, taught: tuple[Any, Any]):
         model, tokenizer = taught
@@ -290,3 +321,12 @@ class TestInTraining:
         moved = (seen[-1] - seen[0]).norm(dim=-1) > 1e-6
         ids = inputs["input_ids"]
         assert moved.equal((ids > 4) | (ids == 1))  # neither [CLS] nor [SEP] nor padding; [UNK] is a word
+
+    def test_what_is_not_attended_to_is_not_moved(self):
+        ids, attended = torch.tensor([[2, 7, 8, 3, 0]]), torch.tensor([[1, 1, 0, 1, 0]])
+        ordinary = [[False, True, True, False, False]]
+        inputs = {"input_ids": ids, "attention_mask": attended}
+        assert perturbed(inputs, lambda _: torch.tensor(ordinary)).tolist() == [
+            [False, True, False, False, False]
+        ]
+        assert perturbed({"input_ids": ids}, lambda _: torch.tensor(ordinary)).tolist() == ordinary

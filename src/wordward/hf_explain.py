@@ -182,8 +182,7 @@ def _labels(
         return torch.tensor([number(name) for name in given], device=ids.device)
     labels = torch.full_like(ids, IGNORE)
     for row, tags in enumerate(given):
-        for word, tag in zip(
-            words[row], tags or [], strict=False
-        ):  # words after the longest length have no pieces
-            labels[row, word.pieces[0]] = number(tag)
+        if tags is not None:
+            for word in words[row]:
+                labels[row, word.pieces[0]] = number(tags[word.number])
     return labels

@@ -83,7 +83,8 @@ class CheckedCollator:
 def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
     """Batches of a data set in an order that differs from pass to pass, each process its own part."""
     args = trainer.args
-    collate = trainer._get_collator_with_removed_columns(trainer.data_collator, description="unlabelled")
+    unchecked = trainer.data_collator.collator  # what stands for a label is no matter here
+    collate = trainer._get_collator_with_removed_columns(unchecked, description="unlabelled")
     sampler = None
     if isinstance(dataset, IterableDataset):
         if args.world_size > 1:

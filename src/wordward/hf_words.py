@@ -117,10 +117,8 @@ def _words_in(
         word = words[-1] if words else None
         if word is None or numbers[at] != last or _cut(text, word, start, end):
             words.append(Word("", start, end, (at,), 0))
-        else:  # a piece may be blank (a SentencePiece ▁), and the bytes of one character share a span
-            first = start if word.start == word.end else word.start
-            last_end = word.end if start == end else max(end, word.end)
-            words[-1] = Word("", first, last_end, (*word.pieces, at), 0)
+        else:  # the bytes of one character share a span
+            words[-1] = word._replace(end=max(end, word.end), pieces=(*word.pieces, at))
         last = numbers[at]
     filled = [word for word in words if word.end > word.start]
     return [
@@ -137,7 +135,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _cut(text: str, word: Word, start: int, end: int) -> bool:
     """Whether a piece is punctuation after letters or letters after punctuation."""
-    if start == end or word.start == word.end or start < word.end:
+    if start == end or word.start == word.end:  # a piece may be blank (a SentencePiece ▁)
         return False
     return _is_letter(text[start]) != _is_letter(text[word.end - 1])
 
