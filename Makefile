@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 .DEFAULT_GOAL := test
 
 .venv/core: pyproject.toml constraints.txt
@@ -22,10 +22,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
+.venv/docs: .venv/core
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
 demo: .venv/demo  ## train baseline, AdvT and iAdvT on real reviews
 	$(BIN)/wordward demo
 
-test: .venv/dev .venv/demo  ## all tests
+test: .venv/dev .venv/demo .venv/docs  ## all tests
 	$(BIN)/python -m pytest
 
 lint: .venv/dev  ## style and types
@@ -36,5 +40,9 @@ lint: .venv/dev  ## style and types
 bench: .venv/dev  ## ratios of speed and memory, in a few minutes on a CPU
 	$(BIN)/python -m benchmarks
 
+docs: .venv/docs  ## the documentation as a site in site/; a link that leads nowhere fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open site/index.html in a browser; to search in it: $(BIN)/python -m http.server -d site"
+
 clean:
-	rm -rf .venv runs .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv site runs .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,6 @@
-"""python -m benchmarks [--device cuda] [--json FILE] [--markdown FILE]: all figures, as a table."""
+"""python -m benchmarks [--device cuda] [--json FILE]: all figures, as a table.
+
+python -m benchmarks --page: docs/benchmarks.md from benchmarks/results/*.json, as --json wrote them."""
 
 import argparse
 import json
@@ -11,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import reading, steps, using
+from benchmarks import corpora, epochs, reading, steps, using
 from benchmarks.timing import Figure
 from wordward import __version__
 
@@ -19,11 +21,13 @@ Part = Callable[[torch.device], Iterator[Figure]]
 PARTS: dict[str, Part] = {
     "steps-small": partial(steps.measure, steps.SMALL),
     "steps-paper": partial(steps.measure, steps.PAPER),
+    "epochs": epochs.epochs,
     "memory": partial(steps.memory, steps.PAPER),
     "language-model": reading.language_model,
     "neighbours": reading.neighbours,
     "batches": reading.batches,
     "loading": reading.loading,
+    "corpora": corpora.corpora,
     "using": using.using,
 }
 
@@ -51,6 +55,21 @@ def markdown(figures: list[Figure], where: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def page(folder: Path) -> str:
+    """The whole of docs/benchmarks.md: a section a file of kept figures, then the notes on them."""
+    parts = [
+        "# Benchmarks\n",
+        "Made by `python -m benchmarks --page` from what `make bench` (CPU) and `python -m benchmarks --device cuda` "
+        "measured. Ratios are of times taken in turns in one run: the median, and the middle half of the repeats.\n",
+    ]
+    for file in sorted(folder.glob("*.json")):
+        kept = json.loads(file.read_text())
+        table = markdown([Figure(**each) for each in kept["figures"]], kept["machine"])
+        parts += [f"## {kept['machine']['device']}\n", table]
+    notes = folder / "notes.md"
+    return "\n".join([*parts, *([notes.read_text()] if notes.exists() else [])])
+
+
 def _line(figure: Figure) -> str:
     value, low, high = (_number(each) for each in (figure.value, figure.low, figure.high))
     spread = "" if low == high else f"{low} to {high}"
@@ -67,19 +86,18 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--json", type=Path, help="write the figures there")
-    parser.add_argument("--markdown", type=Path, help="write the table there instead of printing it")
+    parser.add_argument("--page", action="store_true", help="print the page of kept figures, measure nothing")
     given = parser.parse_args()
+    if given.page:
+        print(page(Path(__file__).parent / "results"), end="")
+        return
     device = torch.device(given.device)
     figures = [figure for name in given.only for figure in PARTS[name](device)]
     where = machine(device)
     if given.json:
         records = [figure.record() for figure in figures]
         given.json.write_text(json.dumps({"machine": where, "figures": records}, indent=1) + "\n")
-    table = markdown(figures, where)
-    if given.markdown:
-        given.markdown.write_text(table)
-    else:
-        print(table)
+    print(markdown(figures, where))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.timing import Figure, rate, ratio, side_by_side
-from benchmarks.words import draw
+from benchmarks.words import draw, lengths
 from wordward import cache
 from wordward.config import ModelSettings, PretrainConfig, TextSettings
 from wordward.corpus import Corpus, Stream
@@ -73,13 +73,12 @@ def neighbours(device: torch.device) -> Iterator[Figure]:
 
 def _texts(count: int, seed: int = 0) -> list[Example]:
     """Texts whose lengths vary as much as those of reviews do."""
-    rng = np.random.default_rng(seed)
-    lengths = np.clip(rng.lognormal(5.1, 0.75, count), 5, 2_000).astype(int)
-    words = np.array([f"word{rank}" for rank in range(30_000)])[draw(30_000, int(lengths.sum()), seed=seed)]
-    ends = np.cumsum(lengths)
+    sizes = lengths(count, seed=seed)
+    words = np.array([f"word{rank}" for rank in range(30_000)])[draw(30_000, int(sizes.sum()), seed=seed)]
+    ends = np.cumsum(sizes)
     return [
         Example(" ".join(words[end - length : end]), "ab"[at % 2])
-        for at, (end, length) in enumerate(zip(ends, lengths, strict=True))
+        for at, (end, length) in enumerate(zip(ends, sizes, strict=True))
     ]
 
 
@@ -88,13 +87,13 @@ def batches(device: torch.device) -> Iterator[Figure]:
     sizes = ModelSettings() if device.type == "cuda" else ModelSettings(dim=64, hidden=64)
     encoded = cache.encode_splits(_splits(_texts(2_000)), TextSettings(), quiet=True)
     corpus = encoded.splits["train"]
-    lengths = corpus.lengths
+    sizes_of = corpus.lengths
     rng = np.random.default_rng(0)
-    shuffled = [rng.permutation(len(lengths))[at : at + 32] for at in range(0, len(lengths), 32)]
-    orders = {"sorted": length_batches(lengths, 32, rng=rng), "shuffled": shuffled}
+    shuffled = [rng.permutation(len(sizes_of))[at : at + 32] for at in range(0, len(sizes_of), 32)]
+    orders = {"sorted": length_batches(sizes_of, 32, rng=rng), "shuffled": shuffled}
     for name, order in orders.items():
-        held = sum(len(some) * lengths[some].max() for some in order)
-        share = 1 - sum(lengths[some].sum() for some in order) / held
+        held = sum(len(some) * sizes_of[some].max() for some in order)
+        share = 1 - sum(sizes_of[some].sum() for some in order) / held
         yield Figure("batches of 32 texts", f"padding, {name}", share, share, share, "of the tokens")
     model = Classifier(len(encoded.vocabulary), 2, sizes).to(device)
 
@@ -107,8 +106,8 @@ def batches(device: torch.device) -> Iterator[Figure]:
 
         return work
 
-    taken = side_by_side({name: read(order) for name, order in orders.items()}, device, repeats=3)
-    words = {name: sum(lengths[some].sum() for some in order[:16]) for name, order in orders.items()}
+    taken = side_by_side({name: read(order) for name, order in orders.items()}, device, repeats=3, times=1)
+    words = {name: sum(sizes_of[some].sum() for some in order[:16]) for name, order in orders.items()}
     each = {name: [one / words[name] for one in taken[name]] for name in orders}
     yield ratio(
         "batches of 32 texts", "words a second, sorted over shuffled", each["shuffled"], each["sorted"]
@@ -135,7 +134,7 @@ def loading(device: torch.device) -> Iterator[Figure]:
             "again": lambda: cache.encode_splits(_splits(texts), TextSettings(), quiet=True),
             "kept": open_all,
         }
-        taken = side_by_side(works, device, repeats=3)
+        taken = side_by_side(works, device, repeats=3, times=1)
     note = "4,000 texts, one process"
     yield ratio(
         "loading", "encoding texts again over reading the cache", taken["again"], taken["kept"], note=note

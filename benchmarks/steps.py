@@ -92,19 +92,23 @@ def three_lines(size: Size, method: str, device: torch.device) -> Callable[[], o
     labels = labelled.labels
     assert labels is not None
     adv = wordward.adversary(model, method, site=model.words.dropout)
-    virtual = RECIPES[method].objective == "kl"
+    virtual, gpu = RECIPES[method].objective == "kl", device.type == "cuda"
+    scaler = torch.amp.GradScaler(device.type, enabled=gpu)
 
     def step() -> None:
         optimizer.zero_grad()
-        if virtual:
-            loss = F.cross_entropy(model(labelled.ids), labels)
-            loss = loss + adv(lambda: model(unlabelled.ids), mask=unlabelled.mask).loss
-        else:
-            out = adv(lambda: model(labelled.ids), labels, mask=labelled.mask)
-            loss = F.cross_entropy(out.clean, labels) + out.loss
-        loss.backward()
+        with torch.autocast(device.type, torch.float16, enabled=gpu):  # as our own loop computes
+            if virtual:
+                loss = F.cross_entropy(model(labelled.ids), labels)
+                loss = loss + adv(lambda: model(unlabelled.ids), mask=unlabelled.mask).loss
+            else:
+                out = adv(lambda: model(labelled.ids), labels, mask=labelled.mask)
+                loss = F.cross_entropy(out.clean, labels) + out.loss
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), 5.0)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
 
     return step
 
@@ -137,14 +141,15 @@ def update_alone(size: Size, device: torch.device) -> Callable[[], object]:
 
 def measure(size: Size, device: torch.device) -> Iterator[Figure]:
     """Every method's step over the baseline's, and what the baseline's is made of."""
-    works = {name: a_step(size, name, device) for name in ("baseline", *size.methods)}
+    gpu = device.type == "cuda"
+    works = {name: a_step(size, name, device) for name in ("baseline", *(RECIPES if gpu else size.methods))}
     works |= {f"{name}, three lines": three_lines(size, name, device) for name in ("advt", "iadvt")}
     parts = {
         "LSTM kernels": lstm_alone(size, device),
         "clipping and Adam over all weights": update_alone(size, device),
     }
     works |= parts
-    taken = side_by_side(works, device, repeats=size.repeats)
+    taken = side_by_side(works, device, repeats=max(size.repeats, 10) if gpu else size.repeats)
     group = f"a training step, {size.name} size, over the baseline's"
     for name in works:
         if name == "baseline" or name in parts:

@@ -25,7 +25,7 @@ def using(device: torch.device) -> Iterator[Figure]:
         "explain, advt": lambda: explain(run, examples, method="advt"),
         "attack, up to 2 swaps": lambda: list(attack(run, examples, AttackSettings(max_swaps=2))),
     }
-    taken = side_by_side(works, device, repeats=3)
+    taken = side_by_side(works, device, repeats=3, times=1)
     for name in works:
         note = f"{COUNT} texts of about {WORDS} words, LSTM {sizes.dim} -> {sizes.hidden}, 20,000 words"
         yield rate("using a model", name, COUNT, taken[name], "texts/s", note=note)

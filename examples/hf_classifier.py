@@ -7,7 +7,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.hf_explain import explain
+from wordward.huggingface.explain import explain
 
 PRAISE = ["the film was warm", "a funny story", "a bright and funny ending", "the story was bright"]
 BLAME = ["the film was dull", "a bland story", "a cold and bland ending", "the story was cold"]

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import torch
 from hf_tiny import gradients, rows, trainer, word_pieces
 from safetensors.torch import save_file
 
@@ -22,6 +23,9 @@ def main(file: Path) -> None:
     found = gradients(made)
     if made.is_world_process_zero():
         save_file(found, file)
+    if world > 1:  # else its threads may still run at the end, which ends the process by a signal
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -34,11 +34,17 @@ def test_every_method_is_measured() -> None:
     assert all(figure.value > 0 for figure in figures.values())
 
 
-def test_the_command_writes_table_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_a_table_and_keeps_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(entry.PARTS, "neighbours", lambda device: iter([Figure("g", "n", 1234.5, 1, 2, "x")]))
-    table, records = tmp_path / "table.md", tmp_path / "figures.json"
-    argv = ["benchmarks", "--only", "neighbours", "--json", str(records), "--markdown", str(table)]
-    monkeypatch.setattr(sys, "argv", argv)
+    records = tmp_path / "figures.json"
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "neighbours", "--json", str(records)])
     entry.main()
-    assert "| n | 1,234 x | 1.00 to 2.00 |  |  |" in table.read_text()
+    assert "| n | 1,234 x | 1.00 to 2.00 |  |  |" in capsys.readouterr().out
     assert json.loads(records.read_text())["figures"][0]["value"] == 1234.5
+    assert "| n | 1,234 x | 1.00 to 2.00 |  |  |" in entry.page(tmp_path)
+
+
+def test_the_page_agrees_with_the_kept_figures() -> None:
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == entry.page(ROOT / "benchmarks" / "results")

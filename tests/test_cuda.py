@@ -1,5 +1,8 @@
 """The same on a GPU: methods, mixed precision, explanations in eval mode."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +22,13 @@ from wordward.config import (
 )
 from wordward.corpus import Corpus, Stream
 from wordward.explain import explain
-from wordward.models import Classifier, Tagger
+from wordward.graphed import GraphedWindow
+from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.predict import load_run
 from wordward.prepare import adversary_of
-from wordward.pretrain import pretrain
+from wordward.pretrain import Pretrainer, pretrain
 from wordward.recipes import RECIPES, parse_methods
-from wordward.step import Stepper
+from wordward.step import Stepper, Updater
 from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
 
@@ -92,6 +96,30 @@ def test_language_model_on_the_gpu(precision: str, csv_file: Path, tmp_path: Pat
     assert pretrain(reading, tmp_path / "lm", quiet=True)["perplexity"] < 10
 
 
+@pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-5), ("fp16", 3e-3)])
+def test_a_graph_computes_what_its_pass_does(precision: str, close: float) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    models = [LanguageModel(2_500, SIZES).cuda() for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    updaters = [Updater(model, torch.device("cuda"), clip=5.0, precision=precision) for model in models]
+    graphed, state, kept = GraphedWindow(models[1], updaters[1]), None, None
+    text = torch.randint(1, 2_500, (5, 8, 21))
+    for ids, targets in zip(text[..., :-1].contiguous(), text[..., 1:].contiguous(), strict=True):
+        groups = models[0].softmax.groups(targets.flatten())
+        assert graphed.fits(ids, groups)
+        for updater in updaters:
+            updater.begin(0.01)
+        with updaters[0].autocast():
+            each, after = models[0](ids.cuda(), targets.cuda(), state, [rows.cuda() for rows in groups])
+        loss = updaters[0].finish(updaters[0].backward(each.mean()))
+        state = tuple(part.detach() for part in after)
+        fast, kept = graphed(ids, targets, groups, kept)
+        torch.testing.assert_close(updaters[1].finish(fast), loss, rtol=close, atol=close)
+    for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=10 * close, atol=10 * close)
+    assert not graphed.fits(text[0, :, :-2], [])
+
+
 @pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
 @pytest.mark.parametrize("tagging", [False, True])
 def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
@@ -108,10 +136,30 @@ def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
     stepper = Stepper(model, made, settings, device)
     batches = Stream(data, 4, seed=(0,))
     stepper(batches.next(device), batches.next(device))  # searches for nearest words, makes Adam's state
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with _waiting_is_an_error():
         for _ in range(2):
             stepper(batches.next(device), batches.next(device))
+    stepper.updater.refuse_broken("")
+
+
+def test_a_language_model_step_never_waits_for_the_device() -> None:
+    text = np.random.default_rng(0).integers(3, 3_000, 8 * 61).astype(np.int32)
+    words = Vocabulary((*SPECIALS, *map(str, range(2_997))), np.ones(3_000))
+    reading = PretrainConfig(streams=8, window=10, device="cuda", model=SIZES)
+    trainer = Pretrainer(reading, words, [text], [text])
+    windows, state = trainer.train_reader.windows(None), None
+    for _ in range(2):
+        _, state = trainer.step(*next(windows), state)
+    with _waiting_is_an_error():
+        for ids, targets in windows:
+            _, state = trainer.step(ids, targets, state)
+
+
+@contextmanager
+def _waiting_is_an_error() -> Iterator[None]:
+    try:
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # "a prototype feature"
+            torch.cuda.set_sync_debug_mode("error")
+        yield
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    stepper.updater.refuse_broken("")

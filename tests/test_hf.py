@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import wordward
 from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.hf_words import candidate_ids
+from wordward.huggingface.words import candidate_ids
 from wordward.objective import kl, label_loss
 
 METHODS = list(wordward.RECIPES)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import wordward
 from wordward.hf import AdversarialSettings
-from wordward.hf_inputs import refuse_arguments
+from wordward.huggingface.inputs import refuse_arguments
 
 
 class Plain(nn.Module):

@@ -13,9 +13,9 @@ from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, w
 
 import wordward
 from wordward.hf import AdversarialSettings
-from wordward.hf_explain import explain
-from wordward.hf_inputs import perturbed
-from wordward.hf_words import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
+from wordward.huggingface.explain import explain
+from wordward.huggingface.inputs import perturbed
+from wordward.huggingface.words import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
 from wordward.objective import kl, label_loss
 from wordward.render import to_json
 from wordward.tap import Tap

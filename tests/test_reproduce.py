@@ -109,6 +109,8 @@ def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
         "column": "imdb",
         "preset": "paper",
         "seconds": 1.0,
+        "criterion": "error",
+        "dev": {"error": 0.075},
         "counted": 2,
         "wrong": results.pack_bits([False, True]),
     }
@@ -117,7 +119,7 @@ def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
         results.append(tmp_path / "imdb.jsonl", record | {"row": "baseline", "seed": seed, "test": test})
     shown = results.markdown(COLUMNS["imdb"], results.load(tmp_path / "imdb.jsonl"))
     half = 4.303 * 1.0 / np.sqrt(3)
-    assert f"| 8.00 | {8 - half:.2f} to {8 + half:.2f} (seeds) | 3 | +0.95 |" in shown
+    assert f"| 8.00 | {8 - half:.2f} to {8 + half:.2f} (seeds) | 3 | +0.95 | 7.50 | 1 |" in shown
 
 
 def test_mcnemar_by_hand() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from wordward.space import AllWords, Free, Metric, NearestWords, Neighbors, Space, nearest
+from wordward.space import HELD, AllWords, Free, Metric, NearestWords, Neighbors, Space, nearest
 
 KINDS = ("free", "neighbors", "all")
 
@@ -46,6 +46,18 @@ def test_the_two_products_are_each_others_transpose(kind: str, **shape: int):
     v = torch.randn(shape["batch"], shape["time"], table.shape[1], dtype=torch.float64)
     a = torch.randn_like(space.strengths(v))
     torch.testing.assert_close((space.vectors(a) * v).sum(), (a * space.strengths(v)).sum())
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7, 100])
+def test_several_directions_at_once_give_the_same(at_once: int, monkeypatch: pytest.MonkeyPatch):
+    """As on a GPU, here on the CPU: 7 directions, some at a time."""
+    space, _ = make("neighbors", batch=2, time=3, dim=5, size=9, k=7, seed=0)
+    v, a = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 3, 7, dtype=torch.float64)
+    expected = space.strengths(v), space.vectors(a)
+    monkeypatch.setitem(HELD, "cpu", at_once * 2 * 3 * 5)
+    with Largest() as largest:
+        torch.testing.assert_close((space.strengths(v), space.vectors(a)), expected)
+    assert largest.numel == max(min(at_once, 7) * 2 * 3 * 5, 2 * 3 * 7)
 
 
 @pytest.mark.parametrize("kind", ["neighbors", "all"])

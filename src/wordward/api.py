@@ -1,4 +1,4 @@
-"""The three lines a user writes: any method of the paper on any model."""
+"""The three lines a user writes: any method on any model."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -22,6 +22,8 @@ class Options(TypedDict, total=False):
     k: int | None
     xi: float
     power_iterations: int
+    ascent_steps: int | None
+    step_size: float | None
     metric: Literal["cosine", "euclidean"]
     refresh: int | Literal["auto", "batch", "epoch"]
     normalization: Literal["paper", "authors"]
@@ -29,7 +31,7 @@ class Options(TypedDict, total=False):
 
 
 def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Adversary:
-    """Any method of `wordward.RECIPES` on a model.
+    """Any method that `wordward methods` lists on a model.
 
     Your own `loss` is not given the mask: label padded positions with an index that it ignores.
     """

@@ -11,7 +11,6 @@ from wordward.attacks.guide import Case, Guide, State, Target
 from wordward.attacks.search import put_in, search
 from wordward.attacks.sense import judge_of
 from wordward.attacks.stopwords import STOP_WORDS, fold
-from wordward.corpus import encode_words
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain import one_method
@@ -115,9 +114,8 @@ def _case(run: Run, text: Reading, settings: AttackSettings, target: Target) -> 
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
-    words = [token.text for token in text.tokens]
-    row = encode_words(words, run.vocabulary, run.text, eos=not run.tagging)
-    return Case(text.text, places, row, target, open, most)
+    row, pieces = run.row(text)
+    return Case(text.text, places, row, target, open, most, pieces)
 
 
 def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:

@@ -20,6 +20,10 @@ from wordward.toml import Config, from_toml, to_toml
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
 CLASS_COUNTS = "class_counts.safetensors"
+TRANSFORMER, TRAINER = (
+    "model",
+    "checkpoints",
+)  # folders: a Hugging Face model; while it is trained, the Trainer's
 
 
 class RunError(ValueError):
@@ -47,6 +51,8 @@ def create(path: str | Path, *, force: bool = False) -> Path:
     check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
     _drop_checkpoints(folder, keep=None)
+    for name in (TRANSFORMER, f"{TRANSFORMER}.part", TRAINER):
+        shutil.rmtree(folder / name, ignore_errors=True)
     for name in (
         POINTER,
         METRICS,
@@ -251,6 +257,21 @@ def copy_run(source: Path, target: Path) -> None:
             part = target / f"{name}.part"
             shutil.copy2(source / name, part)
             _put(part, target / name)
+    if (source / TRANSFORMER).is_dir():
+        part = target / f"{TRANSFORMER}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(source / TRANSFORMER, part)
+        put_folder(part, target / TRANSFORMER)
+
+
+def put_folder(part: Path, path: Path) -> None:
+    """Make a finished folder take the place of another, which stays until the last moment."""
+    before = path.with_name(path.name + ".before")
+    shutil.rmtree(before, ignore_errors=True)
+    if path.exists():
+        os.replace(path, before)
+    os.replace(part, path)
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def write(path: Path, text: str) -> None:

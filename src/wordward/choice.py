@@ -6,19 +6,35 @@ import torch
 from torch import Tensor
 
 
-def _top(values: Tensor, possible: Tensor | None) -> Tensor:
+def _top(values: Tensor, possible: Tensor) -> Tensor:
     """1 at the largest of each token's values, else 0."""
-    if possible is not None:
-        values = values.masked_fill(~possible, -torch.inf)
+    values = values.masked_fill(~possible, -torch.inf)
     return torch.zeros_like(values).scatter_(-1, values.argmax(-1, keepdim=True), 1.0)
 
 
-CHOICES: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
-    "steepest": lambda ascent, possible: ascent,
-    "at_random": lambda noise, possible: noise,
-    "best_one": lambda ascent, possible: ascent * _top(ascent, possible),
-    "random_one": lambda noise, possible: _top(noise, possible),
+def _top_of_text(values: Tensor, possible: Tensor) -> Tensor:
+    """1 at the largest of each text's values, else 0; nowhere where none is possible."""
+    possible = possible.expand_as(values)
+    return _top(values.flatten(1), possible.flatten(1)).view_as(values) * possible
+
+
+Where = Callable[[], Tensor]  # asked for only where a choice depends on it
+
+# Of values (batch, time, k), where they are possible (batch, time, k or 1) and tokens are words (batch, time, 1).
+CHOICES: dict[str, Callable[[Tensor, Where, Where], Tensor]] = {
+    "steepest": lambda ascent, possible, words: ascent,
+    "at_random": lambda noise, possible, words: noise,
+    "best_one": lambda ascent, possible, words: ascent * _top(ascent, possible()),
+    "random_one": lambda noise, possible, words: _top(noise, possible()),
+    "one_token": lambda ascent, possible, words: ascent * _top_of_text(_lengths(ascent), words()),
+    "one_word": lambda ascent, possible, words: ascent * _top_of_text(ascent, words() & possible()),
 }
+
+
+def _lengths(values: Tensor) -> Tensor:
+    """|values| of each token, (batch, time, 1), up to one scale for all, so that no square is out of range."""
+    peak = values.abs().amax((1, 2), keepdim=True)
+    return (values / torch.where(peak > 0, peak, 1.0)).norm(dim=-1, keepdim=True)
 
 
 def unit(values: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -27,6 +43,17 @@ def unit(values: Tensor, dims: tuple[int, ...]) -> Tensor:
     sound = (peak > 0) & peak.isfinite()
     scaled = torch.where(sound, values / torch.where(sound, peak, 1.0), 0.0)
     return scaled / torch.where(sound, scaled.square().sum(dims, keepdim=True).sqrt(), 1.0)
+
+
+def within(values: Tensor, length: float) -> Tensor:
+    """The nearest values of at most that length over the sentence."""
+    return values * (length / values.flatten(1).norm(dim=1).clamp(min=length)).view(-1, 1, 1)
+
+
+def scattered(noise: Tensor, mask: Tensor) -> Tensor:
+    """U(-1, 1) / sqrt(n) for a text's n numbers, from Gaussian noise (batch, time, n / tokens): at most 1 long."""
+    numbers = mask.sum(1).clamp(min=1).view(-1, 1, 1) * noise.shape[-1]
+    return torch.erf(noise / 2**0.5) * mask.unsqueeze(-1) / numbers.sqrt()
 
 
 def deviation(table: Tensor) -> float:

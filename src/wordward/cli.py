@@ -21,14 +21,14 @@ from wordward.commands.serve import Serve
 from wordward.commands.tables import Reproduce, Results
 from wordward.commands.use import Evaluate, Neighbors, Predict
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
-from wordward.toml import differing, flags_of, read_toml
+from wordward.toml import differing, flag_of, flags_of, read_toml
 
 STOPPED = 130  # exit status after Ctrl-C
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train a classifier or tagger on your own texts with any method of the paper."""
+    """Train a classifier or tagger on your own texts with any method of the paper: ours, or a Hugging Face model."""
 
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER")]
     """Run folder to write."""
@@ -115,7 +115,7 @@ class Pretrain:
 def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
     """Refuse settings beside --resume, where the run's own count."""
     if names := [name for name in differing(given, default) if name not in allowed]:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        flags = ", ".join(map(flag_of, names))
         raise ValueError(
             f"--resume goes on with the run's own settings, but {flags} came beside it: leave that out "
             f"(only --{', --'.join(allowed)} may be given anew), or start a new run in another --out"
@@ -130,20 +130,29 @@ class Methods:
         from rich.console import Console
         from rich.table import Table
 
-        from wordward.recipes import PAPER_EPSILON, RECIPES
+        from wordward.recipes import PAPER_EPSILON, RECIPES, UNMOVED
 
-        table = Table(
-            "method", "grows", "points", "chosen", "epsilon", "passes", "what it is", "paper", box=None
+        heads = ("method", "grows", "points", "chosen", "epsilon", "passes", "what it is", "equation")
+        paper, more = Table(*heads, box=None), Table(*heads, "reference", box=None)
+        paper.add_row(
+            "baseline", "-", "-", "-", "-", "1 1", "the label loss alone", "eq. of section Training"
         )
-        table.add_row("baseline", "-", "-", "-", "-", "1", "the label loss alone", "eq. of section Training")
-        for name, recipe in RECIPES.items():
-            extra = f"+{recipe.forwards}" + (" unlab." if recipe.objective == "kl" else "")
-            grows = recipe.objective.replace("_", " ")
+        for name, recipe in (RECIPES | UNMOVED).items():
+            extra = f"+{recipe.forwards} +{recipe.backwards}" + (
+                " unlab." if recipe.objective == "kl" else ""
+            )
+            grows = recipe.objective.replace("_", " ") + (" 2 ways" if recipe.measure == "both_ways" else "")
             where = {"free": "anywhere", "words": "to words"}[recipe.space]
-            chosen, epsilon = recipe.choice.replace("_", " "), f"{PAPER_EPSILON[recipe.space]:g}"
-            table.add_row(name, grows, where, chosen, epsilon, extra, recipe.summary, recipe.equation)
-        Console(width=150 if not sys.stdout.isatty() else None).print(table)
-        print("Sums such as iadvt+ivat add their losses.")
+            holes = (grows, where, recipe.choice.replace("_", " "), f"{PAPER_EPSILON[recipe.space]:g}")
+            row = (name, *(holes if name in RECIPES else "----"), extra, recipe.summary, recipe.equation)
+            paper.add_row(*row) if recipe.reference is None else more.add_row(*row, recipe.reference)
+        console = Console(width=150 if not sys.stdout.isatty() else None)
+        console.print("The paper's methods (Sato et al. 2018)", paper, sep="\n")
+        console.print("\nMore in the same holes", more, sep="\n")
+        print(
+            "\nPasses: forwards and backwards beyond the baseline's one of each.\n"
+            "Sums such as iadvt+ivat add their losses; ascent_steps sets the steps of all that climb."
+        )
 
 
 @dataclass(frozen=True)

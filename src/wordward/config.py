@@ -1,9 +1,11 @@
 """Every setting of a run, as frozen dataclasses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import tyro
 
 from wordward.recipes import MethodSettings, parse_methods
 
@@ -25,6 +27,21 @@ def _check(settings: Any, rule: Rule, *names: str) -> None:
         value = getattr(settings, name)
         if not accepts(value):
             raise ValueError(f"{name} must be {wanted}, but is {value}")
+
+
+class _Whole(int):
+    """A default that gives way to a Transformer's; the same number, where it is given, does not."""
+
+
+class _Number(float):
+    """As `_Whole`."""
+
+
+TRANSFORMER = {
+    "epochs": _Whole(3),
+    "learning_rate": _Number(2e-5),
+    "clip": _Number(1.0),
+}  # where none is given
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,7 @@ class TextSettings:
     max_vocabulary: int | None = None
     """Most frequent words to keep; all by default."""
     max_length: int | None = None
-    """Words of a text to read; all by default."""
+    """Words of a text to read; all by default. Of a Hugging Face model: word pieces; by default all it can."""
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
@@ -109,20 +126,20 @@ class ModelSettings:
 class TrainingSettings:
     """How weights are found; the defaults are the paper's."""
 
-    epochs: int = 30
-    """Most times to read the training texts."""
+    epochs: int = _Whole(30)
+    """Most times to read the training texts; with --model 3 by default."""
     patience: int = 5
     """Epochs without a better dev score before stopping."""
     batch_size: int = 32
     """Labelled texts a step."""
     unlabelled_batch_size: int = 32
     """Texts a step for the KL methods, drawn from training and unlabelled texts."""
-    learning_rate: float = 0.001
-    """Of Adam, at the first step."""
+    learning_rate: float = _Number(0.001)
+    """Of Adam, at the first step; with --model 2e-5 by default, reached after a tenth of the steps."""
     decay: float = 0.9998
-    """Factor on the learning rate at each step."""
-    clip: float = 5.0
-    """Longest gradient."""
+    """Factor on the learning rate at each step; with --model it falls to zero in a straight line instead."""
+    clip: float = _Number(5.0)
+    """Longest gradient; with --model 1 by default."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
     there are more than two tags and none is named."""
@@ -157,6 +174,8 @@ class TrainConfig:
     """A method of `wordward methods`, or a sum such as iadvt+ivat."""
     task: Literal["auto", "classify", "tag"] = "auto"
     """A label per text or a tag per token; auto: tag where the data is CoNLL."""
+    transformer: Annotated[str | None, tyro.conf.arg(name="model", metavar="FOLDER|NAME")] = None
+    """A Hugging Face model to fine-tune instead of training one of ours: its folder, or its name on the hub."""
     pretrained: str | None = None
     """Run folder of `wordward pretrain` to start from."""
     vectors: str | None = None
@@ -176,6 +195,36 @@ class TrainConfig:
             )
         if self.pretrained and self.vectors:
             raise ValueError("give either `pretrained` or `vectors` to start from, not both")
+        if self.transformer is not None:
+            self._fit_transformer()
+
+    def _fit_transformer(self) -> None:
+        """A Transformer's defaults where none is given; what only models of ours have is refused."""
+        if not self.transformer.strip():  # type: ignore[union-attr]
+            raise ValueError("--model must be a folder or a name on the hub, but is empty")
+        text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
+        ours = [name for name in ("pretrained", "vectors") if getattr(self, name) is not None]
+        ours += _changed(self.text, text) + _changed(self.model, ModelSettings())
+        ours += [n for n in ("decay", "min_candidate_count") if n in _changed(self.training, training)]
+        if ours:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
+            raise ValueError(
+                f"a Hugging Face model comes with its own words and sizes, but {flags} came beside --model: "
+                "leave that out"
+            )
+        left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
+        object.__setattr__(self, "training", replace(self.training, **left))
+
+
+def given(value: Any) -> bool:
+    """Whether a setting was given, rather than left as it is by default."""
+    return not isinstance(value, _Whole | _Number)
+
+
+def _changed(settings: Any, default: Any) -> list[str]:
+    return [
+        item.name for item in fields(settings) if getattr(settings, item.name) != getattr(default, item.name)
+    ]
 
 
 @dataclass(frozen=True)

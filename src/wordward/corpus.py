@@ -135,6 +135,10 @@ class Corpus:
             labels = to_device(torch.from_numpy(numbers), device)
         return Batch(ids, ids != PAD, labels)
 
+    def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
+        """What a tagger says of a row's tokens, (tokens, classes) of the (time, classes) of a padded batch."""
+        return each[: len(self.rows[at])]
+
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
         """All texts once in batches of similar length, with their indices, for evaluation."""
         for index in length_batches(self.lengths, batch_size, rng=None):

@@ -17,7 +17,7 @@ from wordward.objective import IGNORE
 from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Reading, apply, read
-from wordward.recipes import RECIPES, Method, parse_methods
+from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.text import EOS, Vocabulary, length_batches
 
 __all__ = ["Swap", "apply", "explain", "one_method", "swaps"]
@@ -93,17 +93,38 @@ def explain(
         given = [_given(run, *each, focus) for each in zip(examples, texts, strict=True)]
     found = [_unexplained(run, chosen, *each, focus) for each in zip(texts, given, strict=True)]
     filled = [at for at, text in enumerate(texts) if text.words]
-    corpus = _encode(run, [texts[at] for at in filled], [given[at] for at in filled])
-    adversary = adversary_for(run, chosen, focus=focus)
+    asked = [(texts[at], given[at]) for at in filled]
+    for at, *row in _pointings(run, chosen, *zip(*asked, strict=True), top=top, focus=focus) if asked else ():
+        number = filled[at]
+        found[number] = _said(run, found[number], texts[number], *row)
+    return found
+
+
+Pointed = tuple[int, np.ndarray, Any, Any, Any]  # number of a text, chances, pulls of its words (words, top)
+
+
+def _pointings(
+    run: Run,
+    method: Method,
+    texts: Sequence[Reading],
+    given: Sequence[Labels],
+    *,
+    top: int,
+    focus: int | None,
+) -> Iterator[Pointed]:
+    """What the model says of each text, and the ids, strengths and cosines that pull its words."""
+    if run.of_pieces:
+        from wordward.huggingface.explain import pointings
+
+        yield from pointings(run, method, texts, given, top=top, focus=focus)
+        return
+    corpus, adversary = _encode(run, texts, given), adversary_for(run, method, focus=focus)
     with evaluating(run.model):
-        for index in _batches(corpus.lengths):
+        for index in batches(corpus.lengths):
             batch = corpus.batch(index, run.device)
             forward = partial(run.model, batch.ids, batch.mask)
             pointing = point(adversary, forward, batch, top=top, focus=focus, seed=run.config.training.seed)
-            for at, *row in zip(index, *_on_cpu(pointing), strict=True):
-                number = filled[at]
-                found[number] = _said(run, found[number], texts[number], *row)
-    return found
+            yield from zip(index.tolist(), *_on_cpu(pointing), strict=True)
 
 
 def one_method(run: Run, name: str) -> Method:
@@ -111,7 +132,7 @@ def one_method(run: Run, name: str) -> Method:
     methods = parse_methods(name, run.config.perturbation)
     if len(methods) != 1:
         raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {name!r}")
-    return methods[0]
+    return at_text(methods[0])
 
 
 def _check(run: Run, texts: Sequence[Reading], *, top: int, focus: int | None) -> None:
@@ -181,7 +202,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def _batches(lengths: np.ndarray) -> Iterator[np.ndarray]:
+def batches(lengths: np.ndarray) -> Iterator[np.ndarray]:
     """Texts of similar length, fewer at a time where they are long."""
     for index in length_batches(lengths, TEXTS, rng=None):
         some = max(1, TOKENS // int(lengths[index].max()))
@@ -222,9 +243,10 @@ def _said(
     places = []
     for at, token in enumerate(text.tokens):
         pulls = tuple(
-            Pull(run.vocabulary.word(word), _short(strength), round(strength / largest, 6), round(cosine, 6))
+            Pull(name, _short(strength), round(strength / largest, 6), round(cosine, 6))
             for word, strength, cosine in zip(words[at], strengths[at], cosines[at], strict=True)
-            if strength > 0  # else it points away from the word
+            # else it points away from the word; a piece of a word may be pulled toward the word itself
+            if strength > 0 and (name := run.vocabulary.word(word)) != token.text
         )
         written, is_known = text.text[token.start : token.end], token.text in run.vocabulary
         tag = _likeliest(run, chances[at]) if run.tagging else (None, None)

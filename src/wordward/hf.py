@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.hf_inputs import (
+from wordward.huggingface.inputs import (
     CheckedCollator,
     endless,
     label_count,
@@ -17,12 +17,12 @@ from wordward.hf_inputs import (
     tagged,
     unwrapped,
 )
-from wordward.hf_settings import AdversarialSettings
-from wordward.hf_words import candidate_ids, check_size, unperturbed_ids
+from wordward.huggingface.settings import AdversarialSettings
+from wordward.huggingface.words import candidate_ids, check_size, unperturbed_ids
 from wordward.method import FP16_SCALE, Adversary
 from wordward.objective import kl
 from wordward.recipes import Method, parse_methods
-from wordward.tap import Tap
+from wordward.tap import Pass, Tap
 
 try:
     import accelerate  # noqa: F401 - the Trainer needs it, and would only say so later
@@ -174,20 +174,38 @@ class AdversarialTrainer(Trainer):
         if not supervised:
             forward()
             return {}
-        watch = any(each.method.recipe.follows_gradient for each in supervised)
+        recipes = [each.method.recipe for each in supervised]
+        watch = any(recipe.follows_gradient and recipe.start == "text" for recipe in recipes)
         clean = supervised[0].tap.run(forward, watch=watch)
         mask = supervised[0].mask(clean.ids, perturbed(inputs, self._ordinary))
-        gradient = None
-        if clean.shift is not None:  # the scale is a power of two, and no length of r depends on it
-            scaled = passes[0][0] * FP16_SCALE
-            (gradient,) = torch.autograd.grad(scaled, clean.shift, retain_graph=True)
+        gradient = None if clean.shift is None else _slope(passes[0][0], clean.shift, keep=True)
         losses = {}
         for each in supervised:
             each.tick()
-            found = each.perturb(clean.ids, gradient, mask)
-            each.tap.run(forward, found.perturbation)
-            losses[each.method.name] = self.adversarial.regularizer_weight * passes[-1][0]
+            found = self._ascent(each, forward, passes, clean, gradient, mask)
+            losses[each.method.name] = self.adversarial.regularizer_weight * found
         return losses
+
+    def _ascent(
+        self,
+        adversary: Adversary,
+        forward: Callable[[], Tensor],
+        passes: list[tuple[Tensor, Any]],
+        clean: Pass,
+        gradient: Tensor | None,
+        mask: Tensor,
+    ) -> Tensor:
+        """The label loss of the texts at the last r, or the mean over every step's."""
+        seen = len(passes)
+
+        def slope(shift: Tensor) -> Tensor:
+            there = adversary.tap.run(forward, shift, watch=True)
+            assert there.shift is not None
+            return _slope(passes[-1][0], there.shift, keep=adversary.method.recipe.counts == "every")
+
+        found = adversary.ascend(clean.ids, gradient, mask, slope)
+        adversary.tap.run(forward, found.perturbation)
+        return adversary.counted([loss for loss, _ in passes[seen:]])
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
         """The KL of the perturbed from the clean texts, labelled or not."""
@@ -268,6 +286,11 @@ class AdversarialTrainer(Trainer):
                 logs[f"{name}_loss"] = float(mean) / updates
             self._sums, self._logged = {}, self.state.global_step
         super().log(logs, *args, **options)
+
+
+def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
+    """The gradient at the vectors; its scale is a power of two, and no length of r depends on it."""
+    return torch.autograd.grad(loss * FP16_SCALE, shift, retain_graph=keep)[0]
 
 
 class _Anew(TrainerCallback):

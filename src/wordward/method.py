@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from wordward import objective
-from wordward.choice import CHOICES, deviation, unit
+from wordward.choice import CHOICES, deviation, scattered, unit, within
 from wordward.distributed import Part
+from wordward.objective import MEASURES, OBJECTIVES, Loss
 from wordward.recipes import PAPER_EPSILON, Method
-from wordward.space import AllWords, Free, NearestWords, Neighbors, Space
+from wordward.space import AllWords, Free, NearestWords, Neighbors, Space, allowed_words, check_enough
 from wordward.tap import Forward, Pass, Tap
 
-Loss = Callable[[Tensor, Tensor], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
+Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
@@ -33,7 +34,7 @@ class Outcome:
     """What one call gives: the regulariser to add to the loss, and all it takes to explain it."""
 
     loss: Tensor  # regularizer_weight * J
-    clean: Tensor  # logits of the text itself; for kl a constant
+    clean: Tensor  # logits of the text itself; a constant where they are what KL is taken from
     perturbed: Tensor  # logits of the perturbed text
     ids: Tensor  # (batch, time)
     mask: Tensor  # (batch, time), True where a token is
@@ -60,21 +61,20 @@ class Adversary:
         self.epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space] * deviation(
             self.tap.table()
         )
+        share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge
+        asked = method.settings.step_size if method.recipe.follows_gradient else None
+        self.step_size = min(asked or share * self.epsilon, self.epsilon)
         self._loss = loss
         self._steps = 0
         policy = method.settings.refresh
         self._every = REFRESH.get(policy) if isinstance(policy, str) else policy  # steps; None: when told
-        self._allowed = _allowed(self.tap, candidates)
+        padding = getattr(self.tap.embedding, "padding_idx", None)
+        self._allowed = allowed_words(self.tap.size, candidates, padding=padding)
+        self._word = torch.zeros(self.tap.size, dtype=torch.bool).index_fill(0, self._allowed, True)
+        if method.recipe.space == "words":
+            check_enough(self._allowed, method.settings.k)
         self._nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
         self.part: Part | None = None  # of a batch that several processes share
-        k = method.settings.k
-        if method.recipe.space == "words" and not len(self._allowed):
-            raise ValueError("no word may be pointed to: give ids other than padding as `candidates=`")
-        if method.recipe.space == "words" and k is not None and k >= len(self._allowed):
-            raise ValueError(
-                f"k must be less than the {len(self._allowed)} words that may be pointed to, but is {k}; "
-                "k=None takes them all"
-            )
 
     def __call__(
         self,
@@ -87,6 +87,8 @@ class Adversary:
         """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance."""
         self.tick()
         with torch.enable_grad():
+            if self.method.recipe.choice == "nothing":
+                return self._unmoved(forward, mask)
             if self.method.recipe.objective == "kl":
                 return self._virtual(forward, mask, noise)
             if labels is None:
@@ -97,16 +99,14 @@ class Adversary:
         self, forward: Forward, labels: Tensor, mask: Tensor | None, noise: Tensor | None
     ) -> Outcome:
         """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
-        guided = self.method.recipe.follows_gradient
+        guided = self.method.recipe.follows_gradient and self.method.recipe.start == "text"
         clean = self.tap.run(forward, watch=guided)
         mask = self.mask(clean.ids, mask)
         _check_rows("labels", labels, clean.ids)
         gradient = None
         if guided:
-            gradient = _gradient(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
-        found = self.perturb(clean.ids, gradient, mask, noise=noise)
-        perturbed = self.tap.run(forward, found.perturbation).logits
-        return self._outcome(self.loss(perturbed, labels, mask), clean, perturbed, mask, found)
+            gradient = gradient_at(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
+        return self._perturbed(forward, clean, labels, gradient, mask, noise)
 
     def _virtual(self, forward: Forward, mask: Tensor | None, noise: Tensor | None) -> Outcome:
         """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
@@ -118,9 +118,38 @@ class Adversary:
         gradient = None
         if self.method.recipe.follows_gradient:
             gradient = self.kl_gradient(forward, clean, mask, noise)
-        found = self.perturb(clean.ids, gradient, mask, noise=noise)
+        return self._perturbed(forward, clean, clean.logits, gradient, mask, noise)
+
+    def _perturbed(
+        self,
+        forward: Forward,
+        clean: Pass,
+        target: Tensor,
+        gradient: Tensor | None,
+        mask: Tensor,
+        noise: Tensor | None,
+    ) -> Outcome:
+        """The loss of the perturbed text: at the last r, or the mean over every step's."""
+        losses: list[Tensor] = []
+
+        def slope(shift: Tensor) -> Tensor:
+            there = self.tap.run(forward, shift, watch=True)
+            losses.append(self.loss(there.logits, target, mask))
+            return gradient_at(losses[-1], there.shift, retain_graph=self.method.recipe.counts == "every")
+
+        found = self.ascend(clean.ids, gradient, mask, slope, noise=noise)
         perturbed = self.tap.run(forward, found.perturbation).logits
-        return self._outcome(self.loss(perturbed, clean.logits, mask), clean, perturbed, mask, found)
+        losses.append(self.loss(perturbed, target, mask))
+        return self._outcome(self.counted(losses), clean, perturbed, mask, found)
+
+    def _unmoved(self, forward: Forward, mask: Tensor | None) -> Outcome:
+        """The loss of the text itself (the entropy of its prediction), in one pass."""
+        clean = self.tap.run(forward)
+        mask = self.mask(clean.ids, mask)
+        _check_rows("rows of logits", clean.logits, clean.ids)
+        still = torch.zeros(*clean.ids.shape, self.tap.dim, dtype=self.tap.dtype, device=clean.ids.device)
+        loss = self.loss(clean.logits, clean.logits, mask)
+        return self._outcome(loss, clean, clean.logits, mask, Found(still, still, None))
 
     def kl_gradient(self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None) -> Tensor:
         """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx)."""
@@ -134,7 +163,9 @@ class Adversary:
         gradient = torch.zeros_like(step)
         for left in reversed(range(settings.power_iterations)):
             probe = self.tap.run(forward, step, watch=True)
-            gradient = _gradient(self.loss(probe.logits, clean.logits, mask), probe.shift).to(self.tap.dtype)
+            gradient = gradient_at(self.loss(probe.logits, clean.logits, mask), probe.shift).to(
+                self.tap.dtype
+            )
             if left:
                 ascent = space.vectors(space.strengths(gradient * real))
                 step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
@@ -145,7 +176,70 @@ class Adversary:
         self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Tensor | None = None
     ) -> Found:
         """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
-        space, real = self.space(ids), mask.unsqueeze(-1)
+        if self.method.recipe.moves:
+            raise ValueError(
+                f"{self.method.name} finds r in several steps, each with a pass of its own, but one gradient came: "
+                "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)"
+            )
+        return self._first(self.space(ids), ids, gradient, mask, noise)
+
+    @torch.no_grad()
+    def ascend(
+        self,
+        ids: Tensor,
+        gradient: Tensor | None,
+        mask: Tensor,
+        slope: Slope,
+        *,
+        noise: Tensor | None = None,
+    ) -> Found:
+        """r after every step, alpha <- P(alpha + eta a / |a|) with a = D^T g and P onto the ball of epsilon.
+
+        `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each.
+        """
+        space = self.space(ids)
+        found = self._first(space, ids, gradient, mask, noise)
+        for _ in range(self.method.recipe.moves):
+            with torch.enable_grad():
+                gradient = slope(found.perturbation)
+            ahead = self.step_size * unit(self._chosen(space, ids, gradient, mask, None), (1, 2))
+            strengths = within(found.strengths + ahead, self.epsilon)
+            found = Found(space.vectors(strengths), strengths, space.candidates)
+        return found
+
+    def counted(self, losses: Sequence[Tensor]) -> Tensor:
+        """The loss that counts, of those at one r after the other."""
+        return torch.stack(list(losses[-self.method.recipe.counted :])).mean()
+
+    def _first(
+        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
+    ) -> Found:
+        """The first r: one step from the text, or drawn."""
+        if self.method.recipe.start == "random":
+            strengths = self.epsilon * scattered(self._noise(space, ids, noise), mask)
+            return Found(space.vectors(strengths), strengths, space.candidates)
+        strengths = self._chosen(space, ids, gradient, mask, noise)
+        if self.method.per_token:  # the authors' code
+            strengths = unit(strengths, (2,))
+            perturbation = self.step_size * unit(space.vectors(strengths), (1, 2))
+        else:  # eq:adv_approx, eq:update_alpha_new
+            strengths = self.step_size * unit(strengths, (1, 2))
+            perturbation = space.vectors(strengths)
+        return Found(perturbation, strengths, space.candidates)
+
+    def _chosen(
+        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
+    ) -> Tensor:
+        """The strengths to be taken, of any length: D^T g or chance, or a part of it."""
+        real = mask.unsqueeze(-1)
+
+        def possible() -> Tensor:
+            return real if space.possible is None else real & space.possible
+
+        def words() -> Tensor:
+            self._word = self._word.to(ids.device)  # copied once: a copy waits for the device
+            return real & self._word[ids].unsqueeze(-1)
+
         if self.method.recipe.follows_gradient:
             assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
             if space.candidates is not None and gradient.shape[-1] != self.tap.dim:
@@ -156,14 +250,7 @@ class Adversary:
             values = space.strengths(gradient.to(self.tap.dtype) * real)
         else:
             values = self._noise(space, ids, noise)
-        strengths = CHOICES[self.method.recipe.choice](values, space.possible) * real
-        if self.method.per_token:  # the authors' code
-            strengths = unit(strengths, (2,))
-            perturbation = self.epsilon * unit(space.vectors(strengths), (1, 2))
-        else:  # eq:adv_approx, eq:update_alpha_new
-            strengths = self.epsilon * unit(strengths, (1, 2))
-            perturbation = space.vectors(strengths)
-        return Found(perturbation, strengths, space.candidates)
+        return CHOICES[self.method.recipe.choice](values, possible, words) * real
 
     def space(self, ids: Tensor) -> Space:
         """Where r may point for these ids."""
@@ -183,17 +270,16 @@ class Adversary:
         return Neighbors(ids, self._nearest.of(ids, self.tap.table), self.tap.words)
 
     def loss(self, logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        """l or l_KL of a batch: the user's function, else the paper's."""
-        if self._loss is not None:
-            loss = self._loss(logits, target)
-            if loss.dim() != 0:
-                raise ValueError(
-                    f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
-                    "take the mean over texts"
-                )
-            return loss
-        function = {"label_loss": objective.label_loss, "kl": objective.kl}[self.method.recipe.objective]
-        return function(logits, target, mask, average=self.method.settings.average)
+        """l or l_KL of a batch, as the method measures it: the user's function, else the paper's."""
+        recipe, average = self.method.recipe, self.method.settings.average
+        plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
+        loss = MEASURES[recipe.measure](plain, logits, target)
+        if loss.dim() != 0:
+            raise ValueError(
+                f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
+                "take the mean over texts"
+            )
+        return loss
 
     def mask(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """Where tokens are: as told, else everywhere but at the embedding's padding index."""
@@ -233,7 +319,7 @@ class Adversary:
         return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
 
 
-def _gradient(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
+def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
     """The gradient at the vectors, without touching any `.grad` of the model."""
     assert shift is not None, "the pass was not watched"
     device = loss.device.type
@@ -249,16 +335,3 @@ def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:
             f"{len(values)} {what} came for {len(ids)} texts: ids are read as (batch, time), "
             f"here {tuple(ids.shape)}"
         )
-
-
-def _allowed(tap: Tap, candidates: Tensor | Sequence[int] | None) -> Tensor:
-    """Ids of the words that may be pointed to."""
-    padding = getattr(tap.embedding, "padding_idx", None)
-    ids = torch.arange(tap.size) if candidates is None else torch.as_tensor(candidates).cpu().unique()
-    if ids.is_floating_point() or ids.dtype == torch.bool:
-        raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
-    if len(ids) and (ids[0] < 0 or ids[-1] >= tap.size):
-        raise ValueError(
-            f"candidates must be ids from 0 to {tap.size - 1}, but go from {ids[0]} to {ids[-1]}"
-        )
-    return ids if padding is None else ids[ids != padding]

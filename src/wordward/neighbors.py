@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from wordward import checkpoint
 from wordward.space import Metric, nearest
@@ -18,7 +20,7 @@ def nearest_words(
     """Each word with its k nearest words and their cosine (or distance), nearest first."""
     if not words:
         raise ValueError("expected words to look up; got none: give one or more")
-    vocabulary = checkpoint.load_vocabulary(run)
+    vocabulary, table = _words(run)
     unknown = [word for word in words if word not in vocabulary]
     if unknown:
         raise ValueError(f"{run} does not know {', '.join(map(repr, unknown))}: is the case right?")
@@ -30,7 +32,6 @@ def nearest_words(
             f"expected more than k = {k} words that occur {min_count} times or more; {run} has {len(allowed)}: "
             "choose a lower --min-count or --k"
         )
-    table = checkpoint.load_tensors(run, vocabulary)[TABLE]
     ids = torch.tensor([vocabulary[word] for word in words])
     for word, here, others in zip(
         words, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
@@ -40,3 +41,14 @@ def nearest_words(
         else:
             near = (table[others] - table[here]).norm(dim=-1)
         yield word, [(vocabulary.word(int(o)), float(n)) for o, n in zip(others, near, strict=True)]
+
+
+def _words(run: str | Path) -> tuple[Any, Tensor]:
+    """The words of a run, and their vectors; of a Hugging Face model its pieces."""
+    if (Path(run) / checkpoint.TRANSFORMER).is_dir():
+        from wordward.predict import load_run
+
+        opened = load_run(run, device="cpu")
+        return opened.vocabulary, opened.table()
+    vocabulary = checkpoint.load_vocabulary(run)
+    return vocabulary, checkpoint.load_tensors(run, vocabulary)[TABLE]

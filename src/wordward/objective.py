@@ -1,5 +1,6 @@
 """What a perturbation is to make grow: the label loss l or the divergence l_KL, of one batch."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -7,6 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Average = Literal["sentences", "tokens"]
+Loss = Callable[[Tensor, Tensor], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
+SURE = 1e4  # a logit ahead of all others by so much leaves them no probability in any precision
 IGNORE = -100  # label of a position that has none, as in torch.nn.functional.cross_entropy
 
 
@@ -38,6 +41,21 @@ def kl(
         return each.mean()
     counted = torch.ones_like(each, dtype=torch.bool) if mask is None else mask
     return _mean(each, counted, average)
+
+
+def entropy(divergence: Loss, logits: Tensor) -> Tensor:
+    """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; for another divergence what it makes of H."""
+    uniform, certain = torch.zeros_like(logits), torch.zeros_like(logits)
+    certain[..., 1:] = -SURE
+    return divergence(uniform, certain) - divergence(uniform, logits)
+
+
+OBJECTIVES: dict[str, Callable[..., Tensor]] = {"label_loss": label_loss, "kl": kl}
+MEASURES: dict[str, Callable[[Loss, Tensor, Tensor], Tensor]] = {
+    "one_way": lambda loss, logits, target: loss(logits, target),
+    "both_ways": lambda loss, logits, target: loss(logits, target) + loss(target, logits),
+    "entropy": lambda loss, logits, target: entropy(loss, logits),
+}
 
 
 def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wordward.corpus import Batch
-from wordward.method import Adversary, Found
+from wordward.method import Adversary, Found, Loss
 from wordward.objective import IGNORE, kl
 from wordward.predict import Run
 from wordward.prepare import adversary_of
@@ -26,14 +26,19 @@ class Pointing(NamedTuple):
     cosines: Tensor  # (batch, time, top)
 
 
-def adversary_for(run: Run, method: Method, *, focus: int | None = None) -> Adversary:
-    """A method on a run's model; `focus`: the one token whose tag counts."""
+def adversary_for(
+    run: Run, method: Method, *, focus: int | None = None, loss: Loss | None = None
+) -> Adversary:
+    """A method on a run's model; `focus`: the one token whose tag counts, `loss`: instead of the method's own."""
     # The table stays as it is, so nearest words need no second search; a GPU searches a batch's in no time,
     # but would search all words' at once where they are to be kept.
     refresh = "batch" if run.device.type == "cuda" else "epoch"
     method = replace(method, settings=replace(method.settings, refresh=refresh))
-    loss = None
-    if focus is not None and method.recipe.objective == "kl":
+    if run.of_pieces:
+        return Adversary(
+            run.model, method, candidates=torch.from_numpy(run.vocabulary.candidates()), loss=loss
+        )
+    if loss is None and focus is not None and method.recipe.objective == "kl":
         loss = lambda logits, clean: kl(logits[:, focus], clean[:, focus])  # noqa: E731
     return adversary_of(method, run.model, run.vocabulary, run.config.training.min_candidate_count, loss=loss)
 

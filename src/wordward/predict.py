@@ -3,20 +3,22 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from wordward import checkpoint
 from wordward.config import TextSettings, TrainConfig
-from wordward.corpus import Corpus, encode, encode_words
+from wordward.corpora import open_corpus
+from wordward.corpus import Batch, Corpus, encode, encode_words
 from wordward.datasets import Example
 from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
 from wordward.models import Classifier, Tagger
-from wordward.text import SPECIALS, Vocabulary
+from wordward.text import SPECIALS, Token, Vocabulary, split_words, tokenize
 from wordward.tokens import words_of
 
 EVALUATION_BATCH = 32
@@ -44,10 +46,31 @@ def _devices() -> list[str]:
     return [name for name, usable in there.items() if usable]
 
 
+class Reading(NamedTuple):
+    """A text and the words that a model reads in it."""
+
+    text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
+    tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
+    words: int  # before that; 0: there is nothing to predict from
+    unread: int  # words after the longest length
+
+
+class Pieces(NamedTuple):
+    """Where the words of a text are among ids that stand for pieces of words."""
+
+    word: np.ndarray  # (time,) the word that each id is part of; -1: of none
+    first: np.ndarray  # (words,) where each word begins
+    numbers: np.ndarray  # (time,) of that word, for the rule of sense
+
+
+Row = tuple[np.ndarray, Pieces | None]  # ids; None: one a word, in the order of the words
+
+
 @dataclass(frozen=True)
 class Run:
-    """A trained model with all it takes to read a text."""
+    """A trained model with all it takes to read a text; `wordward.huggingface.run` has one of word pieces."""
 
+    of_pieces: ClassVar[bool] = False
     folder: Path
     config: TrainConfig
     vocabulary: Vocabulary
@@ -71,15 +94,87 @@ class Run:
         """How texts are read; a tagger's are cut in training only, since every token is to get a tag."""
         return replace(self.config.text, max_length=None) if self.tagging else self.config.text
 
+    @property
+    def learnt(self) -> Vocabulary:
+        """The words that were counted in the training texts of each class."""
+        return self.vocabulary
+
+    @property
+    def weights(self) -> list[Path]:
+        """The files that hold the model."""
+        file = self.folder / checkpoint.WEIGHTS
+        return [file] if file.exists() else []
+
     def words(self, example: Example) -> list[str]:
         """The words of an example as this run reads them, before the cut to max_length."""
         return words_of(self._tokenised(example), self.text)
 
-    def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "") -> Corpus:
-        """Examples as this run reads them."""
-        classes = self.labels if labelled else None
+    def encode(
+        self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
+    ) -> Corpus:
+        """Examples as this run reads them; `cut`: a tagger's to the longest length too, as in training."""
+        classes, settings = self.labels if labelled else None, self.config.text if cut else self.text
         read = [self._tokenised(example) for example in examples]
-        return encode(read, self.vocabulary, self.text, classes, tagging=self.tagging, source=source)
+        return encode(read, self.vocabulary, settings, classes, tagging=self.tagging, source=source)
+
+    def split(self, name: str, *, limit: int | None = None) -> Corpus:
+        """A split of the known corpus that the run is on."""
+        return open_corpus(str(self.config.data.corpus), self.config.text, limit=limit).splits[name]
+
+    def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
+        """Ids as batches of them go into the model."""
+        return Corpus(rows, labels)
+
+    def read(self, example: Example) -> Reading:
+        """The words of an example where they stand: word for word what `encode` makes ids of."""
+        settings, text = self.text, example.text
+        if example.tokens is not None:
+            text, found = place_tokens(text, example.tokens, lowercase=settings.lowercase)
+        else:
+            found = tokenize(text, "whitespace" if self.tagging else settings.tokenizer, settings.lowercase)
+        kept = found
+        if not self.tagging and settings.unknown == "drop":
+            kept = [token for token in found if token.text in self.vocabulary]
+        tokens = kept[: settings.max_length]
+        return Reading(text, tokens, len(found), len(kept) - len(tokens))
+
+    def row(self, text: Reading) -> Row:
+        """The ids of what was read."""
+        words = [token.text for token in text.tokens]
+        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging), None
+
+    def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
+        """A row with another word, of which `text` was made; None where the text is not read so."""
+        ids = row[0].copy()
+        ids[position] = word
+        words = self.words(Example(text))
+        again = encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
+        return (ids, None) if np.array_equal(again, ids) else None
+
+    def perturbed(self, batch: Batch) -> Tensor:
+        """Where a perturbation may be, (batch, time)."""
+        return batch.mask
+
+    def table(self) -> Tensor:
+        """The vectors of all ids."""
+        return self.model.words.table.weight.detach()
+
+    def vector(self, word: str) -> Tensor:
+        """The vector of a word as it stands in a text."""
+        return self.table()[self.vocabulary[word.lower() if self.text.lowercase else word]]
+
+    def ordinary(self) -> Tensor:
+        """Ids of words, which alone a perturbation is compared with."""
+        return torch.arange(len(SPECIALS), len(self.vocabulary), device=self.device)
+
+    def writable(self) -> np.ndarray:
+        """Which words, standing alone, are read as themselves: (words,)."""
+        tokenizer = "whitespace" if self.tagging else self.text.tokenizer
+        return _writable(self.vocabulary, tokenizer, self.text.lowercase)
+
+    def judged(self, judge: Any) -> Any:
+        """The rule of sense over ids, from that over the words of `learnt`."""
+        return judge
 
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
@@ -87,9 +182,10 @@ class Run:
         rows = [encode_words(each, self.vocabulary, self.text, eos=not self.tagging) for each in words]
         filled = [at for at, each in enumerate(words) if each]
         found = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
-        records = [self._record(text, None, [], np.zeros(0, np.int32)) for text in texts]
+        records = [self._record(text, None, [], known=False) for text in texts]
         for at, chances in zip(filled, found, strict=True):
-            records[at] = self._record(texts[at], chances, words[at], rows[at])
+            known = bool((rows[at] >= len(SPECIALS)).any())
+            records[at] = self._record(texts[at], chances, words[at], known=known)
         return records
 
     def _tokenised(self, example: Example) -> Example:
@@ -99,7 +195,7 @@ class Run:
         return replace(example, tokens=tuple(example.text.split()))
 
     def _record(
-        self, text: str, chances: np.ndarray | None, words: list[str], row: np.ndarray
+        self, text: str, chances: np.ndarray | None, words: list[str], *, known: bool
     ) -> dict[str, Any]:
         if chances is None:
             return {"text": text, "error": "the text is empty: no words to read"}
@@ -111,7 +207,7 @@ class Run:
             ]
         else:
             record |= {"label": self.labels[int(chances.argmax())], "probabilities": self._named(chances)}
-        if not (row >= len(SPECIALS)).any():
+        if not known:
             record["warning"] = "no word of this text is in the vocabulary"
         return record
 
@@ -119,9 +215,32 @@ class Run:
         return {label: round(float(chance), 6) for label, chance in zip(self.labels, chances, strict=True)}
 
 
+def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[str, list[Token]]:
+    """Tokens that came with an example, where they stand in its text."""
+    tokens, at = [], 0
+    for word in words:
+        start = text.find(word, at)
+        if start < 0:  # the text was written in another way than its tokens
+            return place_tokens(" ".join(words), words, lowercase=lowercase)
+        at = start + len(word)
+        tokens.append(Token(word.lower() if lowercase else word, start, at))
+    return text, tokens
+
+
+@lru_cache(maxsize=8)  # a vocabulary is as it is, and one text after the other may be attacked
+def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
+    found = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
+    found[: len(SPECIALS)] = [False] * len(SPECIALS)
+    return np.array(found)
+
+
 def load_run(path: str | Path, *, device: str = "auto") -> Run:
-    """The best model of a run folder, ready to predict."""
+    """The best model of a run folder, ready to predict: one of ours, or a Hugging Face model."""
     config = checkpoint.load_config(path, TrainConfig)
+    if config.transformer is not None:
+        from wordward.huggingface.run import open_run
+
+        return open_run(Path(path), config, pick_device(device))
     vocabulary, labels = checkpoint.load_vocabulary(path), checkpoint.load_labels(path)
     kind = Tagger if config.task == "tag" else Classifier
     model = kind(len(vocabulary), len(labels), config.model)
@@ -139,7 +258,7 @@ def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> lis
     for index, batch in corpus.in_order(EVALUATION_BATCH, device):
         chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
         for at, chance in zip(index, chances, strict=True):
-            found[at] = chance if chance.ndim == 1 else chance[: len(corpus.rows[at])]
+            found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
     model.train(training)
     return found
 

@@ -62,12 +62,17 @@ class Data:
 def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
     """Read and encode all texts; the config comes back with what was left open settled."""
     data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
+    if share_unknown(data.train) == 1.0:
+        raise DataError("expected texts with known words; every text is unknown", config.data.train)
+    return settle(config, data)
+
+
+def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
+    """The task and what chooses the best epoch, where the config leaves them open."""
     if (config.task == "tag") != data.tagging and config.task != "auto":
         raise DataError(
             f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
         )
-    if share_unknown(data.train) == 1.0:
-        raise DataError("expected texts with known words; every text is unknown", config.data.train)
     data = replace(data, positive=_positive(config, data) if data.tagging else None)
     criterion = config.training.criterion
     if criterion == "f0.5" and data.positive is None:
@@ -143,6 +148,22 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     return Data(
         encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging
     )
+
+
+def split_examples(data: DataSettings, name: str) -> list[Example]:
+    """The texts of a split of a known corpus, as few as the settings allow."""
+    from wordward.corpora import PACK
+    from wordward.datasets import registry
+
+    if str(data.corpus).endswith(PACK):
+        raise DataError(
+            f"{data.corpus} holds numbers of words, not texts: give the corpus by its name, or files"
+        )
+    examples = registry.load(str(data.corpus))._asdict()[name]
+    if data.limit is None or len(examples) <= data.limit:
+        return examples
+    chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[: data.limit])  # as Corpus.some
+    return [examples[at] for at in chosen]
 
 
 def _unlabelled(data: DataSettings) -> list[Example] | Texts:

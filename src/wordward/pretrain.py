@@ -17,6 +17,7 @@ from wordward.corpora import open_corpus
 from wordward.corpus import Chosen, Corpus, encode, to_device
 from wordward.datasets import DataError, Example, read, split
 from wordward.distributed import ALONE, Team, team
+from wordward.graphed import GraphedWindow
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
@@ -54,6 +55,8 @@ class Pretrainer:
         self.updater = Updater(
             self.model, self.device, clip=config.clip, precision=config.precision, team=team
         )
+        graphs = self.device.type == "cuda" and team.size == 1
+        self.graphed = GraphedWindow(self.model, self.updater) if graphs else None
         self.train_reader = Reader(rows, config.streams, config.window, team=team)
         self.held_reader = Reader(held_out, config.streams, config.window, team=team)
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
@@ -62,22 +65,32 @@ class Pretrainer:
         self.best: dict[str, Any] = {"perplexity": None, "epoch": 0}
         self.seconds = 0.0
 
-    def forward(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def forward(
+        self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
+    ) -> tuple[Tensor, Any]:
         """The loss of each word of a window, which comes from the CPU, and the state to go on from."""
-        groups = [to_device(rows, self.device) for rows in self.model.softmax.groups(targets.flatten())]
-        ids, targets = to_device(ids, self.device), to_device(targets, self.device)
+        ids, targets, *groups = (to_device(each, self.device) for each in (ids, targets, *groups))
         with self.updater.autocast():
             return self.model(ids, targets, state, groups)
+
+    def backward(
+        self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
+    ) -> tuple[Tensor, Any]:
+        """The mean loss of a window, its gradients in `.grad`, and the state to go on from."""
+        if self.graphed is not None and self.graphed.fits(ids, groups):
+            return self.graphed(ids, targets, groups, state)
+        each, state = self.forward(ids, targets, groups, state)
+        loss = self.updater.backward(self.train_reader.share * each.mean())
+        return loss, tuple(part.detach() for part in state)
 
     def step(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
         """One update over a window; the mean loss and the state to go on from."""
         total = self.config.epochs * len(self.train_reader)
         left = 1 - self.updater.steps / total if self.config.schedule == "linear" else 1.0
         self.updater.begin(self.config.learning_rate * left)
-        each, state = self.forward(ids, targets, state)
-        loss = self.updater.finish(self.updater.backward(self.train_reader.share * each.mean()))
+        loss, state = self.backward(ids, targets, self.model.softmax.groups(targets.flatten()), state)
         self.tokens += self.train_reader.streams * ids.shape[1]
-        return loss, tuple(part.detach() for part in state)
+        return self.updater.finish(loss), state
 
     def run_epoch(self, *, deadline: float | None, quiet: bool) -> float:
         """Read all texts once (or until the deadline); the mean loss."""
@@ -112,7 +125,8 @@ class Pretrainer:
         self.model.eval()
         total, count, state = torch.zeros((), device=self.device), 0, None
         for ids, targets in self.held_reader.windows(None):
-            each, state = self.forward(ids, targets, state)
+            groups = self.model.softmax.groups(targets.flatten())
+            each, state = self.forward(ids, targets, groups, state)
             total, count = total + each.sum(), count + each.numel()
         counted = (float(total), count) if self.held_reader.share else (0.0, 0)
         totals, counts = zip(*self.team.gather(counted), strict=True)

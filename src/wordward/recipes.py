@@ -1,12 +1,13 @@
-"""The methods of the paper, each one line: what is to grow, where r may point, how it is chosen."""
+"""The methods, each one line: what is to grow, where r may point, how it is chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
 
 Objective = Literal["label_loss", "kl"]
 SpaceKind = Literal["free", "words"]
-Choice = Literal["steepest", "at_random", "random_one", "best_one"]
+Choice = Literal["steepest", "at_random", "random_one", "best_one", "one_token", "one_word", "nothing"]
+Measure = Literal["one_way", "both_ways", "entropy"]
 
 
 @dataclass(frozen=True)
@@ -18,18 +19,37 @@ class Recipe:
     choice: Choice
     equation: str
     summary: str
+    reference: str | None = None  # None: the paper, Sato et al. 2018
+    measure: Measure = "one_way"  # of the objective: itself, both ways added up, or the entropy it makes
+    steps: int = 1  # of the ascent
+    start: Literal["text", "random"] = "text"  # of the ascent
+    counts: Literal["last", "every"] = "last"  # the loss at the last r, or the mean over every step's
 
     @property
     def follows_gradient(self) -> bool:
-        """Whether the perturbation is chosen by a gradient (else by chance alone)."""
-        return self.choice in ("steepest", "best_one")
+        """Whether the perturbation is chosen by a gradient (else by chance alone, or there is none)."""
+        return self.choice not in ("at_random", "random_one", "nothing")
+
+    @property
+    def moves(self) -> int:
+        """Steps from one r to the next: the first r is a step from the text already, or drawn."""
+        return self.steps - 1 + (self.start == "random" and self.counts == "last")
+
+    @property
+    def counted(self) -> int:
+        """How many perturbed passes the loss is the mean of."""
+        return self.steps if self.counts == "every" else 1
 
     @property
     def forwards(self) -> int:
         """Forward passes a step costs beyond the label loss's own clean pass."""
-        if self.objective == "label_loss":
-            return 1
-        return 3 if self.follows_gradient else 2
+        return self.backwards + (self.objective == "kl" and self.choice != "nothing")  # the clean prediction
+
+    @property
+    def backwards(self) -> int:
+        """Backward passes a step of our own loop costs beyond the label loss's own."""
+        probe = self.objective == "kl" and self.follows_gradient
+        return probe + self.moves + 1
 
 
 RECIPES: dict[str, Recipe] = {
@@ -49,6 +69,60 @@ RECIPES: dict[str, Recipe] = {
     ),
     "ivat-rand": Recipe("kl", "words", "random_one", "tab:result", "iAdvT-Rand, also unlabelled text"),
     "ivat-best": Recipe("kl", "words", "best_one", "eq:advR_seq", "iAdvT-Best, also unlabelled text"),
+    # Beyond the paper, in the same holes.
+    "pgd": Recipe(
+        "label_loss",
+        "free",
+        "steepest",
+        "r <- P(r + eta g/|g|)",
+        "several steps from a random start",
+        "Madry et al. 2018",
+        steps=3,
+        start="random",
+    ),
+    "freelb": Recipe(
+        "label_loss",
+        "free",
+        "steepest",
+        "(1/K) sum_t l(X + r_t)",
+        "as pgd, and the loss of every step counts",
+        "Zhu et al. 2020",
+        steps=3,
+        start="random",
+        counts="every",
+    ),
+    "smart": Recipe(
+        "kl",
+        "free",
+        "steepest",
+        "KL(p||q) + KL(q||p)",
+        "VAT with KL both ways",
+        "Jiang et al. 2020",
+        measure="both_ways",
+    ),
+    "advt-one": Recipe(
+        "label_loss", "free", "one_token", "argmax_t |g_t|", "AdvT that moves one token", "wordward"
+    ),
+    "vat-one": Recipe("kl", "free", "one_token", "argmax_t |g_t|", "VAT that moves one token", "wordward"),
+    "iadvt-one": Recipe(
+        "label_loss", "words", "one_word", "argmax_t,k <d_k, g>", "one token, toward one word", "wordward"
+    ),
+    "ivat-one": Recipe(
+        "kl", "words", "one_word", "argmax_t,k <d_k, g>", "iAdvT-One, also unlabelled text", "wordward"
+    ),
+}
+
+# Losses that move nothing: there is nothing to explain or to attack with.
+UNMOVED: dict[str, Recipe] = {
+    "entropy": Recipe(
+        "kl",
+        "free",
+        "nothing",
+        "-sum p log p",
+        "entropy of the predictions",
+        "Sachan et al. 2019",
+        measure="entropy",
+    ),
 }
 
 KNOWN = {
@@ -75,6 +149,10 @@ class MethodSettings:
     """Length per token of the small first step of VAT and iVAT."""
     power_iterations: int = 1
     """Refinements of VAT's and iVAT's direction, one forward and one backward each."""
+    ascent_steps: int | None = None
+    """Steps of the ascent that finds r, one forward and one backward each; by default 1, of pgd and freelb 3."""
+    step_size: float | None = None
+    """Length of each of these steps, at most epsilon; by default 2.5 epsilon / ascent_steps. One step is then r."""
     metric: Literal["cosine", "euclidean"] = "cosine"
     """What "nearest" means."""
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
@@ -93,6 +171,8 @@ class MethodSettings:
             "xi": self.xi,
             "k": self.k,
             "power_iterations": self.power_iterations,
+            "ascent_steps": self.ascent_steps,
+            "step_size": self.step_size,
         }
         for name, value in positive.items():
             if value is not None and not 0 < value < inf:
@@ -118,6 +198,14 @@ class Method:
     recipe: Recipe
     settings: MethodSettings
 
+    def __post_init__(self) -> None:
+        """Refuse steps that would be of no one length."""
+        if self.per_token and self.recipe.moves:
+            raise ValueError(
+                f"normalization='authors' sets lengths word by word, so {self.name} takes one step, but "
+                f"ascent_steps is {self.recipe.steps}: set normalization='paper'"
+            )
+
     @property
     def per_token(self) -> bool:
         """Whether strengths are normalised per token, then r per sentence (authors' code; words only)."""
@@ -132,10 +220,27 @@ def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[M
         return ()
     if "baseline" in wanted:
         raise ValueError(f"baseline is the label loss that every method adds to: leave it out of {names!r}")
+    every = RECIPES | UNMOVED
     for name in wanted:
-        if name not in RECIPES:
-            known = ", ".join(["baseline", *RECIPES])
+        if name not in every:
+            known = ", ".join(["baseline", *every])
             raise ValueError(f"unknown method {name!r}; known are {known}, and sums such as iadvt+ivat")
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"{names!r} names a method twice; set regularizer_weight instead")
-    return tuple(Method(name, RECIPES[name], settings) for name in wanted)
+    return tuple(Method(name, _stepped(every[name], settings), settings) for name in wanted)
+
+
+def _stepped(recipe: Recipe, settings: MethodSettings) -> Recipe:
+    """The recipe with as many steps as were asked for, where it climbs at all."""
+    steps = settings.ascent_steps if recipe.follows_gradient else None
+    return recipe if steps is None else replace(recipe, steps=steps)
+
+
+def at_text(method: Method) -> Method:
+    """The method as it explains a text: by the one step that starts at the text itself."""
+    if method.recipe.choice == "nothing":
+        raise ValueError(
+            f"{method.name} moves no word, so it explains nothing: take one of {', '.join(RECIPES)}"
+        )
+    recipe = replace(method.recipe, steps=1, start="text", counts="last")
+    return replace(method, recipe=recipe, settings=replace(method.settings, step_size=None))

@@ -13,14 +13,16 @@ import numpy as np
 import tyro
 
 from wordward import checkpoint, results
+from wordward.attack import attack
+from wordward.attacks.attacked import AttackSettings
+from wordward.attacks.robustness import accuracies
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.console import say
-from wordward.corpora import open_corpus
 from wordward.corpus import Corpus
 from wordward.datasets import DataError
 from wordward.distributed import refuse_several
 from wordward.predict import Run, load_run, probabilities, scores
-from wordward.prepare import read_as
+from wordward.prepare import read_as, split_examples
 from wordward.pretrain import pretrain
 from wordward.recipes import parse_methods
 from wordward.tables import TABLES, Column, Row
@@ -29,6 +31,13 @@ from wordward.train import train
 
 Config = TypeVar("Config", TrainConfig, PretrainConfig)
 COMMON, READING = "common.toml", "pretrain.toml"
+
+# The overrides of --preset cpu-small: everything runs, in minutes, on two cores.
+_SMALL: dict[str, Any] = {"limit": 300, "max_length": 60, "precision": "fp32"}
+SMALL_READING = _SMALL | {"dim": 32, "hidden": 32, "epochs": 1, "streams": 8}
+SMALL_TRAINING = _SMALL | {"dim": 32, "hidden": 32, "head": PRESETS["small"]["head"], "vectors": "None"}
+SMALL_TRAINING |= {"epochs": 2, "batch_size": 16, "unlabelled_batch_size": 16}
+SMALL_FINE_TUNING = _SMALL | {"limit": 64, "max_length": 32, "epochs": 1}
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,13 @@ def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
 def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
     """What one row of a column trains with one seed."""
     folder = plan.experiments / column.name
-    settings = _small(TrainConfig, plan) | {"seed": seed, "device": plan.device}
+    files = folder / COMMON, folder / f"{row.name}.toml"
+    settings: dict[str, Any] = {"seed": seed, "device": plan.device}
     if (folder / READING).exists():
         settings["pretrained"] = str(plan.out / column.name / "lm")
-    return config_of(TrainConfig, folder / COMMON, folder / f"{row.name}.toml", **settings)
+    if plan.preset == "cpu-small":
+        settings |= SMALL_FINE_TUNING if config_of(TrainConfig, *files).transformer else SMALL_TRAINING
+    return config_of(TrainConfig, *files, **settings)
 
 
 def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
@@ -65,18 +77,8 @@ def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
     folder = plan.experiments / column.name
     if not (folder / READING).exists():
         return None
-    settings = _small(PretrainConfig, plan) | {"device": plan.device}
-    return config_of(PretrainConfig, folder / READING, **settings)
-
-
-def _small(kind: type, plan: Plan) -> dict[str, Any]:
-    """The overrides of --preset cpu-small: everything runs, in minutes, on two cores."""
-    if plan.preset != "cpu-small":
-        return {}
-    size = {**PRESETS["small"], "dim": 32, "hidden": 32, "limit": 300, "max_length": 60, "precision": "fp32"}
-    if kind is PretrainConfig:
-        return {name: value for name, value in size.items() if name != "head"} | {"epochs": 1, "streams": 8}
-    return size | {"epochs": 2, "batch_size": 16, "unlabelled_batch_size": 16, "vectors": "None"}
+    settings = SMALL_READING if plan.preset == "cpu-small" else {}
+    return config_of(PretrainConfig, folder / READING, device=plan.device, **settings)
 
 
 def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
@@ -110,6 +112,7 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
         "counted": len(wrong),
         "wrong": results.pack_bits(wrong),
         "config": checkpoint.config_text(folder),
+        **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
     }
 
 
@@ -117,11 +120,20 @@ def test_corpus(run: Run) -> Corpus:
     """The test texts of the corpus, or of the file that the settings name."""
     data = run.config.data
     if data.corpus:
-        return open_corpus(data.corpus, run.config.text, limit=data.limit).splits["test"]
+        return run.split("test", limit=data.limit)
     if not data.test:
         raise ValueError(f"{run.folder} names no test texts: set `test` in {COMMON}")
     examples = read_as(data, data.test)
     return run.encode(examples, labelled=True, source=data.test)
+
+
+def under_attack(run: Run, count: int) -> dict[str, Any]:
+    """Accuracy on some of the test texts, always the same, after a few swaps of words."""
+    examples = split_examples(run.config.data, "test")
+    chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[:count])
+    attacked = list(attack(run, [examples[at] for at in chosen], AttackSettings(max_swaps=results.SWAPS)))
+    accuracy = accuracies(attacked, [results.SWAPS])[results.SWAPS]
+    return {"texts": len(attacked), "swaps": results.SWAPS, "accuracy": accuracy.value}
 
 
 def reproduce(

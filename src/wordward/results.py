@@ -14,6 +14,8 @@ from wordward.tables import TABLES, Column
 
 Record = dict[str, Any]
 PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
+SWAPS = 4  # words that an attack may swap, where a table tells of one
+ATTACKED = [f"accuracy under {SWAPS} swaps (%)"]
 T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
@@ -49,35 +51,54 @@ def unpack_bits(text: str, count: int) -> np.ndarray:
 
 
 def markdown(column: Column, records: Sequence[Record]) -> str:
-    """A column's table: paper, ours with its 95 % interval over seeds, difference, seconds."""
+    """A column's table: paper, ours with its 95 % interval over seeds, difference, dev, seconds."""
     lines = [f"### {column.title}", ""]
     if column.stand_in:
         lines += [f"*Stand-in*: {column.stand_in}", ""]
-    lines += ["| method | paper | ours | 95 % interval | seeds | difference | seconds a run |"]
-    lines += ["|---|---:|---:|---|---:|---:|---:|"]
+    titles = ["method", "paper", "ours", "95 % interval", "seeds", "difference", "our dev", "seconds a run"]
+    titles += ATTACKED if column.attacked else []
+    lines += [f"| {' | '.join(titles)} |", "|---|---:|---:|---|" + "---:|" * (len(titles) - 4)]
     for row in column.rows:
         ours = [record for record in records if record["row"] == row.name]
-        paper = None if column.stand_in else row.paper
-        lines.append(f"| {row.title} | {row.paper:.2f} | {_ours(ours, paper)} |")
-    lines += [f"| {title} (cited by the paper) | {paper:.2f} | – | | | | |" for title, paper in column.cited]
+        cells = _ours(ours, None if column.stand_in else row.paper) if ours else ["–"]
+        cells += _attacked(ours) if ours and column.attacked else []
+        lines.append(_line(row.title, row.paper, cells, len(titles)))
+    for title, paper in column.cited:
+        lines.append(_line(f"{title} (cited by the paper)", paper, ["–"], len(titles)))
     return "\n".join([*lines, *_paired(column, records)]) + "\n"
 
 
-def _ours(records: Sequence[Record], paper: float | None) -> str:
-    if not records:
-        return "– | | | | "
+def _line(title: str, paper: float | None, cells: Sequence[str], width: int) -> str:
+    filled = [title, "–" if paper is None else f"{paper:.2f}", *cells]
+    return f"| {' | '.join([*filled, *[''] * (width - len(filled))])} |"
+
+
+def _ours(records: Sequence[Record], paper: float | None) -> list[str]:
     values = [100 * record["test"]["value"] for record in records]
     mean, count = sum(values) / len(values), len(values)
+    low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
+    interval = f"{low:.2f} to {high:.2f} (test texts)"
     if count > 1:
-        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-        half = T_975.get(count - 1, 1.96) * spread / math.sqrt(count)
+        half = _half(values)
         interval = f"{mean - half:.2f} to {mean + half:.2f} (seeds)"
-    else:
-        low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
-        interval = f"{low:.2f} to {high:.2f} (test texts)"
     seconds = sum(record["seconds"] for record in records) / count
+    dev = 100 * sum(record["dev"][record["criterion"]] for record in records) / count
     difference = "–" if paper is None else f"{mean - paper:+.2f}"
-    return f"{mean:.2f} | {interval} | {count} | {difference} | {seconds:.0f}"
+    return [f"{mean:.2f}", interval, str(count), difference, f"{dev:.2f}", f"{seconds:.0f}"]
+
+
+def _half(values: Sequence[float]) -> float:
+    """Half of Student's 95 % interval around the mean."""
+    count, mean = len(values), sum(values) / len(values)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    return T_975.get(count - 1, 1.96) * spread / math.sqrt(count)
+
+
+def _attacked(records: Sequence[Record]) -> list[str]:
+    """Accuracy after swaps of words, the mean over seeds."""
+    values = [100 * record["attacked"]["accuracy"] for record in records]
+    told = f"{sum(values) / len(values):.1f}"
+    return [f"{told} ± {_half(values):.1f}" if len(values) > 1 else told]
 
 
 def _paired(column: Column, records: Sequence[Record]) -> list[str]:
@@ -94,29 +115,32 @@ def _paired(column: Column, records: Sequence[Record]) -> list[str]:
             p = mcnemar(only_a, only_b)
             lines.append(
                 f"- {ours} against {theirs}, seed {seed}: only {ours} wrong on {only_a}, only {theirs} on {only_b}; "
-                f"McNemar p = {p:.3f}"
+                f"McNemar p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
             )
     return ["", *lines] if lines else []
 
 
 def page(folder: Path) -> str:
-    """The whole of docs/results.md, from experiments/results/*.jsonl alone."""
+    """The whole of docs/results.md: the records in experiments/results, what the notes of a column say of them."""
     records = [record for path in sorted(folder.glob("*.jsonl")) for record in load(path)]
     parts = [
-        "# Results",
-        "",
+        "# Results\n",
         "Made by `wordward results` from `experiments/results/*.jsonl`, which hold configuration, seed, versions, "
-        "device, seconds, dev and test of every run. Rows without a number have not been run.",
-        "",
+        "device, seconds, dev and test of every run, and from `experiments/*/notes.md`. Dev alone chose the epoch "
+        "and every setting; settings that were tried and not taken are in `experiments/tried.jsonl`. Rows without "
+        "a number have not been run.\n",
     ]
-    for table in TABLES.values():
-        for column in table:
-            some = [
-                record
-                for record in records
-                if record["column"] == column.name and record["preset"] == "paper"
-            ]
-            parts += [markdown(column, some), _texts(some), _devices(some)]
+    idle = []
+    for column in (column for table in TABLES.values() for column in table):
+        some = [r for r in records if r["column"] == column.name and r["preset"] == "paper"]
+        if not some:
+            idle.append(column.title.partition(", test")[0])
+            continue
+        notes = folder.parent / column.name / "notes.md"
+        told = notes.read_text(encoding="utf-8") if notes.exists() else ""
+        parts += [markdown(column, some), _texts(some), _devices(some), told]
+    if idle:
+        parts.append(f"Not run yet: {'; '.join(idle)}.\n")
     return "\n".join(part for part in parts if part)
 
 

@@ -77,7 +77,8 @@ def examples_for(run: Run) -> list[str]:
 def warm_up(runs: Sequence[Run]) -> None:
     """Let each run explain once, so that the first text on the page does not wait for what is set up at first use."""
     for run in runs:
-        explain(run, [Example(run.vocabulary.words[-1])], method="advt")
+        known = run.vocabulary.word(int(run.vocabulary.candidates()[-1]))
+        explain(run, [Example(known)], method="advt")
 
 
 def _add_api(app: FastAPI, desk: Desk, turns: Turns, examples: Sequence[str]) -> None:

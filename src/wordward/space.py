@@ -1,6 +1,6 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isqrt
 from typing import Literal, Protocol
 
@@ -10,6 +10,9 @@ from torch import Tensor
 
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
+HELD = {
+    "cuda": 1 << 23
+}  # numbers of directions held at once on a GPU: few large products, not many small ones
 BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
 
 
@@ -61,18 +64,20 @@ class Neighbors:
         self._words = words
 
     def _units(self) -> Iterator[Tensor]:
-        """d_k for one k after the other, (batch, time, dim); the zero vector where two words coincide."""
-        for word in self.candidates.unbind(-1):
-            yield F.normalize(self._words(word) - self._here, dim=-1, eps=1e-12)
+        """d_k of some k after the other, (batch, time, some, dim); the zero vector where two words coincide."""
+        some = max(1, HELD.get(self._here.device.type, 0) // max(1, self._here.numel()))
+        for words in self.candidates.split(some, -1):
+            yield F.normalize(self._words(words) - self._here.unsqueeze(2), dim=-1, eps=1e-12)
 
     def strengths(self, vectors: Tensor) -> Tensor:
         """<d_k, g>, (batch, time, k)."""
-        return torch.stack([(unit * vectors).sum(-1) for unit in self._units()], -1)
+        return torch.cat([(units * vectors.unsqueeze(2)).sum(-1) for units in self._units()], -1)
 
     def vectors(self, strengths: Tensor) -> Tensor:
         """sum_k alpha_k d_k, (batch, time, dim)."""
         total = torch.zeros_like(self._here, dtype=strengths.dtype)
-        for strength, unit in zip(strengths.unbind(-1), self._units(), strict=True):
+        every = (unit for units in self._units() for unit in units.unbind(2))
+        for strength, unit in zip(strengths.unbind(-1), every, strict=True):
             total.addcmul_(strength.unsqueeze(-1), unit)
         return total
 
@@ -104,6 +109,26 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     """A matrix product in full precision, also where the caller has autocast on."""
     with torch.autocast(a.device.type, enabled=False):
         return a @ b
+
+
+def allowed_words(size: int, candidates: Tensor | Sequence[int] | None, *, padding: int | None) -> Tensor:
+    """Ids of the words that may be pointed to, of a table of `size`: those given, else all, but never padding."""
+    ids = torch.arange(size) if candidates is None else torch.as_tensor(candidates).cpu().unique()
+    if ids.is_floating_point() or ids.dtype == torch.bool:
+        raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
+    if len(ids) and (ids[0] < 0 or ids[-1] >= size):
+        raise ValueError(f"candidates must be ids from 0 to {size - 1}, but go from {ids[0]} to {ids[-1]}")
+    return ids if padding is None else ids[ids != padding]
+
+
+def check_enough(allowed: Tensor, k: int | None) -> None:
+    """Refuse words that are too few for k of them to be nearest."""
+    if not len(allowed):
+        raise ValueError("no word may be pointed to: give ids other than padding as `candidates=`")
+    if k is not None and k >= len(allowed):
+        raise ValueError(
+            f"k must be less than the {len(allowed)} words that may be pointed to, but is {k}; k=None takes them all"
+        )
 
 
 def nearest(

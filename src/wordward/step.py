@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from wordward.config import TrainingSettings
 from wordward.corpus import Batch
 from wordward.distributed import ALONE, Team
-from wordward.method import Adversary
+from wordward.method import Adversary, gradient_at
 from wordward.objective import Average, label_loss
+from wordward.tap import Forward
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -32,11 +33,11 @@ class Updater:
         self.steps = 0
         self._broken = torch.full((), -1, device=device)
 
-    def autocast(self) -> Any:
-        """What forward passes run under."""
+    def autocast(self, *, cache: bool = True) -> Any:
+        """What forward passes run under; without a cache of casts inside a CUDA graph."""
         if self.precision == "fp32":
             return nullcontext()
-        return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision])
+        return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision], cache_enabled=cache)
 
     def begin(self, learning_rate: float) -> None:
         """Start a step without gradients."""
@@ -122,13 +123,36 @@ class Stepper:
         for adversary in self.supervised:
             adversary.tick()
             adversary.part = batch.part
-            found = adversary.perturb(batch.ids, gradient, batch.mask)
-            with self.updater.autocast():
-                moved = adversary.tap.run(forward, found.perturbation).logits
-                loss = adversary.loss(moved, batch.labels, batch.mask)
-            weight = share * adversary.method.settings.regularizer_weight
-            total = total + self.updater.backward(weight * loss)
+            total = total + self._perturbed(adversary, forward, batch, gradient)
         return total
+
+    def _perturbed(
+        self, adversary: Adversary, forward: Forward, batch: Batch, gradient: Tensor | None
+    ) -> Tensor:
+        """Walk back the loss of the perturbed texts; where each step counts, one backward serves the ascent too."""
+        recipe, walked = adversary.method.recipe, []
+        weight = self._share(batch) * adversary.method.settings.regularizer_weight / recipe.counted
+
+        def lose(shift: Tensor, *, watch: bool = False) -> tuple[Tensor, Tensor | None]:
+            assert batch.labels is not None
+            there = adversary.tap.run(forward, shift, watch=watch)
+            return adversary.loss(there.logits, batch.labels, batch.mask), there.shift
+
+        def slope(shift: Tensor) -> Tensor:
+            with self.updater.autocast():
+                loss, leaf = lose(shift, watch=True)
+                if recipe.counts == "last":
+                    return gradient_at(loss, leaf)
+            walked.append(self.updater.backward(weight * loss))
+            assert leaf is not None
+            assert leaf.grad is not None
+            return leaf.grad
+
+        found = adversary.ascend(batch.ids, gradient, batch.mask, slope)
+        with self.updater.autocast():
+            loss, _ = lose(found.perturbation)
+        walked.append(self.updater.backward(weight * loss))
+        return torch.stack(walked).sum()
 
     def _unlabelled(self, batch: Batch) -> Tensor:
         total = torch.zeros((), device=self.device)

@@ -140,6 +140,11 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
     former, data = None, None
     for config in configs:
         pick_device(config.training.device)
+        if config.transformer is not None:
+            from wordward.huggingface.train import Start
+
+            Start(config)
+            continue
         training = config.training
         reads = config.data, config.text, config.task, config.pretrained
         reads = (*reads, training.seed, training.positive, training.criterion)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Config = TypeVar("Config")
+FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
 ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
 
 
@@ -68,6 +69,7 @@ def flags(path: str | Path, kind: type) -> list[str]:
 def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
     """Settings as flags; a section's name may be left out, but not be another's."""
     parts = {item.name: _part(item) for item in fields(kind) if _part(item)}
+    named = {flag: name for name, flag in FLAGS.items() if name in setting_names(kind)}
     found: list[str] = []
     for key, value in values.items():
         if key in parts and isinstance(value, dict):
@@ -75,13 +77,19 @@ def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
                 _refuse_unknown(inner, kind, source, section=key)
                 found += _flag(inner, each)
         else:
+            key = named.get(key, key)  # model = "..." as --model
             _refuse_unknown(key, kind, source)
             found += _flag(key, value)
     return found
 
 
+def flag_of(name: str) -> str:
+    """The flag of a setting."""
+    return "--" + FLAGS.get(name, name).replace("_", "-")
+
+
 def _flag(name: str, value: Any) -> list[str]:
-    name = name.replace("_", "-")
+    name = flag_of(name).removeprefix("--")
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
     if isinstance(value, list):

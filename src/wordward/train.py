@@ -8,7 +8,7 @@ import torch
 
 from wordward import checkpoint
 from wordward.attacks.sense import documents
-from wordward.config import TrainConfig, TrainingSettings
+from wordward.config import TrainConfig, TrainingSettings, given
 from wordward.console import say
 from wordward.distributed import team
 from wordward.prepare import Data, prepare
@@ -28,6 +28,12 @@ def train(
     """
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
+    if config.transformer is not None:
+        from wordward.huggingface.train import fine_tune
+
+        if not resume:
+            checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
+        return fine_tune(config, folder, force=force, resume=resume, quiet=quiet)
     processes = team(config.training.device)
     if processes.first and not resume:
         checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
@@ -81,18 +87,18 @@ def _describe(trainer: Trainer) -> str:
 def inputs_of(config: TrainConfig) -> list[str]:
     """The files and folders that a run reads."""
     data = config.data
-    given = (config.pretrained, config.vectors, data.train, data.dev, data.test, data.unlabelled)
-    return [path for path in given if path]
+    texts = (data.train, data.dev, data.test, data.unlabelled)
+    model = config.transformer if config.transformer and Path(config.transformer).exists() else None
+    return [path for path in (config.pretrained, config.vectors, model, *texts) if path]
 
 
-def _to_resume(folder: Path, given: TrainConfig) -> TrainConfig:
+def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     """The run's own settings; only how long and where to train may be set anew."""
     if (folder / checkpoint.SWEEP).exists():
         raise checkpoint.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
     kept, default = checkpoint.load_config(folder, TrainConfig), TrainingSettings()
-    names = ("epochs", "patience", "device")
-    values = {name: getattr(given.training, name) for name in names}
-    changed = {name: value for name, value in values.items() if value != getattr(default, name)}
+    values = {name: getattr(asked.training, name) for name in ("epochs", "patience", "device")}
+    changed = {n: v for n, v in values.items() if v != getattr(default, n) or (n == "epochs" and given(v))}
     return replace(kept, training=replace(kept.training, **changed))
 
 

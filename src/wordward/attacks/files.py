@@ -10,7 +10,7 @@ from typing import Any
 
 import wordward
 from wordward.attacks.attacked import Attacked, AttackSettings, Change
-from wordward.checkpoint import WEIGHTS, write
+from wordward.checkpoint import write
 from wordward.datasets import DataError, Example
 from wordward.predict import Run
 
@@ -41,10 +41,12 @@ def describe(
     texts = hashlib.sha256()
     for example in examples:
         texts.update(json.dumps([example.text, example.label, example.tags]).encode())
-    weights = run.folder / WEIGHTS
+    weights = hashlib.sha256()
+    for file in run.weights:
+        weights.update(file.read_bytes())
     return {
         "run": str(run.folder),
-        "weights": hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None,
+        "weights": weights.hexdigest()[:16] if run.weights else None,
         "texts": len(examples),
         "fingerprint": texts.hexdigest()[:16],
         "settings": json.loads(json.dumps(asdict(settings))),

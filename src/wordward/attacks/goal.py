@@ -91,7 +91,7 @@ class Labels:
         position, toward = swap
         if self.judge is None:
             return "unknown", None
-        return self.judge.of(case.target.lose, int(case.row[position]), toward), None
+        return self.judge.of(case.target.lose, case.number(position), toward), None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,14 +11,15 @@ from torch import Tensor
 
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.sense import Judge
-from wordward.corpus import Batch, Corpus
+from wordward.corpus import Batch
 from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
+from wordward.objective import IGNORE
 from wordward.pointing import adversary_for, noise_for, pointed_at
-from wordward.predict import Run
+from wordward.predict import Pieces, Run
 from wordward.space import BLOCK
-from wordward.text import SPECIALS, Vocabulary, length_batches, split_words
+from wordward.text import length_batches
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere
@@ -31,6 +33,7 @@ class State:
     row: np.ndarray  # ids as the model reads them
     swaps: tuple[Swap, ...] = ()  # in the order they were made
     margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
+    pieces: Pieces | None = None  # where words are among the ids; None: one id a word
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,13 @@ class Case:
     target: Target
     open: np.ndarray  # (words,) bool, where a word may be swapped
     most: int  # swaps
+    pieces: Pieces | None = None  # as of a State
+
+    def number(self, position: int) -> int:
+        """A word's number for the rule of sense."""
+        if self.pieces is None:
+            return int(self.row[position])
+        return int(self.pieces.numbers[self.pieces.first[position]])
 
 
 class Guide:
@@ -75,9 +85,7 @@ class Guide:
         refinements = self.adversary.method.settings.power_iterations
         probed = recipe.objective == "kl" and recipe.follows_gradient
         self.passes = 1 + refinements if probed else 1  # of each text
-        tokenizer = "whitespace" if run.tagging else run.text.tokenizer
-        alone = writable(run.vocabulary, tokenizer, run.text.lowercase)
-        self.writable = torch.from_numpy(alone).to(run.device)  # (words,) bool
+        self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
 
     def __call__(
         self, states: Sequence[State], cases: Sequence[Case]
@@ -85,26 +93,35 @@ class Guide:
         """Swaps of each state, and how far its prediction is from changing."""
         swaps: list[list[Swap]] = [[] for _ in states]
         margins = [0.0] * len(states)
-        corpus = Corpus([state.row for state in states], [case.target.lose for case in cases])  # type: ignore[arg-type]
+        labels = [to_ids(case.target.lose, state.pieces) for state, case in zip(states, cases, strict=True)]
+        corpus = self.run.corpus([state.row for state in states], labels)
         k = self.adversary.method.settings.k
         tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
         for index in batches(corpus.lengths, TEXTS, tokens):
             batch = corpus.batch(index, self.run.device)
-            closed = np.ones(batch.ids.shape, dtype=bool)
+            open = np.zeros(batch.ids.shape, dtype=bool)
+            numbers = batch.ids.cpu().numpy().copy()
             for row, at in enumerate(index):
-                closed[row, : len(cases[at].open)] = ~cases[at].open
-                closed[row, [position for position, _ in states[at].swaps]] = True
-            found, logits = self._propose(batch, torch.from_numpy(~closed).to(self.run.device))
+                state, swappable = states[at], cases[at].open.copy()
+                swappable[[position for position, _ in state.swaps]] = False
+                here = to_ids(swappable, state.pieces, False)
+                open[row, : len(here)] = here
+                if state.pieces is not None:
+                    numbers[row, : len(state.row)] = state.pieces.numbers
+            found, logits = self._propose(batch, *map(self._there, (open, numbers)))
             for row, at in enumerate(index):
-                swaps[at] = found[row]
-                said = logits[row] if logits.ndim == 2 else logits[row, : len(states[at].row)]
-                margins[at] = cases[at].target.margin(said)
+                swaps[at] = _of_words(found[row], states[at].pieces)
+                margins[at] = cases[at].target.margin(of_words(logits[row], states[at]))
         return swaps, margins
+
+    def _there(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(values).to(self.run.device)
 
     def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
         """r of each text with how it is made up, the gradient it follows, and the logits of the texts themselves."""
-        noise = noise_for(self.adversary, batch, self.run.config.training.seed)
         forward = partial(self.run.model, batch.ids, batch.mask)
+        batch = batch._replace(mask=self.run.perturbed(batch))
+        noise = noise_for(self.adversary, batch, self.run.config.training.seed)
         if self.adversary.method.recipe.follows_gradient:
             gradient, logits = _gradient(self.adversary, forward, batch, noise)
         else:
@@ -112,8 +129,11 @@ class Guide:
                 gradient, logits = None, forward()
         return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
 
-    def _propose(self, batch: Batch, open: Tensor) -> tuple[list[list[Swap]], np.ndarray]:
-        """The best swaps of each text of a batch where `open` (batch, time) lets a word go."""
+    def _propose(self, batch: Batch, open: Tensor, numbers: Tensor) -> tuple[list[list[Swap]], np.ndarray]:
+        """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
+
+        `numbers` (batch, time) are those of the words for the rule of sense.
+        """
         found, gradient, logits = self.perturb(batch)
         if found.candidates is None:
             candidates, values = self._anywhere(batch.ids, found.perturbation, open)
@@ -122,7 +142,7 @@ class Guide:
         if not self.by_strength:
             assert gradient is not None
             values = gains(self.adversary, batch.ids, candidates, gradient.to(values.dtype))
-        best = self._best(batch, candidates, values, open)
+        best = self._best(batch, candidates, values, open, numbers)
         return best, logits.detach().float().cpu().numpy()
 
     def _anywhere(self, ids: Tensor, r: Tensor, open: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,14 +155,16 @@ class Guide:
         candidates[open], values[open] = which, near.to(r.dtype) * r[open].norm(dim=-1, keepdim=True)
         return candidates, values
 
-    def _best(self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor) -> list[list[Swap]]:
+    def _best(
+        self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor
+    ) -> list[list[Swap]]:
         """The swaps of the largest values, no more than a round can use."""
         ids = batch.ids.unsqueeze(-1).expand_as(candidates)
         possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
         if self.judge is not None:
             assert batch.labels is not None
             labels = batch.labels.view(-1, 1, 1).expand_as(candidates)
-            possible &= self.judge.kept(labels, ids, candidates)
+            possible &= self.judge.kept(labels, numbers.unsqueeze(-1).expand_as(candidates), candidates)
         flat = values.masked_fill(~possible, -torch.inf).flatten(1)
         count = min(2 * self.settings.rescore + 8, flat.shape[1])  # some may not survive re-reading
         tops, places = flat.topk(count, dim=1)
@@ -183,12 +205,31 @@ def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tenso
     return torch.stack([((words(each) - here) * gradient).sum(-1) for each in candidates.unbind(-1)], -1)
 
 
-@lru_cache(maxsize=8)  # a vocabulary is as it is, and one text after the other may be attacked
-def writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
-    """Which words, standing alone, are read as themselves: (words,)."""
-    found = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
-    found[: len(SPECIALS)] = [False] * len(SPECIALS)
-    return np.array(found)
+def to_ids(values: Any, pieces: Pieces | None, elsewhere: Any = IGNORE) -> Any:
+    """Values of words as values of ids: a label at a word's first piece, a bool at all of them."""
+    if pieces is None or not isinstance(values, np.ndarray):
+        return values
+    found = np.full(len(pieces.word), elsewhere, dtype=values.dtype)
+    if values.dtype == bool:
+        real = pieces.word >= 0
+        found[real] = values[pieces.word[real]]
+    else:
+        found[pieces.first] = values
+    return found
+
+
+def of_words(logits: np.ndarray, state: State) -> np.ndarray:
+    """A tagger's logits of words, (words, classes), from those of ids, (time, classes); a classifier's stay."""
+    if logits.ndim == 1:
+        return logits
+    return logits[: len(state.row)] if state.pieces is None else logits[state.pieces.first]
+
+
+def _of_words(swaps: list[Swap], pieces: Pieces | None) -> list[Swap]:
+    """Swaps of ids as those of words, each once."""
+    if pieces is None:
+        return swaps
+    return list(dict.fromkeys((int(pieces.word[at]), word) for at, word in swaps))
 
 
 def batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.ndarray]:

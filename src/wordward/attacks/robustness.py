@@ -9,17 +9,16 @@ import torch.nn.functional as F
 
 from wordward.attack import attack, cases_of, goal_of
 from wordward.attacks.attacked import Attacked, AttackSettings
-from wordward.attacks.guide import TEXTS, TOKENS, Guide, batches
+from wordward.attacks.guide import TEXTS, TOKENS, Guide, batches, to_ids
 from wordward.attacks.summary import Summary, summarise
 from wordward.console import progress
-from wordward.corpus import Corpus
 from wordward.datasets import DataError, Example
 from wordward.explain import evaluating
 from wordward.metrics import Interval, mean, share
 from wordward.pointing import pointed_at
 from wordward.predict import Run
 from wordward.reading import read
-from wordward.text import EOS, SPECIALS
+from wordward.text import EOS
 
 SWAPS = (0, 1, 2, 4, 8)
 
@@ -122,16 +121,19 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     texts = [read(run, example) for example in plain]
     said = run.predict([text.text for text in texts])
     cases = list(cases_of(run, plain, texts, said, settings, goal).values())
-    corpus = Corpus([case.row for case in cases], [case.target.lose for case in cases])  # type: ignore[arg-type]
-    allowed = torch.arange(len(SPECIALS), len(run.vocabulary), device=run.device)
+    corpus = run.corpus(
+        [case.row for case in cases], [to_ids(case.target.lose, case.pieces) for case in cases]
+    )
+    allowed = run.ordinary()
     table, found = guide.adversary.tap.table(), np.full(len(cases), np.nan)
     with evaluating(run.model):
         for index in batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             r = guide.perturb(batch)[0].perturbation
-            real = batch.mask & (batch.ids != EOS) & (r.norm(dim=-1) > 0)
-            cosines, words = pointed_at(r[real], batch.ids[real], table, allowed=allowed, top=2)
-            own = words[:, 0] == batch.ids[real]  # its cosine is 0, and others may be below
+            words = batch.mask & (batch.ids != EOS) if not run.of_pieces else run.perturbed(batch)
+            real = words & (r.norm(dim=-1) > 0)
+            cosines, near = pointed_at(r[real], batch.ids[real], table, allowed=allowed, top=2)
+            own = near[:, 0] == batch.ids[real]  # its cosine is 0, and others may be below
             largest = torch.where(own, cosines[:, -1], cosines[:, 0])
             of = real.nonzero()[:, 0].cpu().numpy()
             sums = np.bincount(of, largest.double().cpu().numpy(), minlength=len(index))
@@ -142,19 +144,10 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
 
 def _nearness(run: Run, results: Sequence[Attacked]) -> list[float]:
     """For each text with swaps, how near the words that came are to those that went."""
-    table, words = run.model.words.table.weight.detach(), run.vocabulary
     found = []
     for each in results:
-        pairs = [
-            (words[fold], words[toward])
-            for change in each.changes
-            for fold, toward in [_read(run, change.word, change.toward)]
-        ]
+        pairs = [(run.vector(change.word), run.vector(change.toward)) for change in each.changes]
         if pairs:
-            old, new = (torch.tensor(ids, device=table.device) for ids in zip(*pairs, strict=True))
-            found.append(float(F.cosine_similarity(table[old], table[new]).mean()))
+            old, new = map(torch.stack, zip(*pairs, strict=True))
+            found.append(float(F.cosine_similarity(old, new).mean()))
     return found
-
-
-def _read(run: Run, *written: str) -> list[str]:
-    return [word.lower() if run.text.lowercase else word for word in written]

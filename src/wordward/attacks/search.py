@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from wordward.attacks.guide import Case, Guide, State, Swap, batches
-from wordward.corpus import Corpus, encode_words
-from wordward.datasets import Example
+from wordward.attacks.guide import Case, Guide, State, Swap, batches, of_words
 from wordward.explain import evaluating
 from wordward.predict import Run
 from wordward.reading import apply
@@ -35,7 +33,7 @@ class Hunt:
 
 def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[Hunt]:
     """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
-    hunts = [Hunt(case, [State(case.row)], over=not case.open.any()) for case in cases]
+    hunts = [Hunt(case, [State(case.row, pieces=case.pieces)], over=not case.open.any()) for case in cases]
     with evaluating(run.model):
         while running := [hunt for hunt in hunts if not hunt.over]:
             _round(run, running, guide)
@@ -60,7 +58,7 @@ def _round(run: Run, hunts: Sequence[Hunt], guide: Guide) -> None:
         fresh, read(run, [made.row for _, made, _ in fresh]), strict=True
     ):
         hunts[whose].passes += 1
-        margin = hunts[whose].case.target.margin(logits)
+        margin = hunts[whose].case.target.margin(of_words(logits, made))
         # The paper makes its one swap whatever comes of it; of several, one must help.
         if settings.rescore == 1 or margin < before:
             found[whose].append(replace(made, margin=margin))
@@ -73,13 +71,10 @@ def _survivors(run: Run, case: Case, state: State, swaps: Sequence[Swap], count:
     for position, word in swaps:
         if (position, word) in case.target.never:
             continue
-        row = state.row.copy()
-        row[position] = word
         made = (*state.swaps, (position, word))
-        text = put_in(run, case, made)
-        words = run.words(Example(text))
-        if np.array_equal(encode_words(words, run.vocabulary, run.text, eos=not run.tagging), row):
-            yield State(row, made)
+        found = run.swapped((state.row, state.pieces), position, word, put_in(run, case, made))
+        if found is not None:
+            yield State(found[0], made, pieces=found[1])
             count -= 1
         if not count:
             return
@@ -93,7 +88,7 @@ def put_in(run: Run, case: Case, swaps: Sequence[Swap]) -> str:
 @torch.no_grad()
 def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The model's logits of each row in its own order, (classes,) or (time, classes)."""
-    corpus = Corpus(rows)
+    corpus = run.corpus(rows)
     found: list[np.ndarray] = [np.zeros(0)] * len(rows)
     for index in batches(corpus.lengths, TEXTS, TOKENS):
         batch = corpus.batch(index, run.device)

@@ -74,12 +74,12 @@ class Judge:
         return "kept" if bool(self.kept(*swap)) else "unknown"
 
 
-def judge_of(run: Run) -> Judge | None:
+def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
     """The rule for a classifier that kept its counts; None for others."""
-    counts = None if run.tagging else checkpoint.load_class_counts(run.folder, run.vocabulary)
+    counts = None if run.tagging else checkpoint.load_class_counts(run.folder, run.learnt)
     if counts is None:
         return None
-    return make_judge(counts.to(run.device), run.vocabulary)
+    return run.judged(make_judge(counts.to(device or run.device), run.learnt))
 
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:

@@ -42,13 +42,12 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
-        from wordward.corpora import open_corpus
         from wordward.predict import evaluate, load_run
         from wordward.prepare import read_as
 
         run = load_run(self.run, device=self.device)
         if run.config.data.corpus and self.data in ("train", "dev", "test"):
-            corpus = open_corpus(run.config.data.corpus, run.config.text).splits[self.data]
+            corpus = run.split(self.data)
         else:
             data = changed(
                 run.config.data,

@@ -9,6 +9,7 @@ from wordward.explanation import Explanation, Place
 from wordward.recipes import RECIPES
 
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
+TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
 
 

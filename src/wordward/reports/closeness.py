@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward import checkpoint
-from wordward.attacks.sense import STRONGER, SURE, Judge, make_judge
+from wordward.attacks.sense import STRONGER, SURE, Judge, judge_of
 from wordward.attacks.stopwords import STOP_WORDS, fold
 from wordward.corpus import Corpus
 from wordward.predict import Run
@@ -58,6 +58,10 @@ class Moved:
 def starting_table(run: Run) -> tuple[Tensor | None, str]:
     """The word vectors that the run started from; else None and why."""
     config = run.config
+    if run.of_pieces:
+        from wordward.huggingface.run import starting_vectors
+
+        return starting_vectors(run)
     if not (config.pretrained or config.vectors):
         return None, "This run started from vectors drawn at random, so there is no “before” worth a look."
     try:
@@ -81,12 +85,11 @@ def moved(
     Opposites are told by the classes of the training texts that words are in (see `wordward.attacks.sense`); where a
     run kept no such counts, they are the words `swapped` for each other in adversarial texts, frequent ones first.
     """
-    after = run.model.words.table.weight.detach().cpu()
+    after = run.table().cpu()
     allowed = torch.from_numpy(run.vocabulary.candidates(MIN_COUNT))
     if len(allowed) < FEW:
         allowed = torch.from_numpy(run.vocabulary.candidates(1))
-    counts = checkpoint.load_class_counts(run.folder, run.vocabulary)
-    judge = None if counts is None else make_judge(counts, run.vocabulary)
+    judge = judge_of(run, device=torch.device("cpu"))
     if judge is None:
         pairs = _swapped(run, swapped, allowed)
     else:

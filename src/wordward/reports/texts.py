@@ -7,11 +7,11 @@ import numpy as np
 
 from wordward.checkpoint import RunError
 from wordward.corpora import PACK, open_corpus
-from wordward.corpus import Corpus, encode
+from wordward.corpus import Corpus
 from wordward.datasets import Example, registry
 from wordward.metrics import Interval
 from wordward.predict import Run, probabilities, scores
-from wordward.prepare import labelled_examples, read_as
+from wordward.prepare import labelled_examples, read_as, split_examples
 
 SPLITS = ("dev", "test")
 
@@ -48,7 +48,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None) -> Tested | None:
         raise ValueError(
             f"{test} names a split of {data.corpus}, but a run is on {other.pop() or 'files'}: give a file of texts"
         )
-    corpora = [open_corpus(data.corpus, run.config.text, quiet=True).splits[test] for run in runs]
+    corpora = [run.split(test) for run in runs]
     return Tested(f"{data.corpus} {test}", _split(data.corpus, test), corpora)
 
 
@@ -59,10 +59,10 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
         if not config.data.corpus:
             _, examples, _ = labelled_examples(config)
             source = config.data.dev or config.data.train
-            corpus = encode(
-                examples, run.vocabulary, config.text, run.labels, tagging=run.tagging, source=source
-            )
-            return examples, corpus, ""
+            return examples, run.encode(examples, labelled=True, source=source, cut=True), ""
+        if run.of_pieces:
+            examples = split_examples(config.data, "dev")
+            return examples, run.encode(examples, labelled=True, cut=True), ""
         encoded = open_corpus(config.data.corpus, config.text, limit=config.data.limit, quiet=True)
         if encoded.vocabulary.fingerprint != run.vocabulary.fingerprint:
             raise RunError(f"{config.data.corpus} gives another vocabulary now")

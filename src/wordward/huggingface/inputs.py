@@ -105,6 +105,7 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
         collate_fn=collate,
         num_workers=args.dataloader_num_workers,
         pin_memory=args.dataloader_pin_memory and torch.cuda.is_available(),
+        generator=torch.Generator(),  # of its own: one that is made anew later must not move chance elsewhere
     )
     first, skipped = 0, 0
     if sampler is not None:  # training that is taken up again goes on after the texts it has seen

@@ -1,22 +1,33 @@
 """Which words of a text a Hugging Face model is pulled toward, whole words for word pieces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wordward.corpus import Batch
-from wordward.explain import evaluating
+from wordward.explain import Labels, Pointed, batches, evaluating
 from wordward.explanation import Explanation, Place
-from wordward.hf_inputs import logits_of, perturbed
-from wordward.hf_settings import AdversarialSettings
-from wordward.hf_words import Word, candidate_ids, check_size, places, special_ids, unperturbed_ids, words_of
+from wordward.huggingface.inputs import logits_of, perturbed
+from wordward.huggingface.settings import AdversarialSettings
+from wordward.huggingface.words import (
+    Word,
+    candidate_ids,
+    check_size,
+    places,
+    special_ids,
+    unperturbed_ids,
+    words_of,
+)
 from wordward.method import Adversary
 from wordward.objective import IGNORE, kl, label_loss
-from wordward.pointing import Pointing, point
-from wordward.recipes import RECIPES, parse_methods
+from wordward.pointing import Pointing, adversary_for, point
+from wordward.predict import Pieces, Reading, Run
+from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.tap import Tap
 
 TEXTS = 32  # explained at a time
@@ -66,7 +77,7 @@ class _Explainer:
         self.model, self.tokenizer, self.top = model, tokenizer, top
         self.adversary = Adversary(
             model,
-            methods[0],
+            at_text(methods[0]),
             embedding=settings.embedding,
             site=settings.site,
             candidates=candidate_ids(tokenizer, whole_words=settings.whole_words),
@@ -186,3 +197,65 @@ def _labels(
             for word in words[row]:
                 labels[row, word.pieces[0]] = number(tags[word.number])
     return labels
+
+
+def pointings(
+    run: Run,
+    method: Method,
+    texts: Sequence[Reading],
+    given: Sequence[Labels],
+    *,
+    top: int,
+    focus: int | None,
+) -> Iterator[Pointed]:
+    """What a run's model says of each text, and what pulls its words: each as its strongest piece is pulled."""
+    rows = [run.row(text) for text in texts]
+    labels = [_numbers(run, *each) for each in zip(rows, given, strict=True)]
+    corpus, counted = run.corpus([ids for ids, _ in rows], labels), _Counted(method)
+    adversary, allowed = adversary_for(run, method, loss=counted if run.tagging else None), run.ordinary()
+    with evaluating(run.model):
+        for index in batches(corpus.lengths):
+            batch = corpus.batch(index, run.device)
+            forward = partial(run.model, batch.ids, batch.mask)
+            batch = batch._replace(mask=run.perturbed(batch))
+            pieces: list[Any] = [rows[at][1] for at in index]
+            counted.mask = torch.zeros_like(batch.mask)
+            for row, each in enumerate(pieces):
+                counted.mask[row, each.first if focus is None else each.first[focus]] = True
+            seed = run.config.training.seed
+            found = point(adversary, forward, batch, top=top, focus=None, seed=seed, allowed=allowed)
+            chances = found.logits.float().softmax(-1).cpu().numpy()
+            for row, (at, each) in enumerate(zip(index.tolist(), pieces, strict=True)):
+                strongest = _strongest(each, found.strengths[row, :, 0].cpu().numpy())
+                words, strengths, cosines = (values[row].cpu()[strongest].tolist() for values in found[1:])
+                said = chances[row] if chances.ndim == 2 else chances[row, each.first]
+                yield at, said, words, strengths, cosines
+
+
+def _numbers(run: Run, row: tuple[np.ndarray, Pieces | None], names: Labels) -> Any:
+    """Numbers of the labels given, a tagger's at the first pieces; IGNORE where the prediction is to count."""
+    ids, pieces = row
+    numbers = [IGNORE if name is None else run.labels.index(name) for name in names or [None]]
+    if not run.tagging:
+        return numbers[0]
+    found = np.full(len(ids), IGNORE, dtype=np.int64)
+    if names is not None and pieces is not None:
+        found[pieces.first] = numbers
+    return found
+
+
+def _strongest(pieces: Pieces, strengths: np.ndarray) -> list[int]:
+    """Of each word the piece that is pulled hardest."""
+    there = [np.flatnonzero(pieces.word == number) for number in range(len(pieces.first))]
+    return [int(some[strengths[some].argmax()]) for some in there]
+
+
+class _Counted:
+    """A method's loss over tags, of which those at `mask` (batch, time) count."""
+
+    def __init__(self, method: Method) -> None:
+        self.function = kl if method.recipe.objective == "kl" else label_loss
+        self.mask: Tensor | None = None
+
+    def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
+        return self.function(logits, target, self.mask)

@@ -59,7 +59,8 @@ def candidate_ids(tokenizer: Tokenizer, *, whole_words: bool = True) -> list[int
         return ids
     texts = piece_texts(tokenizer, ids)
     before = tokenizer(BEFORE, add_special_tokens=False)["input_ids"]
-    read = tokenizer([f"{BEFORE} {text}" for text in texts], add_special_tokens=False)["input_ids"]
+    written = [f"{BEFORE} {text}" for text in texts]
+    read = tokenizer(written, add_special_tokens=False, return_attention_mask=False)["input_ids"]
     again = zip(ids, texts, read, strict=True)
     found = [at for at, text, pieces in again if text and list(pieces) == [*before, at]]
     if not found:

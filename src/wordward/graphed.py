@@ -1,0 +1,98 @@
+"""A pass over a window of running text as a CUDA graph: one launch where there were hundreds."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from wordward.models import LanguageModel
+from wordward.softmax import NONE
+from wordward.step import Updater
+
+WARM_UP = 3
+SPARE = 1.25  # room for targets in a cluster, over those of the first window
+
+State = tuple[Tensor, Tensor]
+
+
+class GraphedWindow:
+    """A language model's pass over a window of fixed size, captured at its first use.
+
+    The gradients live in memory of the graph's own; a replay writes them anew.
+    """
+
+    def __init__(self, model: LanguageModel, updater: Updater) -> None:
+        self.model, self.updater = model, updater
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._inputs: list[Tensor] = []  # ids, targets, one group a tail
+        self._gradients: list[Tensor | None] = []
+
+    def fits(self, ids: Tensor, groups: Sequence[Tensor]) -> bool:
+        """Whether a window (still on the CPU) has the size of the captured one, and its groups have room."""
+        if self._graph is None:
+            return True
+        rooms = [len(room) for room in self._inputs[2:]]
+        return ids.shape == self._inputs[0].shape and all(
+            len(rows) <= room for rows, room in zip(groups, rooms, strict=True)
+        )
+
+    def __call__(
+        self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: State | None
+    ) -> tuple[Tensor, State]:
+        """The mean loss, its gradients in `.grad`, and the state to go on from (all overwritten by the next call)."""
+        if self._graph is None:
+            self._make_room(ids, targets, groups)
+        for room, values in zip(self._inputs, (ids, targets, *groups), strict=True):
+            filled = F.pad(values, (0, len(room) - len(values)), value=NONE) if values.dim() == 1 else values
+            room.copy_(filled.pin_memory(), non_blocking=True)
+        for kept, given in zip(self._state, state or (None, None), strict=True):
+            if given is not kept:
+                kept.zero_() if given is None else kept.copy_(given)
+        if self._graph is None:
+            self._capture()
+        assert self._graph is not None
+        for parameter, gradient in zip(self.model.parameters(), self._gradients, strict=True):
+            parameter.grad = gradient
+        self._graph.replay()
+        return self._loss, self._state
+
+    def _make_room(self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor]) -> None:
+        device, hidden = self.updater.device, self.model.lstm.hidden_size
+        rooms = [min(targets.numel(), int(SPARE * len(rows)) + 64) for rows in groups]
+        self._inputs = [ids.to(device), targets.to(device)]
+        self._inputs += [torch.full((room,), NONE, device=device) for room in rooms]
+        kind = torch.float16 if self.updater.precision == "fp16" else torch.float32
+        state = torch.zeros(2, 1, len(ids), hidden, device=device, dtype=kind)
+        self._state: State = (state[0], state[1])
+
+    def _pass(self) -> Tensor:
+        ids, targets, *groups = self._inputs
+        with self.updater.autocast(cache=False):
+            each, after = self.model(ids, targets, self._state, groups)
+        loss = self.updater.backward(each.mean())
+        for kept, new in zip(self._state, after, strict=True):
+            kept.copy_(new.detach())
+        return loss
+
+    def _capture(self) -> None:
+        """Warm up on a stream of its own, as CUDA graphs ask for, then record; parameters stay as they are."""
+        before = [part.clone() for part in self._state]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                self._forget()
+                self._pass()
+        torch.cuda.current_stream().wait_stream(stream)
+        self._forget()
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._loss = self._pass()
+        self._gradients = [parameter.grad for parameter in self.model.parameters()]
+        for kept, old in zip(self._state, before, strict=True):
+            kept.copy_(old)
+
+    def _forget(self) -> None:
+        for parameter in self.model.parameters():
+            parameter.grad = None

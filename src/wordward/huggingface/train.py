@@ -1,0 +1,201 @@
+"""Fine-tuning a Hugging Face model into a run folder, with any method."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordward import checkpoint
+from wordward.attacks.sense import documents
+from wordward.config import TrainConfig
+from wordward.console import say
+from wordward.corpus import Corpus
+from wordward.datasets import Example, check_labels
+from wordward.distributed import refuse_several
+from wordward.huggingface.load import (
+    check_folder,
+    known_labels,
+    load_model,
+    load_tokenizer,
+    longest,
+    transformers_quietly,
+)
+from wordward.huggingface.pieces import Reader
+from wordward.huggingface.words import candidate_ids, check_size
+from wordward.method import Adversary
+from wordward.predict import pick_device
+from wordward.prepare import Data, at_hand, labelled_examples, read_as, settle, split_examples
+from wordward.recipes import parse_methods
+from wordward.tap import Tap
+from wordward.text import Vocabulary, split_words
+
+
+class Start:
+    """What fine-tuning starts from: texts, tokenizer and model, and settings that they can be used with."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        source = at_hand(str(config.transformer))
+        self.device = pick_device(config.training.device)
+        _check(config, self.device)
+        self.examples, classes = _examples(config)
+        self.tagging = self.examples["train"][0].tags is not None
+        known = known_labels(source)
+        self.classes = known if set(known) == set(classes) else classes
+        self.tokenizer = load_tokenizer(source, tagging=self.tagging)
+        torch.manual_seed(config.training.seed)  # a new head starts at random
+        self.model = load_model(source, tagging=self.tagging, labels=self.classes)
+        self.model.config.pad_token_id = self.tokenizer.pad_token_id
+        self.most, least = longest(self.model, self.tokenizer), self.tokenizer.num_special_tokens_to_add()
+        wanted = config.text.max_length or self.most
+        if not least < wanted <= self.most:
+            raise ValueError(
+                f"max_length must be more than {least} (the special tokens) and at most {self.most} (what {source} "
+                f"can read), but is {wanted}"
+            )
+        self.config = replace(config, text=replace(config.text, max_length=wanted))
+        self._check_methods()
+
+    def _check_methods(self) -> None:
+        """Refuse methods that cannot be used on the model before an old run is replaced."""
+        methods = parse_methods(self.config.method, self.config.perturbation)
+        check_size(self.tokenizer, Tap(self.model).size)
+        toward_words = any(method.recipe.space == "words" for method in methods)
+        self.candidates = candidate_ids(self.tokenizer) if toward_words else None
+        for method in methods:
+            Adversary(self.model, method, candidates=self.candidates)
+
+    def encode(self, *, quiet: bool) -> Data:
+        """The texts as pieces; settles what the config leaves open."""
+        reader, most = Reader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
+        encoded = {
+            name: reader.encode(
+                some, None if name == "unlabelled" else self.classes, most=most, source=name, quiet=quiet
+            )
+            for name, some in self.examples.items()
+        }
+        words = [split_words(example.text, "words", True) for example in self.examples["train"]]
+        vocabulary = Vocabulary.build(words, min_documents=1)
+        self._rows = [vocabulary.encode(each, eos=False) for each in words]
+        parts = encoded["train"], encoded["dev"], encoded.get("unlabelled")
+        self.config, self.data = settle(
+            self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging)
+        )
+        return self.data
+
+    def write(self, folder: Path) -> None:
+        """What the run is, before it starts."""
+        data = self.data
+        checkpoint.save_settings(folder, self.config, data.vocabulary, data.classes)
+        if not data.tagging:
+            corpus = Corpus(self._rows, data.train.labels)  # type: ignore[arg-type]
+            counts = documents(corpus, len(data.vocabulary), len(data.classes))
+            checkpoint.save_class_counts(folder, torch.from_numpy(counts), data.vocabulary)
+
+    def describe(self) -> str:
+        """What is about to be learnt from what, in one line."""
+        data, texts = self.data, "sentences" if self.data.tagging else "texts"
+        extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
+        size = sum(parameter.numel() for parameter in self.model.parameters())
+        return (
+            f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
+            f"{len(data.train.rows):,} {texts} to learn from{extra}, {len(data.dev.rows):,} dev, "
+            f"{len(data.classes)} labels, up to {self.config.text.max_length} word pieces a text"
+        )
+
+
+def _check(config: TrainConfig, device: torch.device) -> None:
+    """Refuse what cannot be trained with before anything is read."""
+    refuse_several("fine-tuning a Hugging Face model")
+    check_folder(at_hand(str(config.transformer)))
+    if config.training.precision == "fp16" and device.type != "cuda":
+        raise ValueError(f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16")
+    if device.index:
+        raise ValueError(
+            f"a Hugging Face model is trained on the first GPU there is, but the device is {device}: give --device "
+            f"cuda and set CUDA_VISIBLE_DEVICES={device.index}"
+        )
+    try:
+        import wordward.hf  # noqa: F401
+    except ImportError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
+    """The texts by what they are for, and the labels."""
+    data, methods = config.data, parse_methods(config.method, config.perturbation)
+    virtual = any(method.recipe.objective == "kl" for method in methods)
+    if data.corpus:
+        found = {name: split_examples(data, name) for name in ("train", "dev")}
+        classes, extra = check_labels(found["train"]), split_examples(data, "unlabelled") if virtual else []
+    else:
+        labelled, held_out, classes = labelled_examples(config)
+        found = {"train": labelled, "dev": held_out}
+        extra = read_as(data, data.unlabelled, labelled=False) if data.unlabelled else []
+    return found | ({"unlabelled": extra} if extra else {}), classes
+
+
+def fine_tune(
+    config: TrainConfig, folder: Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Fine-tune a model into a run folder; what came out, as also written to result.json."""
+    if resume and (done := _finished(folder, config)):
+        return done
+    if not Path(at_hand(str(config.transformer))).is_dir():
+        say(f"looking for {config.transformer} in the cache and on the Hugging Face hub", quiet=quiet)
+    start = Start(config)
+    from wordward.huggingface.trainer import FineTuning  # needs transformers, and says so less plainly
+
+    start.encode(quiet=quiet)
+    say(start.describe(), quiet=quiet)
+    if resume:
+        _check_same(folder, start.data)
+    else:
+        checkpoint.create(folder, force=force)
+    stopped = False
+    with transformers_quietly():
+        going = FineTuning(start, folder, resume=resume, quiet=quiet)
+        start.write(folder)
+        try:
+            going.fit()
+        except KeyboardInterrupt:
+            stopped = True
+            if not going.best["epoch"]:
+                going.save_model()
+            say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
+    if not stopped:
+        shutil.rmtree(folder / checkpoint.TRAINER, ignore_errors=True)
+    return _save_result(folder, going.result(stopped), start.device)
+
+
+def _save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    import transformers
+
+    whole = checkpoint.save_result(folder, result, device)
+    whole["versions"]["transformers"] = transformers.__version__
+    checkpoint.write(folder / checkpoint.RESULT, json.dumps(whole, indent=1) + "\n")
+    return whole
+
+
+def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
+    """The result of a run that has come to its end; refused where it is to go further."""
+    file = folder / checkpoint.RESULT
+    result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    if result is None or result["stopped"]:
+        return None
+    if config.training.epochs > checkpoint.load_config(folder, TrainConfig).training.epochs:
+        raise checkpoint.RunError(
+            f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train anew in "
+            f"another --out, from --model {folder / checkpoint.TRANSFORMER} if you like"
+        )
+    return result
+
+
+def _check_same(folder: Path, data: Data) -> None:
+    if checkpoint.load_labels(folder) != data.classes:
+        raise checkpoint.RunError(
+            f"{folder} was trained with the labels {', '.join(checkpoint.load_labels(folder))}, but its texts now "
+            f"have {', '.join(data.classes)}"
+        )

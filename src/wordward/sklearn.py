@@ -1,0 +1,315 @@
+"""A text classifier as scikit-learn has them: fit, predict, predict_proba; for those who want no loop."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from wordward import checkpoint
+from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.datasets import DataError, Example
+from wordward.explain import explain
+from wordward.explanation import Explanation
+from wordward.predict import load_run, pick_device, probabilities
+from wordward.recipes import MethodSettings
+from wordward.train import DivergedError, train
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error}: pip install 'wordward[sklearn]'", name=error.name) from None
+
+NAME = "TextClassifier"
+SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator):
+    """The LSTM classifier of the paper, small enough for a CPU, trained with any of its methods.
+
+    Parameters are the settings of `wordward train --help`. A share `dev_share` of the texts is held out to choose
+    the best epoch. `random_state`: a number is the seed, and gives the same model each time.
+    """
+
+    def __init__(
+        self,
+        method: str = "iadvt",
+        *,
+        epsilon: float | None = None,
+        k: int | None = 10,
+        regularizer_weight: float = 1.0,
+        xi: float = 1.0,
+        power_iterations: int = 1,
+        ascent_steps: int | None = None,
+        step_size: float | None = None,
+        metric: Literal["cosine", "euclidean"] = "cosine",
+        refresh: int | Literal["auto", "batch", "epoch"] = "auto",
+        normalization: Literal["paper", "authors"] = "paper",
+        min_candidate_count: int = 1,
+        dim: int = 64,
+        hidden: int = 128,
+        head: int = 30,
+        word_dropout: float = 0.5,
+        head_dropout: float = 0.5,
+        pretrained: str | None = None,
+        vectors: str | None = None,
+        tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words",
+        lowercase: bool = False,
+        min_documents: int = 2,
+        max_vocabulary: int | None = None,
+        max_length: int | None = None,
+        unknown: Literal["unk", "drop"] = "unk",
+        epochs: int = 30,
+        patience: int = 5,
+        batch_size: int = 32,
+        unlabelled_batch_size: int = 32,
+        learning_rate: float = 0.001,
+        decay: float = 0.9998,
+        clip: float = 5.0,
+        criterion: Literal["auto", "error", "macro_f1"] = "auto",
+        dev_share: float = 0.1,
+        precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.epsilon = epsilon
+        self.k = k
+        self.regularizer_weight = regularizer_weight
+        self.xi = xi
+        self.power_iterations = power_iterations
+        self.ascent_steps = ascent_steps
+        self.step_size = step_size
+        self.metric = metric
+        self.refresh = refresh
+        self.normalization = normalization
+        self.min_candidate_count = min_candidate_count
+        self.dim = dim
+        self.hidden = hidden
+        self.head = head
+        self.word_dropout = word_dropout
+        self.head_dropout = head_dropout
+        self.pretrained = pretrained
+        self.vectors = vectors
+        self.tokenizer = tokenizer
+        self.lowercase = lowercase
+        self.min_documents = min_documents
+        self.max_vocabulary = max_vocabulary
+        self.max_length = max_length
+        self.unknown = unknown
+        self.epochs = epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.unlabelled_batch_size = unlabelled_batch_size
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.clip = clip
+        self.criterion = criterion
+        self.dev_share = dev_share
+        self.precision = precision
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> "TextClassifier":  # noqa: N803
+        """Learn from texts and their labels; `unlabelled`: more texts, for vat, ivat and their like."""
+        texts = _texts(X, filled=True)
+        labels = _labels(y)
+        check_consistent_length(texts, labels)
+        classes, numbers = np.unique(labels, return_inverse=True)
+        names = _names(classes)
+        more = None if unlabelled is None else _texts(unlabelled, "unlabelled", filled=True)
+        with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(self.device):
+            here = Path(place)
+            data = DataSettings(train=str(here / "texts.jsonl"), dev_share=_plain(self.dev_share))
+            _write(data.train, texts, [names[number] for number in numbers])
+            if more is not None:
+                data = replace(data, unlabelled=str(here / "unlabelled.jsonl"))
+                _write(str(data.unlabelled), more)
+            self._train(self._config(data), here / "run")
+            self._files = _files(here / "run", here / NAME)
+            self.run_ = load_run(here / NAME, device=self.device)
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Probabilities (texts, classes) in the order of `classes_`."""
+        check_is_fitted(self)
+        corpus = self.run_.encode([Example(text) for text in _texts(X)], labelled=False)
+        found = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
+        columns = [self.run_.labels.index(name) for name in _names(self.classes_)]
+        return found[:, columns] / found.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The likeliest class of each text."""
+        chances = self.predict_proba(X)
+        return self.classes_[chances.argmax(1)]
+
+    def explain(
+        self, texts: Any, labels: Any = None, *, method: str = "iadvt", top: int = 3
+    ) -> list[Explanation]:
+        """The words that pull each word of each text, where the loss of its label (else of the prediction) rises."""
+        check_is_fitted(self)
+        given, names = (
+            _texts(texts, "texts"),
+            dict(zip(self.classes_.tolist(), _names(self.classes_), strict=True)),
+        )
+        true = [None] * len(given) if labels is None else _labels(labels).tolist()
+        check_consistent_length(given, true)
+        if strange := set(true) - {None, *names}:
+            raise ValueError(f"expected labels among {self.classes_.tolist()}; got {list(strange)}")
+        examples = [Example(text, names.get(label)) for text, label in zip(given, true, strict=True)]
+        return explain(self.run_, examples, method=method, top=top)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.predict.load_run`."""
+        check_is_fitted(self, "_files")
+        place = checkpoint.create(folder, force=force)
+        for name, content in self._files.items():
+            (place / name).write_bytes(content)
+        return place
+
+    def _config(self, data: DataSettings) -> TrainConfig:
+        """The parameters as the settings of a run."""
+        values = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        seed = values["random_state"]
+        values["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
+
+        def part(kind: Any) -> Any:
+            return kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})
+
+        return TrainConfig(
+            method=values["method"],
+            task="classify",
+            pretrained=values["pretrained"],
+            vectors=values["vectors"],
+            data=data,
+            text=part(TextSettings),
+            model=part(ModelSettings),
+            perturbation=part(MethodSettings),
+            training=part(TrainingSettings),
+        )
+
+    def _train(self, config: TrainConfig, folder: Path) -> None:
+        """As `wordward train`."""
+        try:
+            result = train(config, folder, quiet=not self.verbose)
+        except DivergedError:
+            raise DivergedError(
+                "the loss is no number any more: lower learning_rate or epsilon, or use precision='fp32'"
+            ) from None
+        except DataError as error:  # a line of our file is a text of the caller's
+            message = str(error).replace(config.data.train, "X")
+            raise DataError(message.replace(str(config.data.unlabelled), "unlabelled")) from None
+        if result["stopped"]:
+            raise KeyboardInterrupt
+
+    def __sklearn_tags__(self) -> Any:
+        """Texts, not rows of numbers."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.one_d_array = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and the files of a run folder: it opens on another device, too."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "run_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Open the run again."""
+        super().__setstate__(state)
+        if "_files" in state:
+            device = "cpu" if self.device == "cpu" else "auto"
+            with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(device):
+                self.run_ = load_run(self.save(Path(place) / NAME), device=device)
+
+
+def _texts(given: Any, what: str = "X", *, filled: bool = False) -> list[str]:
+    """Texts of a list, an array, a pandas Series or the like; `filled`: none of them empty."""
+    if isinstance(given, (str, bytes, Mapping)):
+        raise ValueError(f"expected {what} to be several texts; got one {type(given).__name__}: pass a list")
+    if getattr(given, "ndim", 1) != 1:
+        raise ValueError(
+            f"expected {what} to be one column of texts; got shape {given.shape}: choose a column"
+        )
+    texts = list(given)
+    if not texts:
+        raise ValueError(f"expected {what} to be one text or more; got none")
+    for at, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"expected {what} to be texts (str); {what}[{at}] is {text!r} ({type(text).__name__})"
+            )
+        if filled and not text.strip():
+            raise ValueError(
+                f"expected words in every text to learn from; {what}[{at}] is empty: leave it out"
+            )
+    return [str(text) for text in texts]  # numpy's strings are a kind of their own
+
+
+def _labels(given: Any) -> np.ndarray:
+    """One class for each text."""
+    if given is None:
+        raise ValueError("expected labels, requires y to be passed, but the target y is None")
+    labels = column_or_1d(given, warn=True)
+    assert_all_finite(labels, input_name="y")
+    try:
+        check_classification_targets(labels)
+    except TypeError:  # they cannot be put in order
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"expected labels of one kind, none of them missing; got {' and '.join(kinds)}"
+        ) from None
+    return labels
+
+
+def _names(classes: np.ndarray) -> list[str]:
+    """The classes as a run folder writes them."""
+    if len(classes) < 2:
+        raise ValueError(f"expected two classes or more; got one class, {classes.tolist()}")
+    names = [str(name).strip() for name in classes.tolist()]
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(
+            f"expected classes that differ when written, none of them empty; got {classes.tolist()}"
+        )
+    return names
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's, such as a grid may hold, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@contextmanager
+def _chance_apart(name: str) -> Iterator[None]:
+    """The caller's random numbers go on as if none had been drawn here."""
+    device = pick_device(name)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        yield
+
+
+def _write(path: str, texts: Sequence[str], labels: Sequence[str] | None = None) -> None:
+    rows = [{"text": text} for text in texts]
+    for row, label in zip(rows, labels or (), strict=False):
+        row["label"] = label
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def _files(folder: Path, place: Path) -> dict[str, bytes]:
+    """The files of a finished run, its texts named as what they were."""
+    place.mkdir()
+    checkpoint.copy_run(folder, place)
+    config = checkpoint.load_config(place, TrainConfig)
+    given = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
+    checkpoint.write(place / checkpoint.CONFIG, checkpoint.to_toml(replace(config, data=given)))
+    return {file.name: file.read_bytes() for file in sorted(place.iterdir())}
