@@ -5,6 +5,8 @@ python -m benchmarks --page: docs/benchmarks.md from benchmarks/results/*.json, 
 import argparse
 import json
 import platform
+import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -92,7 +94,12 @@ def main() -> None:
         print(page(Path(__file__).parent / "results"), end="")
         return
     device = torch.device(given.device)
-    figures = [figure for name in given.only for figure in PARTS[name](device)]
+    figures: list[Figure] = []
+    for name in given.only:
+        started = time.monotonic()
+        print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
+        figures += PARTS[name](device)
+        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
     where = machine(device)
     if given.json:
         records = [figure.record() for figure in figures]
