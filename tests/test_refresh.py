@@ -98,6 +98,22 @@ def test_the_default_epsilon_is_the_papers_times_the_deviation_of_the_table(name
     assert wordward.adversary(model, name, k=3, epsilon=0.5).epsilon == 0.5
 
 
+@pytest.mark.parametrize("name", [*METHODS, "pgd", "freelb", "iadvt-one"])
+def test_the_default_epsilon_grows_with_the_root_of_a_texts_length(name: str):
+    """Strengths of a text of 240 words are epsilon long, of 60 words half of that; a given epsilon is that of all."""
+    model = make("classifier")
+    ids = torch.randint(
+        3, len(model.words.table.weight), (3, 240), generator=torch.Generator().manual_seed(0)
+    )
+    ids[1, 60:] = ids[2, 15:] = 0
+    for epsilon, expected in ((None, [1.0, 0.5, 0.25]), (2.0, [1.0, 1.0, 1.0])):
+        adv = wordward.adversary(model, name, k=3, epsilon=epsilon)
+        found = adv(lambda: model(ids), torch.tensor([0, 1, 0])).strengths.flatten(1).norm(dim=1)
+        assert ((found / adv.epsilon) <= torch.tensor(expected) * (1 + 1e-6)).all()
+        if name != "freelb":  # whose last step stays inside the ball where the slope turns
+            torch.testing.assert_close(found / adv.epsilon, torch.tensor(expected, dtype=found.dtype))
+
+
 def test_euclidean_neighbours_on_request():
     model = make("classifier")
     out = wordward.iadvt(model, k=4, metric="euclidean")(

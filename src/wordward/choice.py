@@ -45,9 +45,10 @@ def unit(values: Tensor, dims: tuple[int, ...]) -> Tensor:
     return scaled / torch.where(sound, scaled.square().sum(dims, keepdim=True).sqrt(), 1.0)
 
 
-def within(values: Tensor, length: float) -> Tensor:
-    """The nearest values of at most that length over the sentence."""
-    return values * (length / values.flatten(1).norm(dim=1).clamp(min=length)).view(-1, 1, 1)
+def within(values: Tensor, length: Tensor | float) -> Tensor:
+    """The nearest values of at most that length, (batch, 1, 1) or the same for all, over the sentence."""
+    norm = values.flatten(1).norm(dim=1).view(-1, 1, 1)
+    return torch.where(norm > length, values * (length / norm), values)
 
 
 def scattered(noise: Tensor, mask: Tensor) -> Tensor:

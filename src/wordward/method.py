@@ -18,6 +18,7 @@ from wordward.tap import Forward, Pass, Tap
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
+USUAL = 240  # words of a text that the paper's epsilon is for: so many has a review of IMDB in the mean
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
 
 
@@ -60,7 +61,7 @@ class Adversary:
         self.method = method
         self.epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space] * deviation(
             self.tap.table()
-        )
+        )  # where none is given, that of a text of USUAL words
         share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)
@@ -197,13 +198,13 @@ class Adversary:
 
         `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each.
         """
-        space = self.space(ids)
+        space, reach = self.space(ids), self._reach(mask)
         found = self._first(space, ids, gradient, mask, noise)
         for _ in range(self.method.recipe.moves):
             with torch.enable_grad():
                 gradient = slope(found.perturbation)
             ahead = self.step_size * unit(self._chosen(space, ids, gradient, mask, None), (1, 2))
-            strengths = within(found.strengths + ahead, self.epsilon)
+            strengths = within(found.strengths + reach * ahead, self.epsilon * reach)
             found = Found(space.vectors(strengths), strengths, space.candidates)
         return found
 
@@ -215,17 +216,27 @@ class Adversary:
         self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
     ) -> Found:
         """The first r: one step from the text, or drawn."""
+        reach = self._reach(mask)
         if self.method.recipe.start == "random":
-            strengths = self.epsilon * scattered(self._noise(space, ids, noise), mask)
+            strengths = self.epsilon * reach * scattered(self._noise(space, ids, noise), mask)
             return Found(space.vectors(strengths), strengths, space.candidates)
         strengths = self._chosen(space, ids, gradient, mask, noise)
         if self.method.per_token:  # the authors' code
             strengths = unit(strengths, (2,))
-            perturbation = self.step_size * unit(space.vectors(strengths), (1, 2))
+            perturbation = self.step_size * reach * unit(space.vectors(strengths), (1, 2))
         else:  # eq:adv_approx, eq:update_alpha_new
-            strengths = self.step_size * unit(strengths, (1, 2))
+            strengths = self.step_size * reach * unit(strengths, (1, 2))
             perturbation = space.vectors(strengths)
         return Found(perturbation, strengths, space.candidates)
+
+    def _reach(self, mask: Tensor) -> Tensor | float:
+        """What epsilon is taken times: 1; where none is given, the root of a text's length in USUAL, (batch, 1, 1).
+
+        Each word is then moved as far in a short text as in a long one.
+        """
+        if self.method.settings.epsilon:
+            return 1.0
+        return (mask.sum(1).view(-1, 1, 1).to(self.tap.dtype) / USUAL).sqrt()
 
     def _chosen(
         self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
