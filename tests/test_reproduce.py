@@ -153,3 +153,32 @@ def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: 
     assert "wordward data fetch elec" in shown
     with pytest.raises(DataError, match="wordward data fetch imdb"):
         reproduce.reproduce("imdb", plan, results_folder=tmp_path / "kept")
+
+
+def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a tiny model of the same name in the data folder, on sentences of ours in Rotten Tomatoes' layout."""
+    hf_tiny = pytest.importorskip("hf_tiny", reason="needs pip install 'wordward[hf]'")
+    tokenizer, model = hf_tiny.word_pieces(), tmp_path / "data" / "sentence-transformers" / "all-MiniLM-L6-v2"
+    hf_tiny.bert("sequence", len(tokenizer)).save_pretrained(model)
+    tokenizer.save_pretrained(model)
+    corpus = tmp_path / "data" / "rotten_tomatoes"
+    corpus.mkdir()
+    for label, name in (("good", "pos"), ("bad", "neg")):
+        texts = [example.text for example in reviews(200, 5) if example.label == label]
+        (corpus / f"rt-polarity.{name}").write_text("\n".join(texts) + "\n")
+    monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "data"))
+    plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    shown = reproduce.reproduce("minilm", plan, rows=("baseline", "iadvt"), results_folder=tmp_path / "kept")
+    records = results.load(tmp_path / "kept" / "minilm_rotten_tomatoes.jsonl")
+    assert [record["row"] for record in records] == ["baseline", "iadvt"]
+    for record in records:
+        wrong = results.unpack_bits(record["wrong"], record["counted"])
+        assert wrong.mean() == pytest.approx(record["test"]["value"])
+        assert record["attacked"]["texts"] == record["counted"]
+        assert record["attacked"]["accuracy"] <= 1 - record["test"]["value"] + 1e-9
+        assert 'transformer = "sentence-transformers/all-MiniLM-L6-v2"' in record["config"]
+    accuracy = 100 * records[0]["attacked"]["accuracy"]
+    assert f"| {accuracy:.1f} |" in next(
+        line for line in shown.split("\n") if line.startswith("| Baseline |")
+    )
+    assert "slice of IMDB, test error (%)\n\nnot at hand" in shown

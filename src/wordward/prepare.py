@@ -157,7 +157,7 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
 
     if str(data.corpus).endswith(PACK):
         raise DataError(
-            f"{data.corpus} holds numbers of words, not texts: give the corpus by its name, or files"
+            f"{data.corpus} holds word numbers, not texts: give the corpus by its name, or a file of texts"
         )
     examples = registry.load(str(data.corpus))._asdict()[name]
     if data.limit is None or len(examples) <= data.limit:

@@ -113,7 +113,7 @@ class Attack:
 
         from wordward.commands.use import changed
         from wordward.datasets import Example
-        from wordward.prepare import read_as
+        from wordward.prepare import read_as, split_examples
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -124,7 +124,7 @@ class Attack:
                     f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
                     "give a file of texts"
                 )
-            examples = _split(run.config.data.corpus, data)
+            examples = split_examples(replace(run.config.data, limit=None), data)
         else:
             settings = changed(
                 replace(run.config.data, limit=None),
@@ -198,16 +198,3 @@ class Attack:
 
         rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet)
         print(json.dumps(guides_json(rows)) if self.json else guides_table(rows))
-
-
-def _split(corpus: str, name: str) -> list["Example"]:
-    """The texts of a split of a known corpus."""
-    from wordward.corpora import PACK
-    from wordward.datasets import registry
-
-    if corpus.endswith(PACK):
-        raise ValueError(
-            f"{corpus} holds word numbers, not texts, so nothing in it can be swapped: give a file of texts instead "
-            f"of {name}"
-        )
-    return registry.load(corpus)._asdict()[name]

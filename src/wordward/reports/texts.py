@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordward.checkpoint import RunError
+from wordward.config import DataSettings
 from wordward.corpora import PACK, open_corpus
 from wordward.corpus import Corpus
-from wordward.datasets import Example, registry
+from wordward.datasets import Example
 from wordward.metrics import Interval
 from wordward.predict import Run, probabilities, scores
 from wordward.prepare import labelled_examples, read_as, split_examples
@@ -49,7 +50,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None) -> Tested | None:
             f"{test} names a split of {data.corpus}, but a run is on {other.pop() or 'files'}: give a file of texts"
         )
     corpora = [run.split(test) for run in runs]
-    return Tested(f"{data.corpus} {test}", _split(data.corpus, test), corpora)
+    return Tested(f"{data.corpus} {test}", _split(replace(data, limit=None), test), corpora)
 
 
 def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
@@ -66,7 +67,7 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
         encoded = open_corpus(config.data.corpus, config.text, limit=config.data.limit, quiet=True)
         if encoded.vocabulary.fingerprint != run.vocabulary.fingerprint:
             raise RunError(f"{config.data.corpus} gives another vocabulary now")
-        return _split(config.data.corpus, "dev"), encoded.splits["dev"], ""
+        return _split(config.data, "dev"), encoded.splits["dev"], ""
     except (OSError, ValueError) as error:
         why = str(error) or type(error).__name__
         return (
@@ -76,9 +77,9 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
         )
 
 
-def _split(corpus: str, name: str) -> list[Example]:
+def _split(data: DataSettings, name: str) -> list[Example]:
     """The texts of a split; none of a packed file, which holds word numbers alone."""
-    return [] if corpus.endswith(PACK) else registry.load(corpus)._asdict()[name]
+    return [] if str(data.corpus).endswith(PACK) else split_examples(data, name)
 
 
 def score(run: Run, corpus: Corpus, source: str) -> Scored:
