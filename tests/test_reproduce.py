@@ -8,6 +8,7 @@ from reviews import reviews, tagged
 
 from wordward import reproduce, results
 from wordward.cache import encode_splits
+from wordward.cli import main
 from wordward.config import TextSettings
 from wordward.datasets import DataError
 from wordward.metrics import mcnemar
@@ -35,6 +36,12 @@ def test_every_row_has_a_toml_that_parses(name: str, tmp_path: Path) -> None:
             assert (reading.text, reading.corpus) == (config.text, config.data.corpus)
     found = {path.stem for path in (ROOT / "experiments" / name).glob("*.toml")}
     assert found - {"common", "pretrain"} == {row.name for row in column.rows}
+
+
+def test_the_command_knows_every_table(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    assert "{" + ",".join(TABLES) + "}" in capsys.readouterr().out.replace("\n", "")
 
 
 @pytest.fixture

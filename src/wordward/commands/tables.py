@@ -11,9 +11,9 @@ Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Train the rows of one of the paper's tables and print ours beside the paper's."""
+    """Train the rows of one of the paper's tables, or of ours, and print them beside the paper's."""
 
-    table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "dbpedia", "fce"]]
+    table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]]
     """Which table."""
     rows: tuple[str, ...] = ()
     """Only these rows, e.g. baseline advt iadvt; all by default."""
