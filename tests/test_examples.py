@@ -18,7 +18,6 @@ import wordward
 
 ROOT = Path(__file__).parent.parent
 ELSEWHERE = {"textattack_cross_check.py"}  # needs TextAttack: tests/test_textattack.py runs it
-LONGER = {"own_model.py", "own_tagger.py"}  # than 40 lines
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated"),  # Lightning, with a newer PyTorch
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),  # Lightning, of our few texts
@@ -38,7 +37,7 @@ def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "training error 0%" in shown or "right tags 100%" in shown
     length = len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines())
-    assert length < 40 or name in LONGER
+    assert length < 40
 
 
 def test_what_captum_and_wordward_say_of_the_same_text(capsys: pytest.CaptureFixture[str]) -> None:
