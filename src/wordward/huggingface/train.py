@@ -143,7 +143,9 @@ def fine_tune(
     """Fine-tune a model into a run folder; what came out, as also written to result.json."""
     if resume and (done := _finished(folder, config)):
         return done
-    if not Path(at_hand(str(config.transformer))).is_dir():
+    source = at_hand(str(config.transformer))
+    check_folder(source)
+    if not Path(source).is_dir():
         say(f"looking for {config.transformer} in the cache and on the Hugging Face hub", quiet=quiet)
     start = Start(config)
     from wordward.huggingface.trainer import FineTuning  # needs transformers, and says so less plainly
