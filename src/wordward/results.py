@@ -127,8 +127,8 @@ def page(folder: Path) -> str:
         "# Results\n",
         "Made by `wordward results` from `experiments/results/*.jsonl`, which hold configuration, seed, versions, "
         "device, seconds, dev and test of every run, and from `experiments/*/notes.md`. Dev chose the epoch, and "
-        "test chose nothing; what else was tried is in `experiments/tried.jsonl`. Rows without a number have not been "
-        "run.\n",
+        "test chose nothing; what else was tried is in `experiments/tried.jsonl`. Rows without a number have not "
+        "been run.\n",
     ]
     idle = []
     for column in (column for table in TABLES.values() for column in table):
