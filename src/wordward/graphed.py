@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordward.models import LanguageModel
 from wordward.softmax import NONE
-from wordward.step import Updater
+from wordward.step import PRECISIONS, Updater
 
 WARM_UP = 3
 SPARE = 1.25  # room for targets in a cluster, over those of the first window
@@ -62,7 +62,7 @@ class GraphedWindow:
         rooms = [min(targets.numel(), int(SPARE * len(rows)) + 64) for rows in groups]
         self._inputs = [ids.to(device), targets.to(device)]
         self._inputs += [torch.full((room,), NONE, device=device) for room in rooms]
-        kind = torch.float16 if self.updater.precision == "fp16" else torch.float32
+        kind = PRECISIONS.get(self.updater.precision, torch.float32)
         state = torch.zeros(2, 1, len(ids), hidden, device=device, dtype=kind)
         self._state: State = (state[0], state[1])
 

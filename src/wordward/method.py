@@ -182,7 +182,7 @@ class Adversary:
                 f"{self.method.name} finds r in several steps, each with a pass of its own, but one gradient came: "
                 "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)"
             )
-        return self._first(self.space(ids), ids, gradient, mask, noise)
+        return self._first(self.space(ids), ids, gradient, mask, noise, self._reach(mask))
 
     @torch.no_grad()
     def ascend(
@@ -199,7 +199,7 @@ class Adversary:
         `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each.
         """
         space, reach = self.space(ids), self._reach(mask)
-        found = self._first(space, ids, gradient, mask, noise)
+        found = self._first(space, ids, gradient, mask, noise, reach)
         for _ in range(self.method.recipe.moves):
             with torch.enable_grad():
                 gradient = slope(found.perturbation)
@@ -213,10 +213,15 @@ class Adversary:
         return torch.stack(list(losses[-self.method.recipe.counted :])).mean()
 
     def _first(
-        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
+        self,
+        space: Space,
+        ids: Tensor,
+        gradient: Tensor | None,
+        mask: Tensor,
+        noise: Tensor | None,
+        reach: Tensor | float,
     ) -> Found:
         """The first r: one step from the text, or drawn."""
-        reach = self._reach(mask)
         if self.method.recipe.start == "random":
             strengths = self.epsilon * reach * scattered(self._noise(space, ids, noise), mask)
             return Found(space.vectors(strengths), strengths, space.candidates)

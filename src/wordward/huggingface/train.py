@@ -36,10 +36,12 @@ from wordward.text import Vocabulary, split_words
 class Start:
     """What fine-tuning starts from: texts, tokenizer and model, and settings that they can be used with."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, *, quiet: bool = True) -> None:
         source = at_hand(str(config.transformer))
         self.device = pick_device(config.training.device)
-        _check(config, self.device)
+        _check(config, source, self.device)
+        if not Path(source).is_dir():
+            say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
         self.examples, classes = _examples(config)
         self.tagging = self.examples["train"][0].tags is not None
         known = known_labels(source)
@@ -106,10 +108,10 @@ class Start:
         )
 
 
-def _check(config: TrainConfig, device: torch.device) -> None:
+def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     """Refuse what cannot be trained with before anything is read."""
     refuse_several("fine-tuning a Hugging Face model")
-    check_folder(at_hand(str(config.transformer)))
+    check_folder(source)
     if config.training.precision == "fp16" and device.type != "cuda":
         raise ValueError(f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16")
     if device.index:
@@ -143,11 +145,7 @@ def fine_tune(
     """Fine-tune a model into a run folder; what came out, as also written to result.json."""
     if resume and (done := _finished(folder, config)):
         return done
-    source = at_hand(str(config.transformer))
-    check_folder(source)
-    if not Path(source).is_dir():
-        say(f"looking for {config.transformer} in the cache and on the Hugging Face hub", quiet=quiet)
-    start = Start(config)
+    start = Start(config, quiet=quiet)
     from wordward.huggingface.trainer import FineTuning  # needs transformers, and says so less plainly
 
     start.encode(quiet=quiet)
