@@ -58,6 +58,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         hidden: int = 128,
         head: int = 30,
         word_dropout: float = 0.5,
+        recurrent_dropout: float = 0.0,
         head_dropout: float = 0.5,
         pretrained: str | None = None,
         vectors: str | None = None,
@@ -97,6 +98,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.hidden = hidden
         self.head = head
         self.word_dropout = word_dropout
+        self.recurrent_dropout = recurrent_dropout
         self.head_dropout = head_dropout
         self.pretrained = pretrained
         self.vectors = vectors
