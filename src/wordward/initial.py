@@ -1,6 +1,5 @@
 """Start a model from a language model or from word vectors, its table at unit standard deviation."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,25 +8,23 @@ from torch import Tensor, nn
 
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
-from wordward.models import Classifier, LanguageModel, Tagger
+from wordward.models import Classifier, LanguageModel, Tagger, Words
 from wordward.text import PAD, SPECIALS, Vocabulary
 
 FLOOR = 1e-3  # under a standard deviation, so that a dimension that never varies is not blown up
 
 
 @torch.no_grad()
-def normalize(table: nn.Embedding, lstms: Iterable[nn.LSTM], counts: np.ndarray) -> None:
-    """v' = (v - mean) / std per dimension, weighted by frequency (Miyato et al. 2017), folded into the LSTMs.
+def normalize(words: Words, counts: np.ndarray) -> None:
+    """v' = (v - mean) / std per dimension, weighted by frequency (Miyato et al. 2017), and back after dropout.
 
-    W' = W diag(std) and b' = b + W mean leave the function as it was in eval mode.
+    The function is as it was in eval mode, and so are the LSTM's weights: scaled with the table instead, they would
+    be small numbers, of which each step of Adam changes a large part.
     """
-    mean, deviation = _moments(table.weight, counts)
-    table.weight.sub_(mean).div_(deviation)
-    for lstm in lstms:
-        parameters = dict(lstm.named_parameters())
-        weight, bias = parameters["weight_ih_l0"], parameters["bias_ih_l0"]
-        bias.add_(weight @ mean)
-        weight.mul_(deviation)
+    mean, deviation = _moments(words.table.weight, counts)
+    words.table.weight.sub_(mean).div_(deviation)
+    words.shift.addcmul_(mean, words.scale)
+    words.scale.mul_(deviation)
 
 
 def _moments(vectors: Tensor, counts: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -54,7 +51,7 @@ def from_language_model(
                     "model: give the same dim and hidden to both"
                 )
             mine.copy_(other)
-    normalize(model.words.table, [model.lstm], counts)
+    normalize(model.words, counts)
 
 
 @torch.no_grad()

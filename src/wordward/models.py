@@ -17,16 +17,24 @@ ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 
 class Words(nn.Module):
-    """Word vectors and the dropout after them; the dropout is the site where r is added."""
+    """Word vectors and the dropout after them; the dropout is the site where r is added.
+
+    The table is kept at unit deviation, as epsilon asks for; what comes out is scaled back to what the LSTM learnt.
+    """
+
+    scale: Tensor
+    shift: Tensor
 
     def __init__(self, size: int, dim: int, dropout: float) -> None:
         super().__init__()
         self.table = nn.Embedding(size, dim, padding_idx=PAD)  # starts at N(0, 1)
         self.dropout = nn.Dropout(dropout)
+        self.register_buffer("scale", torch.ones(dim))
+        self.register_buffer("shift", torch.zeros(dim))
 
     def forward(self, ids: Tensor) -> Tensor:
         """(batch, time) -> (batch, time, dim)."""
-        return self.dropout(self.table(ids))
+        return torch.addcmul(self.shift, self.dropout(self.table(ids)), self.scale)
 
 
 class Head(nn.Sequential):
