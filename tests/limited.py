@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from reviews import reviews
+from reviews import reviews, write_csv
 
 from wordward import stored
 from wordward.config import (
@@ -48,8 +48,7 @@ def refused(what: str, work: object) -> None:
 def write_files(folder: Path) -> None:
     """Labelled texts, many more without labels, and the ids of a corpus of 4 GB, nearly all of it a hole."""
     texts = reviews(2_000, seed=1)
-    rows = "".join(f'"{example.text}",{example.label}\n' for example in texts[:80])
-    (folder / "train.csv").write_text("text,label\n" + rows)
+    write_csv(folder / "train.csv", texts[:80])
     many = "".join(f"{example.text}\n" for example in texts)
     with (folder / "many.txt").open("w") as file:
         for _ in range(80):

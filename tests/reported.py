@@ -1,13 +1,11 @@
 """Small runs to report on, and a reader of the pages."""
 
-import csv
 import json
-from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli import main
 from wordward.datasets import Example
@@ -17,26 +15,10 @@ METHOD = "--epsilon 1 --k 5 --epochs 3 --lowercase".split()
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
-def write_csv(path: Path, examples: Sequence[Example]) -> str:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows([example.text, example.label] for example in examples)
-    return str(path)
-
-
-def write_conll(path: Path, examples: Sequence[Example]) -> str:
-    pairs = [zip(example.tokens or (), example.tags or (), strict=True) for example in examples]
-    path.write_text("\n".join("".join(f"{token}\t{tag}\n" for token, tag in each) for each in pairs))
-    return str(path)
-
-
 def make_runs(folder: Path) -> Path:
     """Two classifiers that start from a language model, and two taggers, with texts to test them on."""
-    train, tags = (
-        write_csv(folder / "train.csv", reviews(300)),
-        write_conll(folder / "tags.conll", tagged(160)),
-    )
+    train = str(write_csv(folder / "train.csv", reviews(300)))
+    tags = str(write_conll(folder / "tags.conll", tagged(160)))
     write_csv(folder / "test.csv", hard(60))
     write_conll(folder / "test.conll", tagged(50, seed=3))
     lm = str(folder / "lm")

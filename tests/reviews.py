@@ -1,6 +1,9 @@
-"""Sentences of our own: little reviews whose label shows in their words, and tagged sentences."""
+"""Sentences of our own: little reviews whose label shows in their words, and tagged sentences; both as files."""
 
+import csv
 import random
+from collections.abc import Sequence
+from pathlib import Path
 
 from wordward.datasets import Example
 
@@ -35,3 +38,15 @@ def tagged(count: int, seed: int = 0) -> list[Example]:
             tokens, tags = ("well", *tokens), ("c", *tags)
         examples.append(Example(" ".join(tokens), tokens=tokens, tags=tags))
     return examples
+
+
+def write_csv(path: Path, examples: Sequence[Example]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *((each.text, each.label) for each in examples)])
+    return path
+
+
+def write_conll(path: Path, examples: Sequence[Example]) -> Path:
+    pairs = [zip(each.tokens or (), each.tags or (), strict=True) for each in examples]
+    path.write_text("\n".join("".join(f"{token}\t{tag}\n" for token, tag in each) for each in pairs))
+    return path

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_conll
 
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
@@ -18,8 +18,11 @@ from wordward.train import train
 
 def small_run(folder: Path, *, method: str = "iadvt", tagging: bool = False) -> Run:
     """A run trained for a moment on our own sentences."""
-    file = folder / ("tags.conll" if tagging else "reviews.jsonl")
-    file.write_text(_conll(tagged(160)) if tagging else _json_lines(reviews(240)))
+    if tagging:
+        file = write_conll(folder / "tags.conll", tagged(160))
+    else:
+        file = folder / "reviews.jsonl"
+        file.write_text(_json_lines(reviews(240)))
     config = TrainConfig(
         method=method,
         data=DataSettings(train=str(file)),
@@ -30,11 +33,6 @@ def small_run(folder: Path, *, method: str = "iadvt", tagging: bool = False) -> 
     )
     train(config, folder / method, quiet=True)
     return load_run(folder / method, device="cpu")
-
-
-def _conll(examples: Sequence[Example]) -> str:
-    pairs = [zip(example.tokens or (), example.tags or (), strict=True) for example in examples]
-    return "\n".join("".join(f"{token}\t{tag}\n" for token, tag in each) for each in pairs)
 
 
 def _json_lines(examples: Sequence[Example]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reviews import BLAME, PRAISE, reviews
+from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
 from wordward.attack import attack, goal_of
@@ -48,8 +48,7 @@ def untrained(*, k: int | None = None, seed: int = 0, **text: Any) -> Run:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A classifier that tells praise from blame."""
     folder = tmp_path_factory.mktemp("attack")
-    lines = [f"{example.text.replace(',', ';')},{example.label}" for example in reviews(240)]
-    (folder / "reviews.csv").write_text("\n".join(["text,label", *lines]))
+    write_csv(folder / "reviews.csv", reviews(240))
     config = TrainConfig(
         method="iadvt",
         model=ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reviews import tagged
+from reviews import tagged, write_conll
 
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings
@@ -41,11 +41,7 @@ A 3 4|||UNK|||cold|||REQUIRED|||-NONE-|||0
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A tagger that flags "are" after a single thing."""
     folder = tmp_path_factory.mktemp("tags")
-    blocks = [
-        "".join(f"{token}\t{tag}\n" for token, tag in zip(each.tokens or (), each.tags or (), strict=True))
-        for each in tagged(160)
-    ]
-    (folder / "tags.conll").write_text("\n".join(blocks))
+    write_conll(folder / "tags.conll", tagged(160))
     config = TrainConfig(
         method="iadvt",
         data=DataSettings(train=str(folder / "tags.conll")),

@@ -1,13 +1,12 @@
 """`wordward explain`, used as a person would."""
 
-import csv
 import io
 import json
 import sys
 from pathlib import Path
 
 import pytest
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward import render
 from wordward.cli import main
@@ -23,13 +22,8 @@ TEXT = "The film was dull, and cold"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier and a tagger, and the sentences they learnt from."""
     folder = tmp_path_factory.mktemp("runs")
-    with (folder / "reviews.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows([example.text, example.label] for example in reviews(120))
-    pairs = [zip(example.tokens or (), example.tags or (), strict=True) for example in tagged(80)]
-    blocks = ["".join(f"{token}\t{tag}\n" for token, tag in each) for each in pairs]
-    (folder / "tags.conll").write_text("\n".join(blocks))
+    write_csv(folder / "reviews.csv", reviews(120))
+    write_conll(folder / "tags.conll", tagged(80))
     for name, data in (("classifier", "reviews.csv"), ("tagger", "tags.conll")):
         out, train = str(folder / name), str(folder / data)
         assert main(["train", "--train", train, "--out", out, "--epochs", "2", "--lowercase", *SMALL]) == 0

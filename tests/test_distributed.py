@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from torch import multiprocessing as mp
 from two_processes import CASES, command, run_alone, work
@@ -24,12 +24,8 @@ from wordward.sweep import train_sweep
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes and one wrote."""
     folder = tmp_path_factory.mktemp("processes")
-    lines = [f'"{example.text}",{example.label}\n' for example in reviews(120)]
-    (folder / "reviews.csv").write_text("text,label\n" + "".join(lines))
-    blocks = [
-        "".join(f"{w}\t{t}\n" for w, t in zip(e.tokens or (), e.tags or (), strict=True)) for e in tagged(60)
-    ]
-    (folder / "tags.conll").write_text("\n".join(blocks))
+    write_csv(folder / "reviews.csv", reviews(120))
+    write_conll(folder / "tags.conll", tagged(60))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

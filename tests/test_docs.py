@@ -1,6 +1,5 @@
 """Every code block of the documentation runs, every flag that it names exists, and the site can be built."""
 
-import csv
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from documented import (
     inline,
     reason_not_to_run,
 )
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
 from wordward.cli import main
@@ -44,20 +43,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the pages take for granted: files of texts, and small trained runs under the names that they use."""
     folder = tmp_path_factory.mktemp("docs")
     labelled = reviews(160)
-    for name, some in (
-        ("reviews.csv", labelled[:120]),
-        ("test.csv", labelled[120:]),
-        ("mine.csv", labelled[:20]),
-    ):
-        with (folder / name).open("w", newline="") as file:
-            csv.writer(file).writerows([("text", "label"), *((each.text, each.label) for each in some)])
+    write_csv(folder / "reviews.csv", labelled[:120])
+    write_csv(folder / "test.csv", labelled[120:])
+    write_csv(folder / "mine.csv", labelled[:20])
     rows = [{"review": each.text, "stars": 5 if each.label == "good" else 1} for each in labelled[:120]]
     (folder / "reviews.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (folder / "more.txt").write_text("".join(f"{each.text}\n" for each in reviews(80, seed=1)))
-    sentences = (zip(each.tokens or (), each.tags or (), strict=True) for each in tagged(120))
-    (folder / "tags.conll").write_text(
-        "\n".join("".join(f"{a}\t{b}\n" for a, b in each) for each in sentences)
-    )
+    write_conll(folder / "tags.conll", tagged(120))
     known = sorted({word for each in labelled for word in each.text.split()})
     numbers = [" ".join(str((at * j) % 7 - 3) for j in range(1, 51)) for at in range(1, len(known) + 1)]
     (folder / "vectors.txt").write_text("".join(f"{a} {b}\n" for a, b in zip(known, numbers, strict=True)))

@@ -187,7 +187,7 @@ class TestTraining:
 
         class Look(transformers.TrainerCallback):
             def on_step_end(self, *args: Any, **others: Any) -> None:
-                found.append(made.adversaries[0]._nearest)  # kept, so that no two have one address
+                found.append(made.adversaries[0].directions.nearest)  # kept, so that no two have one address
 
         made = trainer(
             tmp_path,

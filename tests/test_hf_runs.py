@@ -1,8 +1,6 @@
 """Hugging Face models as runs of the command line: each command, against plain transformers on the same texts."""
 
-import csv
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -15,7 +13,7 @@ import pytest
 import torch
 import transformers
 from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, sentence_pieces, word_pieces
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
 
@@ -39,18 +37,6 @@ LONG = "Well, the script was moving , said our friend; and the ending was not cl
 
 def wordward(*arguments: Any) -> int:
     return cli.main([str(each) for each in arguments])
-
-
-def write_csv(path: Path, examples: Sequence[Example]) -> Path:
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("text", "label"), *((each.text, each.label) for each in examples)])
-    return path
-
-
-def write_conll(path: Path, examples: Sequence[Example]) -> Path:
-    pairs = [zip(each.tokens or (), each.tags or (), strict=True) for each in examples]
-    path.write_text("\n".join("".join(f"{token}\t{tag}\n" for token, tag in each) for each in pairs))
-    return path
 
 
 @pytest.fixture(scope="module")

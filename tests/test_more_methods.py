@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -29,6 +28,7 @@ from derivation import (
     noise_for,
     padded,
 )
+from stepping import Kind, a_step, passes
 from torch import Tensor, nn
 from untrained import a_run
 
@@ -36,16 +36,11 @@ import wordward
 from wordward import objective
 from wordward.choice import CHOICES
 from wordward.cli import main
-from wordward.config import ModelSettings, TrainingSettings
-from wordward.corpus import Batch
 from wordward.datasets import Example
 from wordward.distributed import Part
 from wordward.explain import explain
 from wordward.models import Classifier, Tagger
-from wordward.prepare import adversary_of
 from wordward.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
-from wordward.step import Stepper
-from wordward.text import SPECIALS, Vocabulary
 
 MORE = [name for name, recipe in RECIPES.items() if recipe.reference is not None]
 CLIMBING = ["advt", "vat", "iadvt", "ivat", "iadvt-best", "ivat-best", *MORE]
@@ -331,26 +326,9 @@ def test_processes_that_share_a_batch_draw_its_noise_row_by_row(name: str):
     found = []
     for rows in (slice(0, 3), slice(0, 1), slice(1, 3)):
         adv = wordward.adversary(model, name, epsilon=2.0)
-        adv.part = Part(ids, rows, 1.0, 1.0, torch.Generator().manual_seed(5))
+        adv.directions.part = Part(ids, rows, 1.0, 1.0, torch.Generator().manual_seed(5))
         found.append(adv(lambda rows=rows: model(ids[rows]), labels[rows]).perturbation)
     torch.testing.assert_close(found[0], torch.cat(found[1:]))
-
-
-def a_step(
-    method: str, kind: type[Classifier] | type[Tagger], steps: int | None, precision: Any = "fp32"
-) -> tuple[Stepper, Batch, Batch]:
-    """A training step of ours, a labelled and an unlabelled batch."""
-    torch.manual_seed(0)
-    model = kind(60, 2, ModelSettings(dim=8, hidden=6, head=8)).train()
-    words = Vocabulary((*SPECIALS, *map(str, range(60 - len(SPECIALS)))), np.ones(60))
-    methods = parse_methods(method, MethodSettings(ascent_steps=steps))
-    made = [adversary_of(each, model, words, 1) for each in methods]
-    ids = torch.randint(3, 60, (2, 5, 7))
-    mask = torch.ones_like(ids, dtype=torch.bool)
-    mask[:, 1, 4:] = False
-    labels = torch.randint(2, (5, 7) if kind is Tagger else (5,))
-    stepper = Stepper(model, made, TrainingSettings(precision=precision), torch.device("cpu"))
-    return stepper, Batch(ids[0], mask[0], labels), Batch(ids[1], mask[1], None)
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
@@ -370,21 +348,12 @@ def a_step(
     ],
 )
 def test_passes_of_a_step_and_that_it_learns(
-    method: str, steps: int | None, forwards: int, backwards: int, kind: type[Classifier] | type[Tagger]
+    method: str, steps: int | None, forwards: int, backwards: int, kind: Kind
 ) -> None:
-    stepper, labelled, unlabelled = a_step(method, kind, steps)
+    stepper, labelled, unlabelled = a_step(method, kind, ascent_steps=steps)
     before = [parameter.detach().clone() for parameter in stepper.model.parameters()]
-    through, back = [0], [0]
-    lstm: Any = stepper.model.lstm
-    forward = lstm.forward
-
-    def counted(vectors: Tensor, *rest: Any) -> Any:
-        through[0] += 1
-        return forward(Count.apply(vectors, back), *rest)
-
-    lstm.forward = counted
-    loss = stepper(labelled, unlabelled if stepper.virtual else None)
-    assert (through[0], back[0]) == (forwards, backwards)
+    through, back, loss = passes(stepper, labelled, unlabelled)
+    assert (through, back) == (forwards, backwards)
     assert loss.isfinite()
     changed = [not torch.equal(b, a) for b, a in zip(before, stepper.model.parameters(), strict=True)]
     assert all(changed)
@@ -397,7 +366,8 @@ def test_passes_of_a_step_and_that_it_learns(
 @pytest.mark.parametrize("method", ["pgd", "freelb", "advt"])
 def test_our_loop_walks_back_the_loss_of_the_three_lines(method: str, kind: str, precision: str) -> None:
     """The fused step and the closure give the same gradients."""
-    stepper, labelled, _ = a_step(method, Classifier if kind == "classifier" else Tagger, 3, precision)
+    model = Classifier if kind == "classifier" else Tagger
+    stepper, labelled, _ = a_step(method, model, ascent_steps=3, precision=precision)
     stepper.model.double().eval() if precision == "fp32" else stepper.model.eval()
     (adv,), labels = stepper.supervised, labelled.labels
     assert labels is not None

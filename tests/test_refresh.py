@@ -67,7 +67,7 @@ def test_on_a_cpu_nearest_words_are_searched_every_hundred_steps():
     first, searches = adv.space(torch.tensor([[3]])).candidates, []
     for step in range(201):
         adv.tick()
-        if adv._nearest is None:
+        if adv.directions.nearest is None:
             searches.append(step)
         adv.space(torch.tensor([[3]]))
     assert first is not None

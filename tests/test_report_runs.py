@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reported import METHOD, SMALL, Page, evaluated, hard, make_runs, numbers, write_conll, write_csv
-from reviews import reviews
+from reported import METHOD, SMALL, Page, evaluated, hard, make_runs, numbers
+from reviews import reviews, write_conll, write_csv
 
 from wordward import checkpoint
 from wordward.attacks.attacked import Attacked, Change
@@ -30,7 +30,7 @@ def test_markup_in_texts_labels_and_names_stays_text(tmp_path: Path) -> None:
     evil = "<script>alert('x')</script>"
     labels = {"good": f'"good" {evil}', "bad": "<b>bad & co</b>"}
     examples = [Example(f"{e.text} {evil} <i>", labels[str(e.label)]) for e in reviews(120)]
-    train = write_csv(tmp_path / "<u>train.csv", examples)
+    train = str(write_csv(tmp_path / "<u>train.csv", examples))
     run = tmp_path / "a<b>"
     assert main(["train", "--train", train, "--out", str(run), *METHOD, *SMALL]) == 0
     out = tmp_path / "page.html"
@@ -56,7 +56,8 @@ def test_many_labels_are_told_by_their_mixups(tmp_path: Path) -> None:
     rows = [
         Example(f"this text is about thing{at % 12} and no other", f"kind {at % 12}") for at in range(240)
     ]
-    train, run, out = write_csv(tmp_path / "train.csv", rows), tmp_path / "run", tmp_path / "page.html"
+    train = str(write_csv(tmp_path / "train.csv", rows))
+    run, out = tmp_path / "run", tmp_path / "page.html"
     assert main(["train", "--train", train, "--out", str(run), *METHOD, "--epochs", "1", *SMALL]) == 0
     assert main(["report", str(run), "--out", str(out), "--attack", "0", "--sentences", "0", "--quiet"]) == 0
     page = Page(out)
@@ -82,7 +83,8 @@ def test_a_tagger_without_a_tag_to_flag_has_no_attack(tmp_path: Path) -> None:
         Example(e.text, tokens=tuple(e.text.split()), tags=tuple(tags.get(w, "N") for w in e.text.split()))
         for e in reviews(80)
     ]
-    train, run, out = write_conll(tmp_path / "t.conll", sentences), tmp_path / "run", tmp_path / "page.html"
+    train = str(write_conll(tmp_path / "t.conll", sentences))
+    run, out = tmp_path / "run", tmp_path / "page.html"
     assert main(["train", "--train", train, "--out", str(run), *METHOD, "--epochs", "10", *SMALL]) == 0
     assert main(["report", str(run), "--out", str(out), "--quiet", "--device", "cpu"]) == 0
     page = Page(out)
@@ -188,7 +190,7 @@ def test_dev_texts_that_are_gone_or_changed_are_told(runs: Path, tmp_path: Path)
     config = checkpoint.load_config(run, TrainConfig)
     for data, said in (
         (tmp_path / "gone.csv", "The dev texts of mine cannot be read again, so they are not scored:"),
-        (Path(write_csv(tmp_path / "other.csv", hard(300))), "When mine was trained its dev error was "),
+        (write_csv(tmp_path / "other.csv", hard(300)), "When mine was trained its dev error was "),
     ):
         changed = replace(config, data=replace(config.data, train=str(data)))
         checkpoint.save_settings(run, changed, checkpoint.load_vocabulary(run), checkpoint.load_labels(run))

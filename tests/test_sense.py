@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from reviews import reviews
+from reviews import reviews, write_csv
 
 from wordward import checkpoint
 from wordward.attack import attack
@@ -104,8 +104,7 @@ def test_documents_counts_texts_not_words() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on little reviews."""
     place = tmp_path_factory.mktemp("sense")
-    lines = [f"{example.text.replace(',', ';')},{example.label}" for example in reviews(240)]
-    (place / "reviews.csv").write_text("\n".join(["text,label", *lines]))
+    write_csv(place / "reviews.csv", reviews(240))
     config = TrainConfig(
         method="baseline",
         data=DataSettings(train=str(place / "reviews.csv")),

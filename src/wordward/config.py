@@ -29,19 +29,18 @@ def _check(settings: Any, rule: Rule, *names: str) -> None:
             raise ValueError(f"{name} must be {wanted}, but is {value}")
 
 
-class _Whole(int):
-    """A default that gives way to a Transformer's; the same number, where it is given, does not."""
+class _DefaultInt(int):
+    """A default that gives way to a Transformer's; the same number, where it is given, does not.
+
+    It is the number itself that tells, so that settings which are replaced beside it change nothing.
+    """
 
 
-class _Number(float):
-    """As `_Whole`."""
+class _DefaultFloat(float):
+    """As `_DefaultInt`."""
 
 
-TRANSFORMER = {
-    "epochs": _Whole(3),
-    "learning_rate": _Number(2e-5),
-    "clip": _Number(1.0),
-}  # where none is given
+TRANSFORMER = {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}  # where none is given
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class ModelSettings:
 class TrainingSettings:
     """How weights are found; the defaults are the paper's."""
 
-    epochs: int = _Whole(30)
+    epochs: int = _DefaultInt(30)
     """Most times to read the training texts; with --model 3 by default."""
     patience: int = 5
     """Epochs without a better dev score before stopping."""
@@ -136,11 +135,11 @@ class TrainingSettings:
     """Labelled texts a step."""
     unlabelled_batch_size: int = 32
     """Texts a step for the KL methods, drawn from training and unlabelled texts."""
-    learning_rate: float = _Number(0.001)
+    learning_rate: float = _DefaultFloat(0.001)
     """Of Adam, at the first step; with --model 2e-5 by default, reached after a tenth of the steps."""
     decay: float = 0.9998
     """Factor on the learning rate at each step; with --model it falls to zero in a straight line instead."""
-    clip: float = _Number(5.0)
+    clip: float = _DefaultFloat(5.0)
     """Longest gradient; with --model 1 by default."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
@@ -220,7 +219,7 @@ class TrainConfig:
 
 def given(value: Any) -> bool:
     """Whether a setting was given, rather than left as it is by default."""
-    return not isinstance(value, _Whole | _Number)
+    return not isinstance(value, _DefaultInt | _DefaultFloat)
 
 
 def _changed(settings: Any, default: Any) -> list[str]:

@@ -19,10 +19,10 @@ from wordward.huggingface.inputs import (
 )
 from wordward.huggingface.settings import AdversarialSettings
 from wordward.huggingface.words import candidate_ids, check_size, unperturbed_ids
-from wordward.method import FP16_SCALE, Adversary
+from wordward.method import Adversary
 from wordward.objective import kl
 from wordward.recipes import Method, parse_methods
-from wordward.tap import Pass, Tap
+from wordward.tap import FP16_SCALE, Pass, Tap
 
 try:
     import accelerate  # noqa: F401 - the Trainer needs it, and would only say so later

@@ -8,18 +8,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.choice import CHOICES, deviation, scattered, unit, within
-from wordward.distributed import Part
+from wordward.choice import deviation, scattered, unit, within
+from wordward.directions import Directions
 from wordward.objective import MEASURES, OBJECTIVES, Loss
 from wordward.recipes import PAPER_EPSILON, Method
-from wordward.space import AllWords, Free, NearestWords, Neighbors, Space, allowed_words, check_enough
-from wordward.tap import Forward, Pass, Tap
+from wordward.space import Space
+from wordward.tap import Forward, Pass, Tap, gradient_at
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
-FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
-REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 USUAL = 240  # words of a text that the paper's epsilon is for: so many has a review of IMDB in the mean
-AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
 
 
 class Found(NamedTuple):
@@ -59,6 +56,7 @@ class Adversary:
     ) -> None:
         self.tap = Tap(model, embedding=embedding, site=site)
         self.method = method
+        self.directions = Directions(self.tap, method, candidates)
         self.epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space] * deviation(
             self.tap.table()
         )  # where none is given, that of a text of USUAL words
@@ -66,16 +64,6 @@ class Adversary:
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)
         self._loss = loss
-        self._steps = 0
-        policy = method.settings.refresh
-        self._every = REFRESH.get(policy) if isinstance(policy, str) else policy  # steps; None: when told
-        padding = getattr(self.tap.embedding, "padding_idx", None)
-        self._allowed = allowed_words(self.tap.size, candidates, padding=padding)
-        self._word = torch.zeros(self.tap.size, dtype=torch.bool).index_fill(0, self._allowed, True)
-        if method.recipe.space == "words":
-            check_enough(self._allowed, method.settings.k)
-        self._nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
-        self.part: Part | None = None  # of a batch that several processes share
 
     def __call__(
         self,
@@ -157,7 +145,7 @@ class Adversary:
         settings, space = self.method.settings, self.space(clean.ids)
         real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
         if space.candidates is None:
-            start = self._noise(space, clean.ids, noise)
+            start = self.directions.noise(space, clean.ids, noise)
         else:  # toward all candidates alike, as in the authors' code
             start = space.vectors(torch.ones_like(space.candidates, dtype=self.tap.dtype))
         step = settings.xi * unit(start * real, (2,))
@@ -203,7 +191,7 @@ class Adversary:
         for _ in range(self.method.recipe.moves):
             with torch.enable_grad():
                 gradient = slope(found.perturbation)
-            ahead = self.step_size * unit(self._chosen(space, ids, gradient, mask, None), (1, 2))
+            ahead = self.step_size * unit(self.directions.chosen(space, ids, gradient, mask, None), (1, 2))
             strengths = within(found.strengths + reach * ahead, self.epsilon * reach)
             found = Found(space.vectors(strengths), strengths, space.candidates)
         return found
@@ -223,9 +211,10 @@ class Adversary:
     ) -> Found:
         """The first r: one step from the text, or drawn."""
         if self.method.recipe.start == "random":
-            strengths = self.epsilon * reach * scattered(self._noise(space, ids, noise), mask)
+            chance = self.directions.noise(space, ids, noise)
+            strengths = self.epsilon * reach * scattered(chance, mask)
             return Found(space.vectors(strengths), strengths, space.candidates)
-        strengths = self._chosen(space, ids, gradient, mask, noise)
+        strengths = self.directions.chosen(space, ids, gradient, mask, noise)
         if self.method.per_token:  # the authors' code
             strengths = unit(strengths, (2,))
             perturbation = self.step_size * reach * unit(space.vectors(strengths), (1, 2))
@@ -243,47 +232,9 @@ class Adversary:
             return 1.0
         return (mask.sum(1).view(-1, 1, 1).to(self.tap.dtype) / USUAL).sqrt()
 
-    def _chosen(
-        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
-    ) -> Tensor:
-        """The strengths to be taken, of any length: D^T g or chance, or a part of it."""
-        real = mask.unsqueeze(-1)
-
-        def possible() -> Tensor:
-            return real if space.possible is None else real & space.possible
-
-        def words() -> Tensor:
-            self._word = self._word.to(ids.device)  # copied once: a copy waits for the device
-            return real & self._word[ids].unsqueeze(-1)
-
-        if self.method.recipe.follows_gradient:
-            assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
-            if space.candidates is not None and gradient.shape[-1] != self.tap.dim:
-                raise ValueError(
-                    f"directions toward words are {self.tap.dim} long like the table, but the site's vectors are "
-                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`"
-                )
-            values = space.strengths(gradient.to(self.tap.dtype) * real)
-        else:
-            values = self._noise(space, ids, noise)
-        return CHOICES[self.method.recipe.choice](values, possible, words) * real
-
     def space(self, ids: Tensor) -> Space:
         """Where r may point for these ids."""
-        if self.method.recipe.space == "free":
-            return Free()
-        self._allowed = self._allowed.to(ids.device)  # copied once: a copy waits for the device
-        allowed, settings = self._allowed, self.method.settings
-        if settings.k is None:
-            return AllWords(ids, allowed, self.tap.words)
-        if self._nearest is None or self._nearest.allowed.device != ids.device:
-            at_once = ids.is_cuda and self._every != 1 and self.tap.size <= AT_ONCE
-            self._nearest = NearestWords(
-                self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
-            )
-        if self.part is not None:  # a word is to be searched at the same step in all processes
-            self._nearest.of(self.part.ids, self.tap.table)
-        return Neighbors(ids, self._nearest.of(ids, self.tap.table), self.tap.words)
+        return self.directions.space(ids)
 
     def loss(self, logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         """l or l_KL of a batch, as the method measures it: the user's function, else the paper's."""
@@ -300,7 +251,7 @@ class Adversary:
     def mask(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """Where tokens are: as told, else everywhere but at the embedding's padding index."""
         if mask is None:
-            padding = getattr(self.tap.embedding, "padding_idx", None)
+            padding = self.tap.padding
             return torch.ones_like(ids, dtype=torch.bool) if padding is None else ids != padding
         if mask.shape != ids.shape:
             raise ValueError(f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}")
@@ -308,40 +259,15 @@ class Adversary:
 
     def refresh(self) -> None:
         """Search nearest words anew from now on; call it at the start of an epoch."""
-        self._steps = 0
-        self._nearest = None
+        self.directions.refresh()
 
     def tick(self) -> None:
         """Count a step; search nearest words anew when it is time."""
-        if self._every is not None and self._steps % self._every == 0:
-            self.refresh()
-        self._steps += 1
-
-    def _noise(self, space: Space, ids: Tensor, noise: Tensor | None) -> Tensor:
-        """Gaussian noise over a space's strengths, or what was given for it."""
-        shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)
-        if noise is None and self.part is not None:  # of the whole batch, so that processes differ row by row
-            whole = (len(self.part.ids), *shape[1:])
-            drawn = torch.randn(whole, dtype=self.tap.dtype, device=ids.device, generator=self.part.noise)
-            return drawn[self.part.rows]
-        if noise is None:
-            return torch.randn(shape, dtype=self.tap.dtype, device=ids.device)
-        if tuple(noise.shape) != shape:
-            raise ValueError(f"noise must be {shape}, but is {tuple(noise.shape)}")
-        return noise.to(self.tap.dtype)
+        self.directions.tick()
 
     def _outcome(self, loss: Tensor, clean: Pass, perturbed: Tensor, mask: Tensor, found: Found) -> Outcome:
         weighted = self.method.settings.regularizer_weight * loss
         return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
-
-
-def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
-    """The gradient at the vectors, without touching any `.grad` of the model."""
-    assert shift is not None, "the pass was not watched"
-    device = loss.device.type
-    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
-    scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
-    return torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph)[0]
 
 
 def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:

@@ -136,7 +136,8 @@ class LSTM(nn.LSTM):
         if state is None:
             zeros = vectors.new_zeros(1, len(vectors), self.hidden_size)
             state = (zeros, zeros)
-        weights = self.weight_ih_l0, F.dropout(self.weight_hh_l0, self.drop), self.bias_ih_l0, self.bias_hh_l0
+        inputs, recurrent, *biases = self.all_weights[0]
+        weights = [inputs, F.dropout(recurrent, self.drop), *biases]
         states, *after = torch.lstm(
             vectors, state, weights, has_biases=True, num_layers=1, dropout=0.0, train=True, bidirectional=False,
             batch_first=True,

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from wordward.config import TrainingSettings
 from wordward.corpus import Batch
 from wordward.distributed import ALONE, Team
-from wordward.method import Adversary, gradient_at
+from wordward.method import Adversary
 from wordward.objective import Average, label_loss
-from wordward.tap import Forward
+from wordward.tap import Forward, gradient_at
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -122,7 +122,7 @@ class Stepper:
         gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
         for adversary in self.supervised:
             adversary.tick()
-            adversary.part = batch.part
+            adversary.directions.part = batch.part
             total = total + self._perturbed(adversary, forward, batch, gradient)
         return total
 
@@ -157,7 +157,7 @@ class Stepper:
     def _unlabelled(self, batch: Batch) -> Tensor:
         total = torch.zeros((), device=self.device)
         for adversary in self.virtual:
-            adversary.part = batch.part
+            adversary.directions.part = batch.part
             with self.updater.autocast():
                 outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
             total = total + self.updater.backward(self._share(batch) * outcome.loss)

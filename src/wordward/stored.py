@@ -15,7 +15,7 @@ from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.corpora import cache_folder
 from wordward.corpus import Rows, encode_words
-from wordward.datasets import DataError, Example, read_each
+from wordward.datasets import Columns, DataError, Example, read_each
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -34,8 +34,9 @@ class Texts:
     format: str | None = None
 
     def __iter__(self) -> Iterator[Example]:
+        columns = Columns(str(self.text_column), labelled=False)
         for path in self.paths:
-            yield from read_each(path, text_column=self.text_column, labelled=False, format=self.format)
+            yield from read_each(path, columns, self.format)
 
     def stamps(self) -> list[tuple[str, int, int]]:
         """Name, size and time of every file."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 Forward = Callable[[], Any]
+FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
 
 
 class Pass(NamedTuple):
@@ -52,6 +53,11 @@ class Tap:
     def dim(self) -> int:
         """How long each vector is."""
         return self._weight.shape[1]
+
+    @property
+    def padding(self) -> int | None:
+        """The id of padding, where the embedding says one."""
+        return getattr(self.embedding, "padding_idx", None)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -131,6 +137,15 @@ class Tap:
         if self._weight.is_cuda and not self.model.training:
             return torch.backends.cudnn.flags(enabled=False)
         return nullcontext()
+
+
+def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
+    """The gradient at the vectors, without touching any `.grad` of the model."""
+    assert shift is not None, "the pass was not watched"
+    device = loss.device.type
+    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
+    scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
+    return torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph)[0]
 
 
 def find_embedding(model: nn.Module) -> nn.Module:

@@ -1,13 +1,14 @@
 """Labelled and unlabelled texts, from the user's own files or a published corpus."""
 
 from wordward.datasets.example import DataError, Example, check_labels, drop_shared, split
-from wordward.datasets.files import FORMATS, read, read_each
+from wordward.datasets.files import FORMATS, Columns, read, read_each
 from wordward.datasets.published import CorpusInfo, Splits
 from wordward.datasets.registry import CORPORA, find, load
 
 __all__ = [
     "CORPORA",
     "FORMATS",
+    "Columns",
     "CorpusInfo",
     "DataError",
     "Example",

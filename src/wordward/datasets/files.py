@@ -26,11 +26,13 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True)
-class _Columns:
-    text: str
-    label: str
-    tag: int
-    labelled: bool
+class Columns:
+    """Where the text and its label or tags stand, and whether these are read."""
+
+    text: str = "text"
+    label: str = "label"
+    tag: int = -1
+    labelled: bool = True
 
     @property
     def wanted(self) -> dict[str, str]:
@@ -48,39 +50,21 @@ def read(
     format: str | None = None,
     tag_column: int = -1,
 ) -> list[Example]:
-    """All examples of `read_each` at once."""
-    return list(
-        read_each(
-            path,
-            text_column=text_column,
-            label_column=label_column,
-            labelled=labelled,
-            format=format,
-            tag_column=tag_column,
-        )
-    )
-
-
-def read_each(
-    path: str | PathLike[str],
-    *,
-    text_column: str = "text",
-    label_column: str = "label",
-    labelled: bool = True,
-    format: str | None = None,
-    tag_column: int = -1,
-) -> Iterator[Example]:
     """The examples of a file or folder, also compressed as .gz or .xz; `format` overrides the name.
 
     A column given as a number counts from 0 in a file without a header line.
     """
-    path = Path(path)
+    columns = Columns(str(text_column), str(label_column), tag_column, labelled)
+    return list(read_each(Path(path), columns, format))
+
+
+def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterator[Example]:
+    """As `read`, one after the other."""
     if not path.exists():
         raise DataError("expected a file or folder; there is none of this name", path)
     kind = format or _format(path)
     if kind not in _READERS:
         raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
-    columns = _Columns(str(text_column), str(label_column), tag_column, labelled)
     found = _READERS[kind](path, columns)
     first = next(found, None)
     if first is None:
@@ -103,7 +87,7 @@ def _format(path: Path) -> str:
     )
 
 
-def _table(rows: Iterator[Row], path: Path, columns: _Columns) -> Iterator[Example]:
+def _table(rows: Iterator[Row], path: Path, columns: Columns) -> Iterator[Example]:
     first = next(rows, None)
     if first is None:
         return
@@ -120,7 +104,7 @@ def _table(rows: Iterator[Row], path: Path, columns: _Columns) -> Iterator[Examp
         yield _example([fields[at] for at in places], path, line)
 
 
-def _places(first: Row, path: Path, columns: _Columns) -> tuple[bool, list[int]]:
+def _places(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
     """Whether the first row is a header, and where the text (and the label) stand."""
     line, cells = first
     header = [cell.strip() for cell in cells]
@@ -155,7 +139,7 @@ def _example(values: list[str], path: Path, line: int = 0) -> Example:
     return Example(text, label[0] if label else None, line=line)
 
 
-def _jsonl(path: Path, columns: _Columns) -> Iterator[Example]:
+def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
     for number, line in enumerate(lines(path), start=1):
         if not line.strip():
             continue
@@ -192,10 +176,10 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
 
 def sentences(source: Source, tag_column: int = -1) -> Iterator[Example]:
     """The tagged sentences of a CoNLL file that may stand in an archive."""
-    return _conll(source, _Columns("", "", tag_column, labelled=True))
+    return _conll(source, Columns(tag=tag_column))
 
 
-def _conll(path: Source, columns: _Columns) -> Iterator[Example]:
+def _conll(path: Source, columns: Columns) -> Iterator[Example]:
     sentence: list[list[str]] = []
     start = width = 0
     for number, line in enumerate(chain(lines(path), [""]), start=1):
@@ -232,13 +216,13 @@ def _conll_fields(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else [field for field in line.split(" ") if field]
 
 
-def _sentence(rows: list[list[str]], columns: _Columns, line: int) -> Example:
+def _sentence(rows: list[list[str]], columns: Columns, line: int) -> Example:
     tokens = tuple(row[0] for row in rows)
     tags = tuple(row[columns.tag] for row in rows) if columns.labelled else None
     return Example(" ".join(tokens), tokens=tokens, tags=tags, line=line)
 
 
-def _txt(path: Path, columns: _Columns) -> Iterator[Example]:
+def _txt(path: Path, columns: Columns) -> Iterator[Example]:
     if columns.labelled:
         raise DataError(
             "expected labels; plain text has none: read it as unlabelled, or give a CSV with a label column",
@@ -249,7 +233,7 @@ def _txt(path: Path, columns: _Columns) -> Iterator[Example]:
             yield _example([line], path, number)
 
 
-def _folder(path: Path, columns: _Columns) -> Iterator[Example]:
+def _folder(path: Path, columns: Columns) -> Iterator[Example]:
     for file in sorted(path.glob("*/*") if columns.labelled else path.rglob("*")):
         # Editors and archives leave hidden folders and files (.ipynb_checkpoints, ._1.txt) behind.
         hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
@@ -257,7 +241,7 @@ def _folder(path: Path, columns: _Columns) -> Iterator[Example]:
             yield _example(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)
 
 
-_READERS: dict[str, Callable[[Path, _Columns], Iterator[Example]]] = {
+_READERS: dict[str, Callable[[Path, Columns], Iterator[Example]]] = {
     "csv": lambda path, columns: _table(csv_rows(path), path, columns),
     "tsv": lambda path, columns: _table(tsv_rows(path), path, columns),
     "jsonl": _jsonl,
