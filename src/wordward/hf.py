@@ -1,6 +1,6 @@
 """A Hugging Face Trainer whose loss adds any method of wordward."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -54,7 +54,7 @@ class AdversarialTrainer(Trainer):
         *args: Any,
         adversarial: AdversarialSettings | None = None,
         unlabelled_dataset: Any = None,
-        candidates: Tensor | Sequence[int] | None = None,
+        candidates: Tensor | Collection[int] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
