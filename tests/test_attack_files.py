@@ -16,7 +16,7 @@ from wordward import checkpoint
 from wordward.attack import attack
 from wordward.attacks.attacked import Attacked, AttackSettings, Change
 from wordward.attacks.files import COLUMNS, ResultsFile, describe, from_record, marked, to_record, write_csv
-from wordward.attacks.summary import show, summarise, telling
+from wordward.attacks.summary import show, show_texts, summarise, telling
 from wordward.cli import main
 from wordward.config import TrainConfig
 from wordward.datasets import DataError, Example
@@ -139,6 +139,17 @@ def test_the_most_telling_come_first_and_show_plainly() -> None:
     assert "success rate" in text
 
 
+def test_texts_that_are_not_attacked_say_why() -> None:
+    tags = Attacked("it is", "it is", "c c", before="c c", after="c c", outcome="wrong", words=2)
+    long = replace(NOTHING, text="it is " * 99, adversarial="it is " * 99)
+    shown = io.StringIO()
+    show_texts([WRONG, tags, long], Console(file=shown, width=100, no_color=True))
+    said = shown.getvalue().splitlines()
+    assert said[0] == "good, but it is bad"
+    assert said[3] == "no error is flagged"
+    assert said[6] == "not read: no words, or more than the model can read"
+
+
 @pytest.fixture
 def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make attacks break off after so many texts."""
@@ -208,7 +219,7 @@ def test_the_command_shows_what_predict_says(folder: Path, capsys: pytest.Captur
     )
     shown = capsys.readouterr().out
     assert "good → bad" in shown
-    assert "no words to read" in shown
+    assert "not read: no words" in shown
     assert (
         main(["attack", str(folder / "run"), str(folder / "test.csv"), "--show", "2", "--device", "cpu"]) == 0
     )

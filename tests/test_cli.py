@@ -341,7 +341,7 @@ def test_closing_line_and_status_of_a_stopped_run(
     arguments = ["train", "--train", str(csv_file), "--out", "some run"]
     monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT)
     assert main(arguments) == 0
-    wanted = "best epoch 2, dev error 0.1250, in 'some run'; next: wordward evaluate 'some run' test.csv"
+    wanted = "best epoch 2, dev error 0.1250, in 'some run'; next: wordward evaluate 'some run' FILE"
     assert wanted in said(capsys)
     monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
     assert main(arguments) == 130

@@ -260,6 +260,28 @@ class TestTraining:
         text = read("the film was warm", return_tensors="pt")
         torch.testing.assert_close(again(**text).logits, made.model.eval()(**text).logits)  # type: ignore[union-attr]
 
+    def test_taken_up_at_a_checkpoint_is_never_stopped(self, tmp_path: Path):
+        """In the middle of an epoch, dropout on, before nearest words are due to be searched anew."""
+        tokenizer = word_pieces()
+
+        def train(from_: str | None = None) -> dict[str, Tensor]:
+            made = trainer(
+                tmp_path,
+                method="iadvt+ivat",
+                model=bert("sequence", len(tokenizer), dropout=0.1),
+                tokenizer=tokenizer,
+                max_steps=4,
+                learning_rate=0.1,
+                per_device_train_batch_size=1,
+                save_strategy="steps",
+                save_steps=2,
+            )
+            made.train(resume_from_checkpoint=from_)
+            return dict(made.model.named_parameters())  # type: ignore[union-attr]
+
+        whole, again = train(), train(str(tmp_path / "checkpoint-2"))
+        torch.testing.assert_close(again, whole, rtol=0, atol=0)
+
     def test_a_model_made_anew_is_tapped_anew(self, tmp_path: Path):
         tokenizer = word_pieces()
         made = AdversarialTrainer(

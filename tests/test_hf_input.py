@@ -89,6 +89,21 @@ class TestBadInput:
         ):
             made.train()
 
+    @pytest.mark.parametrize("kind", ["MaskedLM", "QuestionAnswering"])
+    def test_heads_that_give_no_labels(self, tmp_path: Path, kind: str):
+        """Labels of a language model are words, whatever its num_labels; answers have two tensors of logits."""
+        tokenizer = word_pieces()
+        model = getattr(transformers, f"BertFor{kind}")(bert("sequence", len(tokenizer)).config)
+        texts: list[Any] = [dict(tokenizer("the film was warm and well said")) for _ in range(8)]
+        given: dict[str, Any] = {"train_dataset": texts}
+        if kind == "MaskedLM":
+            given["data_collator"] = transformers.DataCollatorForLanguageModeling(tokenizer)
+        for text in texts if kind == "QuestionAnswering" else ():
+            text |= {"start_positions": 1, "end_positions": 2}
+        made = trainer(tmp_path, model=model, tokenizer=tokenizer, given=given, learning_rate=0.01)
+        made.train()
+        assert made.state.log_history[0]["iadvt_loss"] > made.state.log_history[0]["label_loss"] > 0
+
     def test_without_a_tokenizer(self, tmp_path: Path):
         given = {"processing_class": None, "data_collator": transformers.default_data_collator}
         with pytest.raises(

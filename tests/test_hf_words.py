@@ -240,6 +240,22 @@ class TestExplaining:
         with pytest.raises(ValueError, match=r"a label that the model knows \(bad, good\); got 'fine'"):
             explain(model, tokenizer, ["the film was warm"], labels=["fine"])
 
+    def test_what_cannot_be_explained(self, taught: tuple[Any, Any]):
+        model, tokenizer = taught
+        tagger, text = bert("token", len(tokenizer)), "the film was warm"
+        with pytest.raises(ValueError, match=r"but one came: give \[text\]"):
+            explain(model, tokenizer, text)
+        for other, texts in ((model, [text.split()]), (tagger, [text])):
+            with pytest.raises(ValueError, match="lists of words for a tagger, and strings for a classifier"):
+                explain(other, tokenizer, texts)
+        one = bert("sequence", len(tokenizer), num_labels=1)
+        many = bert("sequence", len(tokenizer), problem_type="multi_label_classification")
+        for other in (one, many):
+            with pytest.raises(ValueError, match="one label among several, but this model is for regression"):
+                explain(other, tokenizer, [text])
+        with pytest.raises(ValueError, match="a logit for each of its 2 labels, but gave"):
+            explain(transformers.BertForMaskedLM(model.config), tokenizer, [text])
+
     def test_a_tagger(self, taught: tuple[Any, Any]):
         tokenizer = taught[1]
         model = bert("token", len(tokenizer), id2label={0: "c", 1: "i"}, label2id={"c": 0, "i": 1}).eval()

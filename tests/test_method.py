@@ -1,7 +1,7 @@
 """Every method equals the paper's equations, derived a second time."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -108,6 +108,21 @@ def test_power_iterations_start_anew_from_the_direction_found(name: str, kind: s
     )
     rows = zip(TEXTS, TEXTS, noise, strict=True)
     check(out, [derive(name, model, *row, epsilon=2.5, xi=0.4, iterations=3) for row in rows])
+
+
+def test_candidates_come_in_any_form():
+    model, ids = make("classifier"), padded(TEXTS)
+    allowed = [4, 6, 8, 10, 12]
+    given: Any = (
+        allowed,
+        set(allowed),
+        torch.tensor(allowed, dtype=torch.int32),
+        torch.tensor(allowed).numpy(),
+    )
+    for some in given:
+        out = wordward.iadvt(model, candidates=some, k=3)(lambda: model(ids), labels_for("classifier"))
+        assert out.candidates is not None
+        assert set(out.candidates.unique().tolist()) <= set(allowed)
 
 
 def test_only_allowed_candidates_are_pointed_to():

@@ -187,6 +187,18 @@ def test_a_loss_that_is_not_one_number():
             wordward.adversary(model, name, loss=loss)(lambda: model(ids), labels_for("classifier"))
 
 
+@pytest.mark.parametrize("name", ["advt", "vat", "ivat", "random", "random-kl"])
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_one_logit_is_no_two_classes(name: str, shape: tuple[int, ...]):
+    """To a softmax it is always certain, so that KL would be zero without a word."""
+    model, ids = make("classifier"), padded(TEXTS)
+    labels = torch.zeros(3, dtype=torch.long)
+    with pytest.raises(ValueError, match=r"of two or more classes, but are of shape \(3,.*stack.*`loss=`"):
+        wordward.adversary(model, name, k=3)(lambda: model(ids)[:, 0].view(shape), labels)
+    with_loss = wordward.adversary(model, name, k=3, loss=lambda one, other: (one - other).square().mean())
+    assert with_loss(lambda: model(ids)[:, 0], labels).loss.isfinite()
+
+
 @pytest.mark.parametrize("name", ["iadvt", "ivat"])
 def test_site_outside_the_tables_space_is_refused(name: str) -> None:
     """Directions toward words mean nothing after a projection to another size."""

@@ -77,14 +77,18 @@ def test_many_labels_are_told_by_their_mixups(tmp_path: Path) -> None:
     assert "What changes its mind" not in page.headings
 
 
-def test_a_tagger_without_a_tag_to_flag_has_no_attack(tmp_path: Path) -> None:
+def three_tags(place: Path) -> str:
+    """Sentences of ours whose words have one of three tags."""
     tags = {"the": "D", "this": "D", "was": "V"}
     sentences = [
         Example(e.text, tokens=tuple(e.text.split()), tags=tuple(tags.get(w, "N") for w in e.text.split()))
         for e in reviews(80)
     ]
-    train = str(write_conll(tmp_path / "t.conll", sentences))
-    run, out = tmp_path / "run", tmp_path / "page.html"
+    return str(write_conll(place / "t.conll", sentences))
+
+
+def test_a_tagger_without_a_tag_to_flag_has_no_attack(tmp_path: Path) -> None:
+    train, run, out = three_tags(tmp_path), tmp_path / "run", tmp_path / "page.html"
     assert main(["train", "--train", train, "--out", str(run), *METHOD, "--epochs", "10", *SMALL]) == 0
     assert main(["report", str(run), "--out", str(out), "--quiet", "--device", "cpu"]) == 0
     page = Page(out)
@@ -92,6 +96,20 @@ def test_a_tagger_without_a_tag_to_flag_has_no_attack(tmp_path: Path) -> None:
     assert "What changes its mind" in page.headings
     assert "Nearest words" in page.headings
     assert "Macro-F1 on 8 dev sentences" in page.text
+
+
+def test_taggers_that_flag_a_tag_or_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, page = three_tags(tmp_path), tmp_path / "page.html"
+    for name, flags in {"none": [], "verbs": ["--positive", "V"], "words": ["--positive", "D"]}.items():
+        out = str(tmp_path / name)
+        assert main(["train", "--train", train, "--out", out, *METHOD, "--epochs", "1", *SMALL, *flags]) == 0
+    asked = ["--out", str(page), "--quiet", "--device", "cpu"]
+    for first, other in (("verbs", "none"), ("none", "verbs")):
+        assert main(["report", str(tmp_path / first), "--against", str(tmp_path / other), *asked]) == 0
+        assert ("F0.5 on 8 dev sentences" in Page(page).text) == (first == "verbs")
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "verbs"), "--against", str(tmp_path / "words"), *asked]) == 1
+    assert "expected runs that flag the same tag (--positive)" in capsys.readouterr().err
 
 
 # Known corpora

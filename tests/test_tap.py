@@ -118,6 +118,12 @@ class TestFinding:
         with pytest.raises(ValueError, match="LayerNorm"):
             Tap(Net(), embedding=nn.LayerNorm(4))
 
+    def test_a_bag_of_words_is_refused(self):
+        model = nn.Sequential(nn.EmbeddingBag(6, 4, mode="mean"), nn.Linear(4, 2))
+        for named in (None, "0", model[0]):
+            with pytest.raises(ValueError, match=r"EmbeddingBag gives a text one vector.*take nn.Embedding"):
+                Tap(model, embedding=named)
+
 
 class TestShift:
     def test_a_zero_shift_changes_nothing(self):
@@ -313,8 +319,17 @@ class TestWhatCannotBeTapped:
 
     def test_ids_that_are_not_batch_by_time(self):
         model = Net()
-        with pytest.raises(ValueError, match=r"ids must be \(batch, time\), but the embedding read \(3,\)"):
+        said = r"ids must be \(batch, time\), but the embedding read \(3,\): .*pack or reshape its vectors"
+        with pytest.raises(ValueError, match=said):
             Tap(model).run(lambda: model.after(model.words(IDS[0]).unsqueeze(0)))
+
+    def test_inference_mode_is_refused_and_no_grad_is_not(self):
+        model = Net().eval()
+        with torch.inference_mode(), pytest.raises(RuntimeError, match=r"torch.inference_mode: call it"):
+            wordward.advt(model)(lambda: model(IDS), torch.tensor([0, 1]))
+        with torch.no_grad():
+            assert wordward.advt(model)(lambda: model(IDS), torch.tensor([0, 1])).loss.requires_grad
+        assert not any(hooks(model).values())
 
     def test_an_embedding_that_is_called_with_vectors(self):
         class Projection(nn.Module):

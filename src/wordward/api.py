@@ -1,6 +1,6 @@
 """The three lines a user writes: any method on any model."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Literal, TypedDict, Unpack
 
@@ -15,7 +15,7 @@ class Options(TypedDict, total=False):
 
     embedding: nn.Module | str | None  # the module (or its name) that reads token ids; found by itself
     site: nn.Module | str | None  # where the shift is added: the embedding, or a dropout after it
-    candidates: Tensor | Sequence[int] | None  # ids of the words that may be pointed to; all but padding
+    candidates: Tensor | Collection[int] | None  # ids of the words that may be pointed to; all but padding
     loss: Loss | None  # your own, (logits, labels) -> a number; for the VAT family (logits, clean logits)
     epsilon: float | None
     regularizer_weight: float

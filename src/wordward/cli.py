@@ -65,7 +65,7 @@ class Train:
         if result["stopped"]:
             return STOPPED
         folder, criterion = shlex.quote(self.out), result["criterion"]
-        test = "test" if data.corpus else "test.csv"
+        test = "test" if data.corpus else "FILE"  # a split, or texts like those it was trained on
         say(
             f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
             f"next: wordward evaluate {folder} {test}",

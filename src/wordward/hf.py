@@ -1,6 +1,6 @@
 """A Hugging Face Trainer whose loss adds any method of wordward."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -54,7 +54,7 @@ class AdversarialTrainer(Trainer):
         *args: Any,
         adversarial: AdversarialSettings | None = None,
         unlabelled_dataset: Any = None,
-        candidates: Tensor | Sequence[int] | None = None,
+        candidates: Tensor | Collection[int] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
@@ -147,7 +147,7 @@ class AdversarialTrainer(Trainer):
             # Only the first goes through DDP: it readies the exchange of gradients, and may write into buffers.
             through = unwrapped(model) if passes else model
             passes.append(self._label_loss(through, inputs, num_items_in_batch))
-            return logits_of(passes[-1][1])
+            return passes[-1][0]  # the loss is all that is asked for: some heads give no one tensor of logits
 
         losses = self._supervised(forward, passes, inputs)
         label_loss, outputs = passes[0]
@@ -294,7 +294,10 @@ def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
 
 
 class _Anew(TrainerCallback):
-    """Starts texts and sums with training, and searches nearest words anew in each epoch."""
+    """Starts texts and sums with training; searches nearest words anew in each epoch, and after each checkpoint.
+
+    Training that is taken up at a checkpoint searches them there, so it goes on as if never stopped.
+    """
 
     def __init__(self, trainer: AdversarialTrainer) -> None:
         self.trainer = trainer
@@ -305,3 +308,5 @@ class _Anew(TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         for adversary in self.trainer.adversaries:
             adversary.refresh()
+
+    on_save = on_epoch_begin

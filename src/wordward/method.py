@@ -1,6 +1,6 @@
 """The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -51,7 +51,7 @@ class Adversary:
         *,
         embedding: nn.Module | str | None = None,
         site: nn.Module | str | None = None,
-        candidates: Tensor | Sequence[int] | None = None,
+        candidates: Tensor | Collection[int] | None = None,
         loss: Loss | None = None,
     ) -> None:
         self.tap = Tap(model, embedding=embedding, site=site)

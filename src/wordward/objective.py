@@ -20,6 +20,7 @@ def label_loss(
 
     logits (batch, classes) with labels (batch,), or logits (batch, time, classes) with labels (batch, time).
     """
+    _check_classes(logits)
     _check(logits, labels)
     if labels.dim() == 1:
         # Not the mean of cross_entropy: that is no number where no text has a label.
@@ -35,6 +36,7 @@ def kl(
     logits: Tensor, clean: Tensor, mask: Tensor | None = None, *, average: Average = "sentences"
 ) -> Tensor:
     """KL(p(.|X) || p(.|X+r)) (eq:vat_loss), the mean over texts; for tags the sum over a sentence's tokens."""
+    _check_classes(logits)
     log_clean, log_moved = F.log_softmax(_wide(clean), -1), F.log_softmax(_wide(logits), -1)
     each = (log_clean.exp() * (log_clean - log_moved)).sum(-1)  # (batch,) or (batch, time)
     if each.dim() == 1:
@@ -67,6 +69,15 @@ def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
 def _wide(logits: Tensor) -> Tensor:
     """Half precision loses the tails of a softmax."""
     return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def _check_classes(logits: Tensor) -> None:
+    """One logit is a certain prediction to a softmax: nothing would ever move it."""
+    if logits.dim() < 2 or logits.shape[-1] < 2:
+        raise ValueError(
+            f"logits must be of two or more classes, but are of shape {tuple(logits.shape)}: for one logit, of a "
+            "sigmoid, give torch.stack([0 * logit, logit], -1), or pass your own function as `loss=`"
+        )
 
 
 def _check(logits: Tensor, labels: Tensor) -> None:

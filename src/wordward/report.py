@@ -135,6 +135,10 @@ def check_alike(runs: Sequence[Run]) -> None:
                 for each in (first, run)
             ]
             raise ValueError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
+    flagged = {run.config.training.positive: run.folder for run in runs if run.positive is not None}
+    if len(flagged) > 1:
+        names = [f"{folder} {tag!r}" for tag, folder in flagged.items()]
+        raise ValueError(f"expected runs that flag the same tag (--positive); {' and '.join(names)} do not")
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -1,6 +1,6 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Set
 from math import isqrt
 from typing import Literal, Protocol
 
@@ -111,13 +111,15 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
         return a @ b
 
 
-def allowed_words(size: int, candidates: Tensor | Sequence[int] | None, *, padding: int | None) -> Tensor:
+def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, padding: int | None) -> Tensor:
     """Ids of the words that may be pointed to, of a table of `size`: those given, else all, but never padding."""
-    ids = torch.arange(size) if candidates is None else torch.as_tensor(candidates).cpu().unique()
+    given = sorted(candidates) if isinstance(candidates, Set) else candidates
+    ids = torch.arange(size) if given is None else torch.as_tensor(given).cpu().unique()
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
     if len(ids) and (ids[0] < 0 or ids[-1] >= size):
         raise ValueError(f"candidates must be ids from 0 to {size - 1}, but go from {ids[0]} to {ids[-1]}")
+    ids = ids.long()
     return ids if padding is None else ids[ids != padding]
 
 

@@ -9,6 +9,10 @@ from torch import Tensor, nn
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
+NO_BAG = (
+    "nn.EmbeddingBag gives a text one vector, so that no word has one to move: take nn.Embedding, and the mean (or "
+    "sum) over its vectors"
+)
 
 
 class Pass(NamedTuple):
@@ -33,6 +37,8 @@ class Tap:
         self.embedding = _module(model, embedding) if embedding is not None else find_embedding(model)
         self.site = _module(model, site) if site is not None else self.embedding
 
+        if isinstance(self.embedding, nn.EmbeddingBag):
+            raise ValueError(NO_BAG)
         weight = getattr(self.embedding, "weight", None)
         if not isinstance(weight, Tensor) or weight.dim() != 2:
             raise ValueError(
@@ -82,6 +88,10 @@ class Tap:
         """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient."""
         seen: dict[str, Tensor] = {}
         graded = torch.is_grad_enabled()
+        if watch and torch.is_inference_mode_enabled():
+            raise RuntimeError(
+                "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
+            )
 
         def read(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             if "ids" in seen:
@@ -130,7 +140,11 @@ class Tap:
         if needs_shift and "shift" not in seen:
             raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
         if seen["ids"].dim() != 2:
-            raise ValueError(f"ids must be (batch, time), but the embedding read {tuple(seen['ids'].shape)}")
+            raise ValueError(
+                f"ids must be (batch, time), but the embedding read {tuple(seen['ids'].shape)}: let it read padded "
+                "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
+                "`embedding=`"
+            )
 
     def _backward_through_rnn(self) -> Any:
         """Let recurrent layers in eval mode run backward: cuDNN's cannot, PyTorch's own can."""
@@ -157,9 +171,9 @@ def find_embedding(model: nn.Module) -> nn.Module:
     if len(found) == 1:
         return next(iter(found.values()))
     if not found:
-        raise ValueError(
-            f"{type(model).__name__} has no nn.Embedding: pass the one to perturb as `embedding=`"
-        )
+        bag = any(isinstance(module, nn.EmbeddingBag) for module in model.modules())
+        what = NO_BAG if bag else "pass the one to perturb as `embedding=`"
+        raise ValueError(f"{type(model).__name__} has no nn.Embedding: {what}")
     raise ValueError(
         f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
         f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
@@ -225,5 +239,5 @@ def _refuse_checkpoint() -> None:
     if reentrant or (hooks and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"):
         raise RuntimeError(
             "the embedding (or its site) runs inside torch.utils.checkpoint or under no_grad, where a perturbation "
-            "cannot be followed back: checkpoint the layers after it instead"
+            "cannot be followed back: checkpoint the layers after it instead, and take no_grad out of the closure"
         )

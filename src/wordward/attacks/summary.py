@@ -18,7 +18,7 @@ class Summary:
     """The numbers of an attack; intervals are Wilson's at 95 %."""
 
     texts: int
-    unreadable: int  # without any word
+    unreadable: int  # without any word, or longer than a tagger can read
     attacked: int  # whose prediction was right
     flipped: int
     accuracy: Interval | None  # of the model, on the texts it can read; None without true labels
@@ -97,9 +97,9 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             "flipped": "no longer flagged" if tagging else f"{each.before} → {each.after}",
             "kept": "still flagged" if tagging else f"stays {each.before}",
             "wrong": "no error is flagged"
-            if each.errors is not None
+            if each.errors is not None or each.before == each.label  # of a tagger, without true tags
             else f"{each.before}, but it is {each.label}",
-            "unreadable": "no words to read",
+            "unreadable": "not read: no words, or more than the model can read",
         }[each.outcome]
         chance = f"  p {each.probability_before:.0%} → {each.probability_after:.0%}" if each.changes else ""
         sense = f"  {_senses(each)}" if each.changes else ""
@@ -148,7 +148,7 @@ def _table(summary: Summary) -> Table:
         "success rate": summary.success,
         "  with sense kept": summary.success_sense_kept,
     }
-    unreadable = f", {summary.unreadable} without words" if summary.unreadable else ""
+    unreadable = f", {summary.unreadable} not read" if summary.unreadable else ""
     what = (
         "sentences with a flagged error" if tagging else "predicted right" if summary.accuracy else "attacked"
     )

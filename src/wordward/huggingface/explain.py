@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wordward.corpus import Batch
 from wordward.explain import Labels, Pointed, batches, evaluating
 from wordward.explanation import Explanation, Place
-from wordward.huggingface.inputs import logits_of, perturbed
+from wordward.huggingface.inputs import NO_KL, logits_of, perturbed
 from wordward.huggingface.settings import AdversarialSettings
 from wordward.huggingface.words import (
     Word,
@@ -48,6 +48,8 @@ def explain(
     `labels`: a text's label by name, for a tagger (whose texts come as words) a list of them; None where the model's
     own prediction is to count. `settings.method`: one method, such as iadvt.
     """
+    if isinstance(texts, str):
+        raise ValueError("texts must be a list of them, but one came: give [text]")
     names = _names(model)
     explainer = _Explainer(model, tokenizer, settings or AdversarialSettings(), top)
     found = []
@@ -63,7 +65,24 @@ def _names(model: nn.Module) -> list[str]:
     named = getattr(config, "id2label", None)
     if not named:
         raise ValueError("the model must name its labels: set model.config.id2label = {0: ..., 1: ...}")
+    if len(named) < 2 or getattr(config, "problem_type", None) in NO_KL:
+        raise ValueError(
+            "an explanation is of one label among several, but this model is for regression or for several labels at "
+            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.swaps"
+        )
     return [str(named[at]) for at in sorted(named)]
+
+
+def _checked(logits: Tensor, names: Sequence[str], *, tagging: bool) -> Tensor:
+    """Logits that are of the labels, one for a text, or one for a word where texts are words."""
+    if logits.shape[-1] != len(names):
+        raise ValueError(
+            f"the model must give a logit for each of its {len(names)} labels, but gave {logits.shape[-1]}: take one "
+            "for sequence or token classification"
+        )
+    if (logits.dim() > 2) != tagging:
+        raise ValueError("texts must be lists of words for a tagger, and strings for a classifier")
+    return logits
 
 
 class _Explainer:
@@ -107,7 +126,7 @@ class _Explainer:
         with evaluating(self.model):
             pointing = point(
                 self.adversary,
-                lambda: logits_of(self.model(**inputs)),
+                lambda: _checked(logits_of(self.model(**inputs)), names, tagging=tagging),
                 Batch(inputs["input_ids"], mask, labels),
                 top=self.top,
                 focus=None,

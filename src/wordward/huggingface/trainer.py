@@ -196,7 +196,7 @@ class FineTuning(transformers.TrainerCallback):
         checkpoint.put_folder(part, self.folder / checkpoint.TRANSFORMER)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Make a checkpoint whole; nearest words are searched anew after it, as by a run that goes on from it."""
+        """Make a checkpoint whole."""
         now = time.monotonic()
         self.seconds, self._started = self.seconds + now - self._started, now
         mark = {
@@ -210,8 +210,6 @@ class FineTuning(transformers.TrainerCallback):
             "data": self.data.fingerprint,
         }
         checkpoint.write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
-        for adversary in self.trainer.adversaries:
-            adversary.refresh()
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """What came out, as in our own runs."""

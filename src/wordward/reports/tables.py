@@ -81,16 +81,20 @@ def _measured(interval: Interval | None, digits: int = 2) -> str:
 
 def strips(report: Report, metric: str) -> str:
     """The measure that counts, of all runs, on one scale."""
-    some = [(s.name, s.scored.measured[metric]) for s in report.subjects if s.scored is not None]
+    some = [
+        (number, subject.name, subject.scored.measured[metric])
+        for number, subject in enumerate(report.subjects)
+        if subject.scored is not None and metric in subject.scored.measured  # F0.5 needs a tag to flag
+    ]
     if len(some) < 2:
         return ""
-    ends = [value for _, interval in some for value in interval]
+    ends = [value for *_, interval in some for value in interval]
     marks = ticks(min(ends), max(ends))
     rows = [
         f'<div class="rp-row"><span class="rp-name">{_text(name)}</span>'
         f"{strip(interval, number, low=marks[0], high=marks[-1])}"
         f'<span class="rp-value">{percent(interval.value)}</span></div>'
-        for number, (name, interval) in enumerate(some)
+        for number, name, interval in some
     ]
     scale = f"<span>{percent(marks[0], 0)}</span><span>{percent(marks[-1], 0)}</span>"
     return (
