@@ -197,6 +197,12 @@ def test_unknown_label_in_evaluation(run: str, tmp_path: Path, capsys: pytest.Ca
         (["--k", "500"], "k must be less than"),
         (["--method", "magic"], "unknown method 'magic'"),
         (["--device", "warp"], "cannot be used here"),
+        (["--positive", "good"], "--positive names a tag of a tagger"),
+        (
+            ["--min-candidate-count", "9999"],
+            "no word occurs 9,999 times in the training texts: give a lower --min-",
+        ),
+        (["--corpus", "imdb"], "but --train came beside --corpus: leave that out"),
     ],
 )
 def test_bad_settings_get_a_clear_error(
@@ -275,6 +281,11 @@ def test_settings_out_of_range_are_said_plainly(
 def test_pretraining_settings_out_of_range(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pretrain", "--texts", "x.txt", "--out", "y", f"--{flag}", "0"]) == 1
     assert capsys.readouterr().err.startswith(f"wordward: {flag.replace('-', '_')} must be ")
+
+
+def test_pretraining_reads_files_or_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pretrain", "--texts", "a.txt", "--corpus", "imdb", "--out", "lm"]) == 1
+    assert "either --texts or --corpus" in capsys.readouterr().err
 
 
 def test_a_word_for_a_number_names_the_flag(capsys: pytest.CaptureFixture[str]) -> None:

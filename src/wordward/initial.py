@@ -99,12 +99,11 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
 
 
 def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
-    try:
-        vector = np.array(values, dtype=np.float32)
-    except ValueError:
-        vector = np.zeros(0)
-    if len(vector) != dim:
+    if len(values) != dim:
         raise DataError(
             f"expected a word and {dim} numbers; found another count (set --dim to it)", path, line
         )
-    return vector
+    try:
+        return np.array(values, dtype=np.float32)
+    except ValueError as error:
+        raise DataError(f"expected {dim} numbers after the word; got: {error}", path, line) from None

@@ -73,6 +73,8 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
         raise DataError(
             f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
         )
+    if config.training.positive is not None and not data.tagging:
+        raise DataError("--positive names a tag of a tagger, but here each text has one label: leave it out")
     data = replace(data, positive=_positive(config, data) if data.tagging else None)
     criterion = config.training.criterion
     if criterion == "f0.5" and data.positive is None:
@@ -265,4 +267,8 @@ def adversary_of(
     epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
     method = replace(method, settings=replace(method.settings, epsilon=epsilon))
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
+    if method.recipe.space == "words" and not len(candidates):
+        raise ValueError(
+            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower --min-candidate-count"
+        )
     return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)
