@@ -354,8 +354,29 @@ def test_closing_line_and_status_of_a_stopped_run(
     assert main(arguments) == 0
     wanted = "best epoch 2, dev error 0.1250, in 'some run'; next: wordward evaluate 'some run' test.csv"
     assert wanted in said(capsys)
+    for train, test in (("tags.conll", "test.conll"), ("a.v2.jsonl.gz", "test.jsonl"), ("by_class", "test")):
+        assert main(["train", "--train", train, "--out", "run"]) == 0
+        assert said(capsys).rstrip().endswith(f"next: wordward evaluate run {test}")
     monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
     assert main(arguments) == 130
+
+
+def test_a_resumed_run_ends_with_a_test_file_of_its_kind(
+    conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "run")
+    assert main(["train", "--train", str(conll_file), "--out", folder, *SMALL]) == 0
+    assert main(["train", "--out", folder, "--resume", "--epochs", "3"]) == 0
+    assert f"next: wordward evaluate {folder} test.conll" in said(capsys)
+
+
+def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wordward.train, "train", interrupted)
+    assert main(["train", "--train", "x.csv", "--out", "run"]) == 130
+    assert capsys.readouterr().err == "wordward: stopped\n"
 
 
 def test_pretraining_ends_with_what_to_do_next(

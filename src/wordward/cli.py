@@ -47,6 +47,7 @@ class Train:
     """Say nothing but errors."""
 
     def __call__(self) -> int:
+        from wordward.checkpoint import load_config
         from wordward.console import say
         from wordward.sweep import train_sweep
         from wordward.train import train
@@ -65,7 +66,9 @@ class Train:
         if result["stopped"]:
             return STOPPED
         folder, criterion = shlex.quote(self.out), result["criterion"]
-        test = "test" if data.corpus else "test.csv"
+        if self.resume and not self.sweep:
+            data = load_config(self.out, TrainConfig).data
+        test = "test" if data.corpus else _test_file(data.train)
         say(
             f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
             f"next: wordward evaluate {folder} {test}",
@@ -110,6 +113,11 @@ class Pretrain:
             quiet=self.quiet,
         )
         return 0
+
+
+def _test_file(train: str) -> str:
+    """A name for test texts of the same kind as the training texts: test.csv beside reviews.csv.gz."""
+    return f"test{Path(Path(train).name.removesuffix('.gz').removesuffix('.xz')).suffix}"
 
 
 def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
@@ -270,6 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wordward: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        print("wordward: stopped", file=sys.stderr)
         return STOPPED
 
 
