@@ -246,7 +246,8 @@ class TestPlainText:
 
     def test_labels_are_not_to_be_had(self, tmp_path):
         with pytest.raises(
-            DataError, match=r"a\.txt: expected labels; plain text has none: read it as unlabelled"
+            DataError,
+            match=r"a\.txt: expected labels; plain text has none: .*--unlabelled, attack --no-labels",
         ):
             read(written(tmp_path, "a.txt", "one\n"))
 
@@ -385,6 +386,12 @@ def test_columns_by_number_where_other_marks_stand_between_them(tmp_path):
     file = written(tmp_path, "a.csv", "a warm film;good\n")
     with pytest.raises(DataError, match=r"expected a column 1 from 0; got 1 fields \(where semicolons"):
         read(file, text_column="0", label_column="1")
+
+
+def test_a_folder_beside_files_of_a_given_format(tmp_path):
+    (tmp_path / "good").mkdir()
+    written(tmp_path / "good", "1.txt", "a warm film")
+    assert pairs(read(tmp_path, format="csv")) == [("a warm film", "good")]
 
 
 def test_a_name_that_says_nothing(tmp_path):

@@ -77,7 +77,7 @@ def read_each(
     path = Path(path)
     if not path.exists():
         raise DataError("expected a file or folder; there is none of this name", path)
-    kind = format or _format(path)
+    kind = "folder" if path.is_dir() else format or _format(path)
     if kind not in _READERS:
         raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
     columns = _Columns(str(text_column), str(label_column), tag_column, labelled)
@@ -263,7 +263,8 @@ def _sentence(rows: list[list[str]], columns: _Columns, line: int) -> Example:
 def _txt(path: Path, columns: _Columns) -> Iterator[Example]:
     if columns.labelled:
         raise DataError(
-            "expected labels; plain text has none: read it as unlabelled, or give a CSV with a label column",
+            "expected labels; plain text has none: give a CSV with a label column, or use it where no labels are "
+            "needed (train --unlabelled, attack --no-labels)",
             path,
         )
     for number, line in enumerate(lines(path), start=1):
