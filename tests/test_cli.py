@@ -370,6 +370,15 @@ def test_a_resumed_run_ends_with_a_test_file_of_its_kind(
     assert f"next: wordward evaluate {folder} test.conll" in said(capsys)
 
 
+def test_a_run_begins_with_its_labels_by_name(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ["--text-column", "0", "--label-column", "1"]  # so the header is read as a text
+    loud = [flag for flag in SMALL if flag != "--quiet"]
+    assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *columns, *loud]) == 0
+    assert "3 labels (bad, good, label), " in said(capsys)
+
+
 def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -130,6 +130,13 @@ def test_a_misspelt_setting_is_named():
         wordward.advt(make("classifier"), epsilom=1.0)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("name", ["advt", "iadvt", "vat", "freelb"])
+def test_logits_without_a_gradient(name: str):
+    model, ids = make("classifier"), padded(TEXTS)
+    with pytest.raises(RuntimeError, match="the logits have no gradient"):
+        wordward.adversary(model, name, k=3)(lambda: model(ids).detach(), CLASS_LABELS)
+
+
 @pytest.mark.parametrize("name", LABELLED)
 def test_missing_labels(name: str):
     model, ids = make("classifier"), padded(TEXTS)
