@@ -197,6 +197,12 @@ def test_unknown_label_in_evaluation(run: str, tmp_path: Path, capsys: pytest.Ca
         (["--k", "500"], "k must be less than"),
         (["--method", "magic"], "unknown method 'magic'"),
         (["--device", "warp"], "cannot be used here"),
+        (["--positive", "good"], "--positive names a tag of a tagger"),
+        (
+            ["--min-candidate-count", "9999"],
+            "no word occurs 9,999 times in the training texts: give a lower --min-",
+        ),
+        (["--corpus", "imdb"], "but --train came beside --corpus: leave that out"),
     ],
 )
 def test_bad_settings_get_a_clear_error(
@@ -277,6 +283,11 @@ def test_pretraining_settings_out_of_range(flag: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.startswith(f"wordward: {flag.replace('-', '_')} must be ")
 
 
+def test_pretraining_reads_files_or_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pretrain", "--texts", "a.txt", "--corpus", "imdb", "--out", "lm"]) == 1
+    assert "either --texts or --corpus" in capsys.readouterr().err
+
+
 def test_a_word_for_a_number_names_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "--train", "x.csv", "--out", "y", "--epochs", "many"])
@@ -345,6 +356,24 @@ def test_closing_line_and_status_of_a_stopped_run(
     assert wanted in said(capsys)
     monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
     assert main(arguments) == 130
+
+
+def test_a_run_begins_with_its_labels_by_name(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ["--text-column", "0", "--label-column", "1"]  # so the header is read as a text
+    loud = [flag for flag in SMALL if flag != "--quiet"]
+    assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *columns, *loud]) == 0
+    assert "3 labels (bad, good, label), " in said(capsys)
+
+
+def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wordward.train, "train", interrupted)
+    assert main(["train", "--train", "x.csv", "--out", "run"]) == 130
+    assert capsys.readouterr().err == "wordward: stopped\n"
 
 
 def test_pretraining_ends_with_what_to_do_next(

@@ -246,7 +246,8 @@ class TestPlainText:
 
     def test_labels_are_not_to_be_had(self, tmp_path):
         with pytest.raises(
-            DataError, match=r"a\.txt: expected labels; plain text has none: read it as unlabelled"
+            DataError,
+            match=r"a\.txt: expected labels; plain text has none: .*--unlabelled, attack --no-labels",
         ):
             read(written(tmp_path, "a.txt", "one\n"))
 
@@ -363,10 +364,41 @@ def test_names_in_capitals(tmp_path, name: str):
     assert read(plain_name.rename(tmp_path / name)) == read(written(tmp_path, "b.csv", CSV))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "a.csv",
+            "text;label\na warm film;good\n",
+            "semicolons stand between the fields: save the file with commas",
+        ),
+        ("a.csv", "text\tlabel\na warm film\tgood\n", "tabs stand between the fields: --format tsv"),
+        ("a.tsv", "text,label\na warm film,good\n", "commas stand between the fields: --format csv"),
+        ("a.csv", "text,text,label\na warm film,it,good\n", "line 1: expected one column 'text'; found 2"),
+    ],
+)
+def test_a_header_of_other_fields(tmp_path, name: str, content: str, said: str):
+    with pytest.raises(DataError, match=said):
+        read(written(tmp_path, name, content))
+
+
+def test_columns_by_number_where_other_marks_stand_between_them(tmp_path):
+    file = written(tmp_path, "a.csv", "a warm film;good\n")
+    with pytest.raises(DataError, match=r"expected a column 1 from 0; got 1 fields \(where semicolons"):
+        read(file, text_column="0", label_column="1")
+
+
+def test_a_folder_beside_files_of_a_given_format(tmp_path):
+    (tmp_path / "good").mkdir()
+    written(tmp_path / "good", "1.txt", "a warm film")
+    assert pairs(read(tmp_path, format="csv")) == [("a warm film", "good")]
+
+
 def test_a_name_that_says_nothing(tmp_path):
     path = written(tmp_path, "a.dat", "text,label\nfine,good\n")
     with pytest.raises(
-        DataError, match=r"expected a folder or a name ending in \.csv.*--format with one of csv"
+        DataError,
+        match=r"expected a folder or a name ending in \.csv.*--format with one of csv, tsv, jsonl, conll, txt$",
     ):
         read(path)
     assert pairs(read(path, format="csv")) == [("fine", "good")]

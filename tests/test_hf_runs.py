@@ -635,7 +635,7 @@ class TestErrors:
             (("--k", 500), "k must be less than the 54 words"),
             (("--method", "unheard-of"), "unknown method"),
             (("--device", "warp"), "cannot be used here"),
-            (("--corpus", "some.pack"), "holds word numbers, not texts"),
+            (("--train", "", "--corpus", "some.pack"), "holds word numbers, not texts"),
         ],
     )
     def test_settings(

@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +24,17 @@ def ids() -> torch.Tensor:
     return torch.tensor([[3, 4, 5, 9, 2], [6, 8, 2, 0, 0]])
 
 
+@pytest.mark.parametrize("rescaled", [False, True])
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
-def test_normalisation_leaves_the_logits(kind: type[Classifier] | type[Tagger]) -> None:
+def test_normalisation_leaves_the_logits(kind: type[Classifier] | type[Tagger], rescaled: bool) -> None:
     torch.manual_seed(0)
-    model = kind(10, 3, SIZES).eval()
+    model = kind(10, 3, replace(SIZES, rescaled=rescaled)).eval()
     with torch.no_grad():
         model.words.table.weight.mul_(torch.linspace(0.3, 4, 5)).add_(torch.linspace(-2, 3, 5))
     before = model(ids())
-    normalize(model.words, COUNTS)
+    lstms = [module for module in model.modules() if isinstance(module, nn.LSTM)]
+    assert len(lstms) == (2 if kind is Tagger else 1)
+    normalize(model.words, lstms, COUNTS)
     torch.testing.assert_close(model(ids()), before, atol=1e-5, rtol=0)
     share = torch.tensor(COUNTS / COUNTS.sum())[:, None]
     table = model.words.table.weight.detach().double()
@@ -45,20 +49,22 @@ def test_dimension_that_never_varies_is_not_blown_up() -> None:
     with torch.no_grad():
         model.words.table.weight[:, 2] = 1.7
     before = model(ids())
-    normalize(model.words, COUNTS)
+    normalize(model.words, [model.lstm], COUNTS)
     assert model.words.table.weight.abs().max() < 100
     torch.testing.assert_close(model(ids()), before, atol=1e-5, rtol=0)
 
 
-def test_language_model_gives_words_and_lstm() -> None:
+@pytest.mark.parametrize("rescaled", [False, True])
+def test_language_model_gives_words_and_lstm(rescaled: bool) -> None:
     torch.manual_seed(0)
-    language_model, model = LanguageModel(10, SIZES).eval(), Classifier(10, 2, SIZES).eval()
+    language_model = LanguageModel(10, SIZES).eval()
+    model = Classifier(10, 2, replace(SIZES, rescaled=rescaled)).eval()
     from_language_model(model, language_model, COUNTS)
     theirs, _ = language_model.lstm(language_model.words(ids()))
     ours, _ = model.lstm(model.words(ids()))
     torch.testing.assert_close(ours[0], theirs[0], atol=1e-5, rtol=0)
-    for mine, other in zip(model.lstm.parameters(), language_model.lstm.parameters(), strict=True):
-        assert torch.equal(mine, other)
+    mine, other = (dict(each.lstm.named_parameters())["weight_ih_l0"] for each in (model, language_model))
+    assert torch.equal(mine, other) == rescaled
     assert language_model.words.table.weight.abs().max() <= 0.1  # the language model itself is left alone
 
 
@@ -114,7 +120,7 @@ def test_bad_vectors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 2: expected a word and 2 numbers"):
         from_vectors(table, path, vocabulary())
     path.write_text("river 1 two\n")
-    with pytest.raises(DataError, match="line 1"):
+    with pytest.raises(DataError, match=r"line 1: expected 2 numbers after the word; got: .*'two'"):
         from_vectors(table, path, vocabulary())
     path.write_text("cloud 1 2\n")
     with pytest.raises(DataError, match="found none"):

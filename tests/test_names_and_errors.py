@@ -61,8 +61,8 @@ def test_sums_of_methods():
     ("names", "message"),
     [
         ("iadv", r"unknown method 'iadv'; known are baseline, random, .*, and sums such as iadvt\+ivat"),
-        ("advt+", "unknown method ''"),
-        ("", "unknown method ''"),
+        ("advt+", r"several with \+ between them; got 'advt\+'"),
+        ("", "expected the name of a method, .* got ''"),
         ("advt+advt", "names a method twice"),
         ("baseline+advt", "baseline"),
     ],
@@ -72,9 +72,11 @@ def test_names_that_are_none(names: str, message: str):
         parse_methods(names)
 
 
-@pytest.mark.parametrize("name", ["iadvt+ivat", "baseline"])
-def test_an_adversary_is_of_one_method(name: str):
-    with pytest.raises(ValueError, match="one method at a time"):
+@pytest.mark.parametrize(
+    ("name", "message"), [("iadvt+ivat", "one method at a time"), ("baseline", "the label loss alone")]
+)
+def test_an_adversary_is_of_one_method(name: str, message: str):
+    with pytest.raises(ValueError, match=message):
         wordward.adversary(make("classifier"), name)
 
 
@@ -126,6 +128,13 @@ def test_largest_k_and_smallest_weight():
 def test_a_misspelt_setting_is_named():
     with pytest.raises(TypeError, match="epsilom"):
         wordward.advt(make("classifier"), epsilom=1.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["advt", "iadvt", "vat", "freelb"])
+def test_logits_without_a_gradient(name: str):
+    model, ids = make("classifier"), padded(TEXTS)
+    with pytest.raises(RuntimeError, match="the logits have no gradient"):
+        wordward.adversary(model, name, k=3)(lambda: model(ids).detach(), torch.tensor(CLASS_LABELS))
 
 
 @pytest.mark.parametrize("name", LABELLED)

@@ -134,6 +134,17 @@ def test_any_terminal_is_wide_enough(width: int) -> None:
         assert max(map(len, printed(*explanations, width=width).splitlines())) <= width
 
 
+@pytest.mark.parametrize("width", [34, 40, 50, 60])
+def test_words_stay_whole_on_a_narrow_terminal(width: int) -> None:
+    both, tags = printed(ONE, OTHER, width=width), printed(TAGGED, width=width)
+    for lines, line in (
+        (both, r"ending  → opening .*0\.60"),
+        (both, r"me  .*→ eighth .*0\.50"),
+        (tags, "are  i.*→ is"),
+    ):
+        assert re.search(line, lines), lines
+
+
 # What all faces share
 
 

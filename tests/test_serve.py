@@ -215,7 +215,8 @@ def test_words_that_the_model_has_never_seen(client: httpx.Client) -> None:
 
 def test_broken_requests_get_json_too(client: httpx.Client) -> None:
     as_json = {"Content-Type": "application/json"}
-    assert "JSON" in refusal(client.post("/api/explain", content=b"{", headers=as_json), 422)
+    unread = refusal(client.post("/api/explain", content=b"{", headers=as_json), 422)
+    assert unread.startswith("expected JSON; got something else at character 1: ")
     assert "text: Field required" in refusal(client.post("/api/explain", json={}), 422)
     surrogate = b'{"text": "warm \\ud800"}'
     assert "text: expected whole characters" in refusal(
@@ -363,7 +364,7 @@ def test_runs_are_named_apart_and_of_one_task(run: Run, tagger: Run) -> None:
     assert names == [f"{run.folder.parent.name}/iadvt", "more/iadvt"]
     with pytest.raises(ValueError, match="name each once"):
         create_app([run, run], port=1)
-    with pytest.raises(ValueError, match="two of the same task"):
+    with pytest.raises(ValueError, match="two of the same task; got a classifier and a tagger"):
         create_app([run, tagger], port=1)
 
 

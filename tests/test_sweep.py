@@ -126,6 +126,15 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
     assert "nothing was chosen" in capsys.readouterr().err
 
 
+def test_a_sweep_ends_with_what_came_of_each_trial(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wordward.sweep, "train", Trials(k2="diverged"))
+    assert main([*(flag for flag in arguments if flag != "--quiet"), "--sweep", "k=2,3,4"]) == 0
+    wanted = "k=2: failed\nk=3: dev error 0.3000\nk=4: dev error 0.4000\nchosen on dev: k=3"
+    assert wanted in capsys.readouterr().err
+
+
 def test_a_sweep_goes_on_only_as_it_began(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

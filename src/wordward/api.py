@@ -42,7 +42,11 @@ def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Advers
         every = ", ".join(Options.__annotations__)
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; known are {every}")
     methods = parse_methods(name, MethodSettings(**settings))  # type: ignore[arg-type]
-    if len(methods) != 1:
+    if not methods:
+        raise ValueError(
+            f"{name} is the label loss alone, so there is nothing to perturb: leave the adversary out"
+        )
+    if len(methods) > 1:
         raise ValueError(
             f"one method at a time, but came {name!r}: make one adversary each and add their losses"
         )

@@ -47,6 +47,7 @@ class Train:
     """Say nothing but errors."""
 
     def __call__(self) -> int:
+        from wordward.checkpoint import load_config
         from wordward.console import say
         from wordward.sweep import train_sweep
         from wordward.train import train
@@ -65,6 +66,8 @@ class Train:
         if result["stopped"]:
             return STOPPED
         folder, criterion = shlex.quote(self.out), result["criterion"]
+        if self.resume and not self.sweep:
+            data = load_config(self.out, TrainConfig).data
         test = "test" if data.corpus else "FILE"  # a split, or texts like those it was trained on
         say(
             f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
@@ -270,6 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wordward: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        print("wordward: stopped", file=sys.stderr)
         return STOPPED
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from wordward.recipes import MethodSettings, parse_methods
+from wordward.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
 
 Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
 COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
@@ -56,7 +56,7 @@ class DataSettings:
     test: str | None = None
     """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
     unlabelled: str | None = None
-    """Texts without labels, for vat, ivat and random-kl."""
+    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat."""
     limit: int | None = None
     """Use only so many texts of each kind, to try things out."""
     text_column: str = "text"
@@ -74,6 +74,10 @@ class DataSettings:
         """Refuse what cannot be used."""
         _check(self, COUNT_OR_NONE, "limit")
         _check(self, SHARE, "dev_share")
+        if beside := [name for name in ("train", "dev", "unlabelled") if self.corpus and getattr(self, name)]:
+            raise ValueError(
+                f"a corpus comes with all its texts, but --{', --'.join(beside)} came beside --corpus: leave that out"
+            )
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,9 @@ class ModelSettings:
     """Dropout on the LSTM's recurrent weights; not in the paper, against a language model that overfits."""
     head_dropout: float = 0.5
     """Dropout inside the feed-forward net."""
+    rescaled: bool = False
+    """Give vectors of a language model, kept at unit deviation, their scale back after dropout, instead of putting it
+    into the LSTM's weights: learns more slowly, and more steadily from a large language model."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
@@ -191,9 +198,10 @@ class TrainConfig:
         """Refuse what cannot be trained before anything is read."""
         methods = parse_methods(self.method, self.perturbation)
         if self.data.unlabelled and not any(method.recipe.objective == "kl" for method in methods):
-            raise ValueError(
-                f"unlabelled texts are for the KL methods (vat, ivat, random-kl), but the method is {self.method}"
+            takers = ", ".join(
+                name for name, recipe in (RECIPES | UNMOVED).items() if recipe.objective == "kl"
             )
+            raise ValueError(f"unlabelled texts are for {takers}, but the method is {self.method}")
         if self.pretrained and self.vectors:
             raise ValueError("give either `pretrained` or `vectors` to start from, not both")
         if self.transformer is not None:
@@ -271,6 +279,8 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
+        if self.texts and self.corpus:
+            raise ValueError("give either --texts or --corpus to read, not both")
         _check(self, COUNT, "epochs", "streams", "window")
         _check(self, COUNT_OR_NONE, "limit")
         _check(self, POSITIVE, "learning_rate", "clip")

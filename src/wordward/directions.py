@@ -1,6 +1,6 @@
 """Where a batch's r may point, nearest words searched anew from time to time, and the strengths taken there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less tha
 class Directions:
     """A method's space for each batch, and the strengths it takes there."""
 
-    def __init__(self, tap: Tap, method: Method, candidates: Tensor | Sequence[int] | None) -> None:
+    def __init__(self, tap: Tap, method: Method, candidates: Tensor | Collection[int] | None) -> None:
         self.tap = tap
         self.method = method
         policy = method.settings.refresh

@@ -1,5 +1,6 @@
 """Start a model from a language model or from word vectors, its table at unit standard deviation."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,23 @@ FLOOR = 1e-3  # under a standard deviation, so that a dimension that never varie
 
 
 @torch.no_grad()
-def normalize(words: Words, counts: np.ndarray) -> None:
-    """v' = (v - mean) / std per dimension, weighted by frequency (Miyato et al. 2017), and back after dropout.
+def normalize(words: Words, lstms: Iterable[nn.LSTM], counts: np.ndarray) -> None:
+    """v' = (v - mean) / std per dimension, weighted by frequency (Miyato et al. 2017).
 
-    The function is as it was in eval mode, and so are the LSTM's weights: scaled with the table instead, they would
-    be small numbers, of which each step of Adam changes a large part.
+    The function stays as it was in eval mode: mean and std go into the LSTMs, W' = W diag(std) and b' = b + W mean,
+    or back to vectors that are rescaled.
     """
     mean, deviation = _moments(words.table.weight, counts)
     words.table.weight.sub_(mean).div_(deviation)
-    words.shift.addcmul_(mean, words.scale)
-    words.scale.mul_(deviation)
+    if words.scale is not None and words.shift is not None:
+        words.shift.addcmul_(mean, words.scale)
+        words.scale.mul_(deviation)
+        return
+    for lstm in lstms:
+        parameters = dict(lstm.named_parameters())
+        weight, bias = parameters["weight_ih_l0"], parameters["bias_ih_l0"]
+        bias.add_(weight @ mean)
+        weight.mul_(deviation)
 
 
 def _moments(vectors: Tensor, counts: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -51,7 +59,7 @@ def from_language_model(
                     "model: give the same dim and hidden to both"
                 )
             mine.copy_(other)
-    normalize(model.words, counts)
+    normalize(model.words, [model.lstm], counts)
 
 
 @torch.no_grad()
@@ -96,12 +104,11 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
 
 
 def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
-    try:
-        vector = np.array(values, dtype=np.float32)
-    except ValueError:
-        vector = np.zeros(0)
-    if len(vector) != dim:
+    if len(values) != dim:
         raise DataError(
             f"expected a word and {dim} numbers; found another count (set --dim to it)", path, line
         )
-    return vector
+    try:
+        return np.array(values, dtype=np.float32)
+    except ValueError as error:
+        raise DataError(f"expected {dim} numbers after the word; got: {error}", path, line) from None

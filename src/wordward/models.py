@@ -19,22 +19,26 @@ ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
 class Words(nn.Module):
     """Word vectors and the dropout after them; the dropout is the site where r is added.
 
-    The table is kept at unit deviation, as epsilon asks for; what comes out is scaled back to what the LSTM learnt.
+    Where they are `rescaled`, the table keeps unit deviation, as epsilon asks for, and each vector gets its scale
+    back after the dropout.
     """
 
-    scale: Tensor
-    shift: Tensor
+    scale: Tensor | None
+    shift: Tensor | None
 
-    def __init__(self, size: int, dim: int, dropout: float) -> None:
+    def __init__(self, size: int, dim: int, dropout: float, *, rescaled: bool = False) -> None:
         super().__init__()
         self.table = nn.Embedding(size, dim, padding_idx=PAD)  # starts at N(0, 1)
         self.dropout = nn.Dropout(dropout)
-        self.register_buffer("scale", torch.ones(dim))
-        self.register_buffer("shift", torch.zeros(dim))
+        self.register_buffer("scale", torch.ones(dim) if rescaled else None)
+        self.register_buffer("shift", torch.zeros(dim) if rescaled else None)
 
     def forward(self, ids: Tensor) -> Tensor:
         """(batch, time) -> (batch, time, dim)."""
-        return torch.addcmul(self.shift, self.dropout(self.table(ids)), self.scale)
+        vectors = self.dropout(self.table(ids))
+        if self.scale is None or self.shift is None:
+            return vectors
+        return torch.addcmul(self.shift, vectors, self.scale)
 
 
 class Head(nn.Sequential):
@@ -51,7 +55,7 @@ class Classifier(nn.Module):
 
     def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
         super().__init__()
-        self.words = Words(size, settings.dim, settings.word_dropout)
+        self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
         self.lstm = _lstm(settings)
         self.head = Head(settings.hidden, settings.head, settings.head_dropout, classes)
 
@@ -68,7 +72,7 @@ class Tagger(nn.Module):
 
     def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
         super().__init__()
-        self.words = Words(size, settings.dim, settings.word_dropout)
+        self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
         self.lstm = _lstm(settings)
         self.backward_lstm = _lstm(settings)
         self.head = Head(2 * settings.hidden, settings.head, settings.head_dropout, classes)

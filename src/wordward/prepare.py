@@ -54,6 +54,12 @@ class Data:
         return {name: corpus for name, corpus in given.items() if corpus is not None}
 
     @property
+    def labels_said(self) -> str:
+        """How many labels there are; a few are named, so that one that is none is seen."""
+        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
+        return f"{len(self.classes)} labels{named}"
+
+    @property
     def learnt(self) -> Vocabulary:
         """The vocabulary with the counts of the training texts, whose words alone may be pointed at."""
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
@@ -79,6 +85,8 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
         raise DataError(
             "F0.5 counts one tag of a tagger: give tagged sentences, and --positive for more than two tags"
         )
+    if config.training.positive is not None and not data.tagging:
+        raise DataError("--positive names a tag of a tagger, but here each text has one label: leave it out")
     if criterion == "auto":
         criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
     positive = None if data.positive is None else data.classes[data.positive]
@@ -265,4 +273,8 @@ def adversary_of(
     epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
     method = replace(method, settings=replace(method.settings, epsilon=epsilon))
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
+    if method.recipe.space == "words" and not len(candidates):
+        raise ValueError(
+            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower --min-candidate-count"
+        )
     return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)

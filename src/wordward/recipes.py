@@ -216,6 +216,8 @@ def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[M
     """`baseline` gives none, `iadvt` one, `iadvt+ivat` two methods whose losses add up."""
     settings = settings or MethodSettings()
     wanted = [name.strip().lower() for name in names.split("+")]
+    if "" in wanted:
+        raise ValueError(f"expected the name of a method, or several with + between them; got {names!r}")
     if wanted == ["baseline"]:
         return ()
     if "baseline" in wanted:

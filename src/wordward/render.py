@@ -30,6 +30,7 @@ __all__ = ["STYLE", "figure", "from_json", "html_fragment", "page", "terminal", 
 COLOURS = {"classify": "blue", "tag": "green"}
 WORDS = 40  # of a text that a screen shows
 FAINT = 0.2
+NARROW = 60  # columns that several explanations side by side need
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -75,7 +76,9 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
     for heading, explanation in zip(headings(explanations), explanations, strict=True):
         console.print(Text(f"\n{plain(heading)}: {plain(question(explanation))}", "dim"))
         console.print(Padding(_sentence(explanation, part), (0, 2)))
-    console.print(Padding(_table(explanations, part, console.width), (1, 2, 0, 2)))
+    every = range(len(explanations))
+    for numbers in [[number] for number in every] if console.width < NARROW else [every]:
+        console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2)))
     if part.note:
         console.print(Padding(Text(part.note, "dim"), (1, 2, 0, 2)))
 
@@ -93,25 +96,34 @@ def _sentence(explanation: Explanation, part: Part) -> Text:
     return line.append(plain(text[at : part.end]) + (" …" if part.after else ""))
 
 
-def _table(explanations: Sequence[Explanation], part: Part, width: int) -> Table:
-    """A line a word: what it is pulled toward, a bar and its relative strength."""
+def _bars(task: str, beside: int, width: int) -> int:
+    """How long a bar may be; 0 where a narrow screen has room for words and numbers alone."""
+    if width < (50 if task == "tag" else 40):
+        return 0
+    return max(6, min(24, (width - 20) // beside - 24))
+
+
+def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[int], width: int) -> Table:
+    """A line a word: what it is pulled toward, a bar and its relative strength, of the explanations numbered."""
     tagging = explanations[0].task == "tag"
     colour = COLOURS[explanations[0].task]
-    bars = max(6, min(24, (width - 20) // len(explanations) - 24))
+    bars = _bars(explanations[0].task, len(numbers), width)
     table = Table(box=None, show_header=len(explanations) > 1, padding=(0, 1), pad_edge=False)
     table.add_column("", justify="right", overflow="fold")
     if tagging:
         table.add_column("", overflow="fold")
-    for heading in headings(explanations):
-        table.add_column(Text(plain(heading)), overflow="fold")
-        table.add_column("", no_wrap=True)
+    for number in numbers:
+        table.add_column(Text(plain(headings(explanations)[number])), overflow="fold")
+        if bars:
+            table.add_column("", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
     for row in part.rows:
         cells = [Text(plain(row.word), "bold" if row.strongest >= MARKED else "")]
         if tagging:
             cells.append(_tag(next(place for place in row.places if place)))
-        for place in row.places:
-            cells += _pull(place, colour, bars)
+        for number in numbers:
+            word, bar, strength = _pull(row.places[number], colour, bars)
+            cells += [word, bar, strength] if bars else [word, strength]
         table.add_row(*cells)
     return table
 

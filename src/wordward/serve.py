@@ -47,7 +47,8 @@ def create_app(
 ) -> ASGIApp:
     """The page and its API for one run, or for two to compare, to be reached at that port of this machine."""
     if not 1 <= len(runs) <= 2 or len({run.tagging for run in runs}) > 1:
-        raise ValueError(f"expected one run, or two of the same task; got {len(runs)}")
+        came = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
+        raise ValueError(f"expected one run, or two of the same task; got {came}")
     limits = limits or Limits()
     desk = Desk(runs, limits)
     app = FastAPI(
@@ -142,6 +143,8 @@ def _add_errors(app: FastAPI) -> None:
     async def unreadable(request: Request, error: RequestValidationError) -> JSONResponse:
         said = [
             f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg'].removeprefix('Value error, ')}"
+            if each["type"] != "json_invalid"
+            else f"expected JSON; got something else at character {each['loc'][-1]}: {each['ctx']['error']}"
             for each in error.errors()
         ]
         return problem(422, "; ".join(said))

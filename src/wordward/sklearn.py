@@ -60,6 +60,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         word_dropout: float = 0.5,
         recurrent_dropout: float = 0.0,
         head_dropout: float = 0.5,
+        rescaled: bool = False,
         pretrained: str | None = None,
         vectors: str | None = None,
         tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words",
@@ -100,6 +101,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.word_dropout = word_dropout
         self.recurrent_dropout = recurrent_dropout
         self.head_dropout = head_dropout
+        self.rescaled = rescaled
         self.pretrained = pretrained
         self.vectors = vectors
         self.tokenizer = tokenizer

@@ -118,6 +118,8 @@ def train_sweep(
     if best is not None:
         label, record["chosen"] = _label(best["choice"]), best["choice"]
         checkpoint.copy_run(folder / label, folder)
+        for entry in tried:
+            say(_outcome(entry), quiet=quiet)
         say(f"chosen on dev: {label}, copied to {folder}", quiet=quiet)
     _write(folder, record)
     return record | {name: best[name] for name in KEPT} if best else record
@@ -189,6 +191,19 @@ def _best(tried: list[dict[str, Any]]) -> dict[str, Any] | None:
     criterion = scored[0]["criterion"]
     sign = 1 if criterion == "error" else -1
     return min(scored, key=lambda entry: sign * entry["dev"][criterion])
+
+
+def _outcome(entry: dict[str, Any]) -> str:
+    """What came of a trial, in one line."""
+    criterion, scored = entry.get("criterion"), entry.get("dev")
+    came = (
+        f"dev {criterion} {scored[criterion]:.4f}"
+        if scored
+        else "failed"
+        if "failed" in entry
+        else "not scored"
+    )
+    return f"{_label(entry['choice'])}: {came}"
 
 
 def _write(folder: Path, record: dict[str, Any]) -> None:

@@ -129,6 +129,11 @@ class Tap:
         ):
             logits = _logits(forward())
         self._check(seen, needs_shift=watch or shift is not None)
+        if watch and not logits.requires_grad:
+            raise RuntimeError(
+                "the logits have no gradient, so no direction can be found: pass a closure that does not "
+                "detach them"
+            )
         return Pass(logits, seen["ids"], seen.get("shift"))
 
     def _check(self, seen: dict[str, Tensor], needs_shift: bool) -> None:

@@ -79,7 +79,7 @@ def _describe(trainer: Trainer) -> str:
     return (
         f"{trainer.config.method} on {trainer.device}{several}: "
         f"{len(data.train.rows):,} {texts} to learn from{extra}, {len(data.dev.rows):,} dev, "
-        f"{len(data.classes)} labels, {len(data.vocabulary):,} words "
+        f"{data.labels_said}, {len(data.vocabulary):,} words "
         f"({counts[UNK] / counts.sum():.1%} of the text unknown)"
     )
 

@@ -62,7 +62,7 @@ def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterat
     """As `read`, one after the other."""
     if not path.exists():
         raise DataError("expected a file or folder; there is none of this name", path)
-    kind = format or _format(path)
+    kind = "folder" if path.is_dir() else format or _format(path)
     if kind not in _READERS:
         raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
     found = _READERS[kind](path, columns)
@@ -82,7 +82,7 @@ def _format(path: Path) -> str:
             return kind
     raise DataError(
         f"expected a folder or a name ending in {', '.join(_ENDINGS)} (or these with .gz or .xz): "
-        f"rename the file or give --format with one of {', '.join(FORMATS)}",
+        f"rename the file or give --format with one of {', '.join(kind for kind in FORMATS if kind != 'folder')}",
         path,
     )
 
@@ -114,19 +114,41 @@ def _places(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
     if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
         places = [int(name) for name in wanted.values()]
         if max(places) >= len(cells):
-            raise DataError(f"expected a column {max(places)} from 0; got {len(cells)} fields", path, line)
+            raise DataError(
+                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}",
+                path,
+                line,
+            )
         return False, places
     for option, name in wanted.items():
         if name not in header:
-            hint = " (for one token a line: --format conll)" if ".tsv" in path.name else ""
             found = ", ".join(cell[:30] for cell in header)
             raise DataError(
                 f"expected a column {name!r}; found {found}: name it with {option}, or give columns by number "
-                f"from 0 if there is no header line{hint}",
+                f"from 0 if there is no header line{_hint(header, path)}",
+                path,
+                line,
+            )
+        if header.count(name) > 1:
+            raise DataError(
+                f"expected one column {name!r}; found {header.count(name)}: give them different names",
                 path,
                 line,
             )
     return True, [header.index(name) for name in wanted.values()]
+
+
+def _hint(header: list[str], path: Path) -> str:
+    """What may be the matter where a first line does not have the fields that were expected."""
+    whole = header[0] if len(header) == 1 else ""
+    for mark, name, remedy in (
+        ("\t", "tabs", "--format tsv"),
+        (";", "semicolons", "save the file with commas"),
+        (",", "commas", "--format csv"),
+    ):
+        if mark in whole:
+            return f" (where {name} stand between the fields: {remedy})"
+    return " (for one token a line: --format conll)" if ".tsv" in path.name else ""
 
 
 def _example(values: list[str], path: Path, line: int = 0) -> Example:
@@ -225,7 +247,8 @@ def _sentence(rows: list[list[str]], columns: Columns, line: int) -> Example:
 def _txt(path: Path, columns: Columns) -> Iterator[Example]:
     if columns.labelled:
         raise DataError(
-            "expected labels; plain text has none: read it as unlabelled, or give a CSV with a label column",
+            "expected labels; plain text has none: give a CSV with a label column, or use it where no labels are "
+            "needed (train --unlabelled, attack --no-labels)",
             path,
         )
     for number, line in enumerate(lines(path), start=1):

@@ -104,7 +104,7 @@ class Start:
         return (
             f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
             f"{len(data.train.rows):,} {texts} to learn from{extra}, {len(data.dev.rows):,} dev, "
-            f"{len(data.classes)} labels, up to {self.config.text.max_length} word pieces a text"
+            f"{data.labels_said}, up to {self.config.text.max_length} word pieces a text"
         )
 
 
