@@ -1,17 +1,19 @@
 """Taggers under attack: the flagged word is replaced, its tag goes, the error stays; corrections from M2 files."""
 
+import json
 import lzma
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reviews import tagged, write_conll
+from reviews import reviews, tagged, write_conll
 
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.goal import Tags
 from wordward.attacks.summary import summarise
+from wordward.cli import main
 from wordward.config import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Edit, corrections_at, read_m2, right_words
@@ -164,8 +166,29 @@ def test_what_a_tagger_cannot_be_attacked_with(run: Run) -> None:
     with pytest.raises(DataError, match="got 'z'"):
         attack(run, [Example("the film", tokens=("the", "film"), tags=("c", "z"))])
     none = replace(run, config=replace(run.config, training=replace(run.config.training, positive=None)))
-    with pytest.raises(ValueError, match="train it with --positive TAG"):
+    with pytest.raises(ValueError, match="give --positive with one of"):
         attack(none, [])
+
+
+def test_another_tag_may_be_the_one_that_is_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tags = {"the": "D", "this": "D", "was": "V"}
+    told = [(e.text.split(), [tags.get(word, "N") for word in e.text.split()]) for e in reviews(80)]
+    sentences = [Example(" ".join(w), tokens=tuple(w), tags=tuple(t)) for w, t in told]
+    train, run = str(write_conll(tmp_path / "t.conll", sentences)), str(tmp_path / "run")
+    small = ["--dim", "16", "--hidden", "16", "--epochs", "8", "--learning-rate", "0.02", "--k", "5"]
+    assert main(["train", "--train", train, "--out", run, *small, "--quiet"]) == 0
+    assert main(["attack", run, train, "--limit", "4"]) == 1
+    assert "give --positive with one of D, N, V" in capsys.readouterr().err
+    assert main(["attack", run, train, "--limit", "4", "--positive", "V", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["texts"] == 4
+    assert main(["evaluate", run, train, "--positive", "V", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["f0.5"]["value"] > 0.9
+    assert main(["report", run, "--positive", "V", "--out", str(tmp_path / "new" / "page.html")]) == 0
+    assert "F0.5" in (tmp_path / "new" / "page.html").read_text()
+    assert main(["evaluate", run, train, "--positive", "X"]) == 1
+    assert "expected --positive among the tags of" in capsys.readouterr().err
 
 
 def test_m2_files(tmp_path: Path) -> None:

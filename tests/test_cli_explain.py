@@ -188,7 +188,6 @@ def test_odd_texts_are_explained(
         ),
         (["--focus", "film"], "--focus is for taggers"),
         (["--top", "0"], "top must be 1 or more"),
-        (["--html", "nowhere/x.html"], "--html nowhere/x.html: there is no folder nowhere"),
         (["--json", "."], "--json .: expected the name of a file; this is a folder"),
         (["--figure", "x.gif"], "expected --figure with a name in .png, .svg, .pdf; got x.gif"),
         (["another", "--figure", "x.png"], "--figure draws one text; got 2"),

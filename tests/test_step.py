@@ -1,9 +1,11 @@
 """What a training step costs: passes and allocations, counted."""
 
 import pytest
+import torch
 from counting import Largest
 from stepping import BATCH, DIM, HIDDEN, TIME, WORDS, Kind, a_step, passes
 
+from wordward.choice import deviation
 from wordward.models import Classifier, Tagger
 
 
@@ -38,3 +40,21 @@ def test_no_tensor_of_a_step_is_larger_than_the_table_or_the_strengths(method: s
         stepper(labelled, extra)
     assert largest.numel <= max(WORDS * max(DIM, k), BATCH * TIME * max(k, 4 * HIDDEN, DIM))
     assert largest.numel < BATCH * TIME * k * DIM
+
+
+@pytest.mark.parametrize("given", [None, 2.0])
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+def test_a_taggers_default_epsilon_goes_with_the_length_of_each_sentence(
+    kind: Kind, given: float | None
+) -> None:
+    stepper, labelled, _ = a_step("advt", kind, epsilon=given)
+    (adversary,) = stepper.supervised
+    stepper.model.eval()
+    outcome = adversary(
+        lambda: stepper.model(labelled.ids, labelled.mask), labelled.labels, mask=labelled.mask
+    )
+    lengths = labelled.mask.sum(1)
+    wanted = torch.full((BATCH,), given or 5.0)
+    if given is None and kind is Tagger:
+        wanted = 5 * deviation(adversary.tap.table()) * (lengths / 240).sqrt()
+    torch.testing.assert_close(outcome.perturbation.flatten(1).norm(dim=1), wanted)

@@ -50,7 +50,8 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     if run.tagging:
         if run.positive is None:
             raise ValueError(
-                "expected a tagger with one tag that flags errors; this run has none: train it with --positive TAG"
+                f"expected a tag that is to be missed; {run.folder} was trained for none: give --positive with one "
+                f"of {', '.join(run.labels)}"
             )
         if settings.sense == "kept" and corrections is None:
             raise ValueError("sense kept needs corrections to judge a tagger's swaps by: give an M2 file")

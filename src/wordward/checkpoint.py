@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -83,11 +84,21 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
     file = Path(path) / CONFIG
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
+    text, wanted = file.read_text(encoding="utf-8"), kind.__name__
     try:
-        return from_toml(kind, file.read_text(encoding="utf-8"))
+        return from_toml(kind, text)
     except (TypeError, AttributeError, ValueError) as error:
-        other = "wordward pretrain" if kind.__name__ == "TrainConfig" else "wordward train"
-        raise RunError(f"{file} cannot be read ({error}): is it a run of {other}?") from None
+        read = re.search(r"^streams = ", text, re.MULTILINE) is not None  # which pretrain alone has
+        if wanted == "TrainConfig" and read:
+            raise RunError(
+                f"{path} is a language model of wordward pretrain: train from it with `wordward train --pretrained "
+                f"{path} ...`, and give that run here"
+            ) from None
+        if wanted == "PretrainConfig" and not read:
+            raise RunError(
+                f"{path} is no language model of wordward pretrain, but a run of wordward train"
+            ) from None
+        raise RunError(f"{file} cannot be read: {error}") from None
 
 
 def config_text(path: str | Path) -> str:
@@ -275,7 +286,8 @@ def put_folder(part: Path, path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all, its folder too where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_bytes(text.encode())
     _put(part, path)

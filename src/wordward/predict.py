@@ -234,9 +234,14 @@ def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.nda
     return np.array(found)
 
 
-def load_run(path: str | Path, *, device: str = "auto") -> Run:
-    """The best model of a run folder, ready to predict: one of ours, or a Hugging Face model."""
+def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:
+    """The best model of a run folder, ready to predict: one of ours, or a Hugging Face model.
+
+    `positive`: a tagger's tag whose F0.5 counts and which attacks make it miss, instead of the one of its training.
+    """
     config = checkpoint.load_config(path, TrainConfig)
+    if positive is not None:
+        config = _flagging(positive, config, path)
     if config.transformer is not None:
         from wordward.huggingface.run import open_run
 
@@ -247,6 +252,18 @@ def load_run(path: str | Path, *, device: str = "auto") -> Run:
     checkpoint.load_weights(path, model, vocabulary)
     where = pick_device(device)
     return Run(Path(path), config, vocabulary, labels, model.to(where).eval(), where)
+
+
+def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
+    """The settings of a run whose `positive` is another tag."""
+    labels = checkpoint.load_labels(path)
+    if config.task != "tag":
+        raise ValueError(
+            f"--positive names a tag of a tagger, but {path} gives each text one label: leave it out"
+        )
+    if tag not in labels:
+        raise ValueError(f"expected --positive among the tags of {path}, {', '.join(labels)}; got {tag!r}")
+    return replace(config, training=replace(config.training, positive=tag))
 
 
 @torch.no_grad()

@@ -269,9 +269,14 @@ def adversary_of(
     *,
     loss: Loss | None = None,
 ) -> Adversary:
-    """A method on a model of ours: its table starts at unit scale, so epsilon is the paper's as it stands."""
-    epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
-    method = replace(method, settings=replace(method.settings, epsilon=epsilon))
+    """A method on a model of ours.
+
+    A classifier's table starts at unit scale, so epsilon is the paper's as it stands; a tagger's sentences are short,
+    and it would learn nothing at that length.
+    """
+    if isinstance(model, Classifier):
+        epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
+        method = replace(method, settings=replace(method.settings, epsilon=epsilon))
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):
         raise ValueError(

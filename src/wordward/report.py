@@ -37,6 +37,7 @@ class ReportSettings:
     sentences: int = 4  # to show with the words that pull them, and adversarial texts of each kind
     attack: int = 200  # texts to attack, drawn at random; 0: none
     seed: int = 0  # of that draw
+    positive: str | None = None  # the tag of taggers that counts, instead of the one they were trained for
 
     def __post_init__(self) -> None:
         """Refuse what no report can hold."""
@@ -97,7 +98,7 @@ def gather(
     """Score the runs, and look for what the first of them has to show."""
     settings = settings or ReportSettings()
     paths = [Path(folder), *map(Path, against)]
-    runs = [load_run(path, device=device) for path in paths]
+    runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
     check_alike(runs)
     tested = texts_to_score(runs, settings.test)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)

@@ -50,6 +50,7 @@ def describe(
         "texts": len(examples),
         "fingerprint": texts.hexdigest()[:16],
         "settings": json.loads(json.dumps(asdict(settings))),
+        "positive": run.config.training.positive,
         "version": wordward.__version__,
         **more,
     }

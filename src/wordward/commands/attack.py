@@ -43,6 +43,8 @@ class Attack:
     """Attack only so many of the texts, drawn at random but always the same."""
     labels: bool = True
     """Read the true labels, and attack only where they are predicted; without, attack what is predicted."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """For taggers: the tag that is to be missed; by default the run's own."""
     corrections: Annotated[str | None, tyro.conf.arg(metavar="FILE.m2")] = None
     """For taggers: corrections in M2 format, to say what should stand at a flagged token."""
     out: Annotated[str | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
@@ -75,12 +77,12 @@ class Attack:
         from wordward.predict import load_run
 
         if self.models:
-            runs = [load_run(path, device=self.device) for path in self.models]
+            runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise ValueError("expected models of one kind; got classifiers and taggers")
             self._models(runs, self._examples(runs, self.given[0]))
             return
-        run = load_run(self.given[0], device=self.device)
+        run = load_run(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
         if self.guides:
             self._guides(run, examples)

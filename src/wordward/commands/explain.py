@@ -84,8 +84,6 @@ class Explain:
         for flag, path in (("--html", self.html), ("--figure", self.figure), ("--json", self.json)):
             if path in (None, "-"):
                 continue
-            if not Path(path).absolute().parent.is_dir():
-                raise ValueError(f"{flag} {path}: there is no folder {Path(path).parent}")
             if Path(path).is_dir():
                 raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
         if self.figure is not None and Path(self.figure).suffix.lower() not in FORMATS:
@@ -189,6 +187,7 @@ class Explain:
         from wordward.render import figure, html_fragment, page, terminal, to_json
 
         if self.figure is not None:
+            Path(self.figure).parent.mkdir(parents=True, exist_ok=True)
             figure(shown[0], self.figure)
         if self.html is not None:
             write(Path(self.html), page("Which words pull", "\n".join(html_fragment(each) for each in shown)))

@@ -23,6 +23,8 @@ class Report:
     """Other runs of the same labels, to stand beside it."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
     """The page to write; one that is there is replaced."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """The tag of taggers whose F0.5 counts and which attacks make them miss; by default the runs' own."""
     sentences: int = 4
     """Sentences to show, and adversarial texts of each kind."""
     attack: int = 200
@@ -40,7 +42,7 @@ class Report:
         from wordward.report import ReportSettings
         from wordward.reports.html import write_report
 
-        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed)
+        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed, self.positive)
         path = write_report(
             self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet
         )
@@ -53,5 +55,3 @@ class Report:
             raise ValueError(f"--out {self.out}: expected the name of a file; this is a folder")
         if out.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"--out {self.out}: expected a name that ends in .html")
-        if not out.absolute().parent.is_dir():
-            raise ValueError(f"--out {self.out}: there is no folder {out.parent}")

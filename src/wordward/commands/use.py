@@ -36,6 +36,8 @@ class Evaluate:
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
     json: bool = False
     """Print JSON instead of a table."""
     device: Device = "auto"
@@ -45,7 +47,7 @@ class Evaluate:
         from wordward.predict import evaluate, load_run
         from wordward.prepare import read_as
 
-        run = load_run(self.run, device=self.device)
+        run = load_run(self.run, device=self.device, positive=self.positive)
         if run.config.data.corpus and self.data in ("train", "dev", "test"):
             corpus = run.split(self.data)
         else:
