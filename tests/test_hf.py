@@ -372,3 +372,5 @@ class TestUnlabelled:
         made = trainer(tmp_path, method="vat", given={"unlabelled_dataset": []})
         with pytest.raises(ValueError, match="unlabelled_dataset has no texts"):
             made.train()
+        with pytest.raises(ValueError, match="unlabelled_dataset holds plain texts"):
+            trainer(tmp_path, method="vat", given={"unlabelled_dataset": ["the film was warm"]})

@@ -137,6 +137,12 @@ def test_logits_without_a_gradient(name: str):
         wordward.adversary(model, name, k=3)(lambda: model(ids).detach(), torch.tensor(CLASS_LABELS))
 
 
+def test_a_mask_in_the_place_of_labels():
+    model, ids = make("classifier"), padded(TEXTS)
+    with pytest.raises(ValueError, match="these look like a mask: pass `mask=`"):
+        wordward.vat(model)(lambda: model(ids), ids != 0)
+
+
 @pytest.mark.parametrize("name", LABELLED)
 def test_missing_labels(name: str):
     model, ids = make("classifier"), padded(TEXTS)

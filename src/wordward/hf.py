@@ -14,6 +14,7 @@ from wordward.huggingface.inputs import (
     perturbed,
     refuse_arguments,
     refuse_divergence,
+    refuse_plain_texts,
     tagged,
     unwrapped,
 )
@@ -85,6 +86,7 @@ class AdversarialTrainer(Trainer):
             refuse_arguments(self)
         if virtual:
             refuse_divergence(self.model, virtual[0])
+            refuse_plain_texts(self.unlabelled_dataset)
         elif self.unlabelled_dataset is not None:
             raise ValueError(
                 f"unlabelled_dataset= is for methods without labels, but method is {self.adversarial.method!r}: "

@@ -79,6 +79,10 @@ class Adversary:
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask)
             if self.method.recipe.objective == "kl":
+                if labels is not None and labels.dtype == torch.bool and mask is None:
+                    raise ValueError(
+                        f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
+                    )
                 return self._virtual(forward, mask, noise)
             if labels is None:
                 raise ValueError(f"{self.method.name} raises the label loss, so it needs `labels`")

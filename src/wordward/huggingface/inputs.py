@@ -55,6 +55,15 @@ def refuse_divergence(model: Any, method: str) -> None:
         )
 
 
+def refuse_plain_texts(dataset: Any) -> None:
+    """Refuse unlabelled texts that no tokenizer has read."""
+    if isinstance(dataset, Sequence) and len(dataset) and isinstance(dataset[0], str):
+        raise ValueError(
+            "unlabelled_dataset holds plain texts, but the model reads ids: pass "
+            "[tokenizer(text, truncation=True) for text in texts]"
+        )
+
+
 class CheckedCollator:
     """A collator whose labels must be the model's: on a GPU a wrong one only ends in a device-side assert."""
 
