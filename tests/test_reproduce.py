@@ -189,3 +189,19 @@ def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: 
         line for line in shown.split("\n") if line.startswith("| Baseline |")
     )
     assert "slice of IMDB, test error (%)\n\nnot at hand" in shown
+
+
+def test_the_readme_shows_what_the_records_say() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    section = page.partition("### all-MiniLM-L6-v2 on a slice of IMDB")[2]
+    told = {}
+    for line in section.partition("###")[0].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 9:
+            told[cells[0]] = [f"{cells[2]} ({cells[3].removesuffix(' (seeds)')})", cells[-1]]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = readme.partition("accuracy under 4 swaps (%) |")[2].partition("## ")[0].splitlines()
+    shown = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row.startswith("| ")]
+    assert len(shown) == 3
+    for name, *cells in shown:
+        assert cells == told[name]
