@@ -12,7 +12,8 @@ from wordward.config import ModelSettings, TextSettings, TrainConfig
 from wordward.corpus import Corpus
 from wordward.datasets import Example
 from wordward.models import Classifier, Tagger
-from wordward.predict import Run, evaluate, pick_device, scores
+from wordward.predict import Run, evaluate, pick_device
+from wordward.scoring import scores
 from wordward.text import Vocabulary
 
 SENTENCE = "well the film are lovely and warm".split()

@@ -1,4 +1,4 @@
-"""A trained run at work: predictions for texts and corpora, and their scores."""
+"""A trained run at work: what it reads in texts, and what it predicts."""
 
 import re
 from collections.abc import Sequence
@@ -9,19 +9,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordward import checkpoint
 from wordward.config import TextSettings, TrainConfig
 from wordward.corpora import open_corpus
 from wordward.corpus import Batch, Corpus, encode, encode_words
 from wordward.datasets import Example
-from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
+from wordward.metrics import Interval
 from wordward.models import Classifier, Tagger
+from wordward.scoring import probabilities, scores
 from wordward.text import SPECIALS, Token, Vocabulary, split_words, tokenize
 from wordward.tokens import words_of
-
-EVALUATION_BATCH = 32
 
 
 def pick_device(name: str) -> torch.device:
@@ -264,47 +263,6 @@ def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
     if tag not in labels:
         raise ValueError(f"expected --positive among the tags of {path}, {', '.join(labels)}; got {tag!r}")
     return replace(config, training=replace(config.training, positive=tag))
-
-
-@torch.no_grad()
-def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
-    """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
-    training = model.training
-    model.eval()
-    found: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
-    for index, batch in corpus.in_order(EVALUATION_BATCH, device):
-        chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
-        for at, chance in zip(index, chances, strict=True):
-            found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
-    model.train(training)
-    return found
-
-
-def scores(
-    corpus: Corpus,
-    found: Sequence[np.ndarray],
-    classes: int,
-    *,
-    positive: int | None,
-    resamples: int = 1000,
-    intervals: bool = True,
-) -> dict[str, Interval]:
-    """Error rate and macro-F1 over texts or tokens; with a positive class also precision, recall, F0.5."""
-    resamples = resamples if intervals else 1
-    assert corpus.labels is not None
-    gold = [np.atleast_1d(label) for label in corpus.labels]
-    said = [np.atleast_1d(chance.argmax(-1)) for chance in found]
-    flat_gold, flat_said = np.concatenate(gold), np.concatenate(said)
-    measured = {
-        "error": error_rate(flat_gold, flat_said),
-        "macro_f1": macro_f1(flat_gold, flat_said, range(classes), resamples=resamples),
-    }
-    if positive is not None:
-        precision, recall, f = precision_recall_f(gold, said, positive, resamples=resamples)
-        measured |= {"precision": precision, "recall": recall, "f0.5": f}
-    if intervals:
-        return measured
-    return {name: Interval(each.value, each.value, each.value) for name, each in measured.items()}
 
 
 def evaluate(run: Run, corpus: Corpus) -> dict[str, Interval]:

@@ -21,10 +21,11 @@ from wordward.console import say
 from wordward.corpus import Corpus
 from wordward.datasets import DataError
 from wordward.distributed import refuse_several
-from wordward.predict import Run, load_run, probabilities, scores
+from wordward.predict import Run, load_run
 from wordward.prepare import read_as, split_examples
 from wordward.pretrain import pretrain
 from wordward.recipes import parse_methods
+from wordward.scoring import probabilities, scores
 from wordward.tables import TABLES, Column, Row
 from wordward.toml import flags, flags_of
 from wordward.train import train

@@ -16,8 +16,9 @@ from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConf
 from wordward.datasets import DataError, Example
 from wordward.explain import explain
 from wordward.explanation import Explanation
-from wordward.predict import load_run, pick_device, probabilities
+from wordward.predict import load_run, pick_device
 from wordward.recipes import MethodSettings
+from wordward.scoring import probabilities
 from wordward.train import DivergedError, train
 
 try:

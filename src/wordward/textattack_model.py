@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from wordward import predict
+from wordward import predict, scoring
 from wordward.attacks.stopwords import STOP_WORDS
 from wordward.corpus import label_numbers
 from wordward.datasets import DataError, Example
@@ -62,7 +62,7 @@ def probabilities(run: predict.Run, texts: Sequence[str]) -> np.ndarray:
     corpus = run.encode([examples[at] for at in readable], labelled=False)
     found = np.full((len(texts), len(run.labels)), 1 / len(run.labels))
     if readable:
-        found[readable] = np.stack(predict.probabilities(run.model, corpus, run.device))
+        found[readable] = np.stack(scoring.probabilities(run.model, corpus, run.device))
     return found / found.sum(1, keepdims=True)
 
 

@@ -17,8 +17,8 @@ from wordward.hf import AdversarialSettings, AdversarialTrainer
 from wordward.huggingface.pieces import Reads
 from wordward.huggingface.rows import Collator, Order, Rows, pool
 from wordward.metrics import Interval
-from wordward.predict import probabilities, scores
 from wordward.recipes import parse_methods
+from wordward.scoring import probabilities, scores
 from wordward.step import DivergedError
 
 WARM_UP = 0.1  # share of the steps

@@ -1,0 +1,53 @@
+"""What a model says of the texts of a corpus, and how much of it is right."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from wordward.corpus import Corpus
+from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
+
+EVALUATION_BATCH = 32
+
+
+@torch.no_grad()
+def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
+    """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
+    training = model.training
+    model.eval()
+    found: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
+    for index, batch in corpus.in_order(EVALUATION_BATCH, device):
+        chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
+        for at, chance in zip(index, chances, strict=True):
+            found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
+    model.train(training)
+    return found
+
+
+def scores(
+    corpus: Corpus,
+    found: Sequence[np.ndarray],
+    classes: int,
+    *,
+    positive: int | None,
+    resamples: int = 1000,
+    intervals: bool = True,
+) -> dict[str, Interval]:
+    """Error rate and macro-F1 over texts or tokens; with a positive class also precision, recall, F0.5."""
+    resamples = resamples if intervals else 1
+    assert corpus.labels is not None
+    gold = [np.atleast_1d(label) for label in corpus.labels]
+    said = [np.atleast_1d(chance.argmax(-1)) for chance in found]
+    flat_gold, flat_said = np.concatenate(gold), np.concatenate(said)
+    measured = {
+        "error": error_rate(flat_gold, flat_said),
+        "macro_f1": macro_f1(flat_gold, flat_said, range(classes), resamples=resamples),
+    }
+    if positive is not None:
+        precision, recall, f = precision_recall_f(gold, said, positive, resamples=resamples)
+        measured |= {"precision": precision, "recall": recall, "f0.5": f}
+    if intervals:
+        return measured
+    return {name: Interval(each.value, each.value, each.value) for name, each in measured.items()}
