@@ -215,30 +215,3 @@ def test_lstms_start_orthogonal_and_remembering(kind: type[Classifier | Tagger])
             torch.testing.assert_close(gate @ gate.T, torch.eye(4))
         for gate in parts["weight_ih_l0"].chunk(4):
             torch.testing.assert_close(gate.T @ gate, torch.eye(3))
-
-
-def test_recurrent_weights_are_dropped_in_training_alone_and_the_same_at_all_times():
-    model = LanguageModel(20, ModelSettings(dim=3, hidden=4, recurrent_dropout=0.5)).double()
-    lstm, vectors = model.lstm, torch.randn(2, 6, 3, dtype=torch.float64)
-    whole, _ = lstm.eval()(vectors)
-    torch.manual_seed(1)
-    states, (last, _) = lstm.train()(vectors)
-    torch.testing.assert_close(states[:, -1], last[0])
-    torch.manual_seed(1)
-    recurrent = lstm.all_weights[0][1]
-    kept = nn.functional.dropout(recurrent.detach(), 0.5)
-    assert not torch.allclose(states, whole)
-    with torch.no_grad():
-        recurrent.copy_(kept)
-    torch.testing.assert_close(torch.stack(lstm_by_hand(lstm, list(vectors[0]))), states[0].detach())
-
-
-def test_a_window_read_with_recurrent_dropout_goes_on_from_its_state_and_reaches_all_weights():
-    model = LanguageModel(20, ModelSettings(dim=3, hidden=4, recurrent_dropout=0.5))
-    ids = torch.randint(3, 20, (2, 5))
-    _, state = model(ids, ids)
-    loss, _ = model(ids, ids, state)
-    loss.mean().backward()
-    for parameter in model.parameters():
-        assert parameter.grad is not None
-        assert parameter.grad.abs().sum() > 0

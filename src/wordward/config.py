@@ -116,8 +116,6 @@ class ModelSettings:
     """Hidden units of the feed-forward net."""
     word_dropout: float = 0.5
     """Dropout on word vectors."""
-    recurrent_dropout: float = 0.0
-    """Dropout on the LSTM's recurrent weights; not in the paper, against a language model that overfits."""
     head_dropout: float = 0.5
     """Dropout inside the feed-forward net."""
     rescaled: bool = False
@@ -127,7 +125,7 @@ class ModelSettings:
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
         _check(self, COUNT, "dim", "hidden", "head")
-        _check(self, DROPOUT, "word_dropout", "recurrent_dropout", "head_dropout")
+        _check(self, DROPOUT, "word_dropout", "head_dropout")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config import ModelSettings
@@ -56,7 +55,7 @@ class Classifier(nn.Module):
     def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
-        self.lstm = _lstm(settings)
+        self.lstm = _lstm(settings.dim, settings.hidden)
         self.head = Head(settings.hidden, settings.head, settings.head_dropout, classes)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -73,8 +72,8 @@ class Tagger(nn.Module):
     def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
-        self.lstm = _lstm(settings)
-        self.backward_lstm = _lstm(settings)
+        self.lstm = _lstm(settings.dim, settings.hidden)
+        self.backward_lstm = _lstm(settings.dim, settings.hidden)
         self.head = Head(2 * settings.hidden, settings.head, settings.head_dropout, classes)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -93,7 +92,7 @@ class LanguageModel(nn.Module):
     def __init__(self, size: int, settings: ModelSettings) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout)
-        self.lstm = _lstm(settings)
+        self.lstm = _lstm(settings.dim, settings.hidden)
         self.dropout = nn.Dropout(settings.word_dropout)
         cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < size - 1] or [size // 2]
         narrowing = min(4.0, settings.hidden ** (1 / len(cutoffs)))  # a tail needs at least one unit
@@ -115,44 +114,22 @@ class LanguageModel(nn.Module):
 
 
 class LSTM(nn.LSTM):
-    """One layer, whose recurrent weights may be dropped in training (Merity et al. 2018), the same at all times.
+    """PyTorch's own kernels on ARM processors, where oneDNN's recurrent ones take about twice the time."""
 
-    PyTorch's own kernels serve on ARM processors, where oneDNN's recurrent ones take about twice the time.
-    """
-
-    def __init__(self, dim: int, hidden: int, drop: float = 0.0) -> None:
-        super().__init__(dim, hidden, batch_first=True)
-        self.drop = drop
-
-    def forward(self, vectors: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Any:  # type: ignore[override]
-        """As `nn.LSTM`: states (batch, time, hidden), and the state to go on from."""
+    def forward(self, *args: Any) -> Any:  # type: ignore[override]
+        """As `nn.LSTM`."""
         if not ON_ARM:
-            return self._run(vectors, state)
+            return super().forward(*args)
         before = torch.backends.mkldnn.set_flags(False)
         try:
-            return self._run(vectors, state)
+            return super().forward(*args)
         finally:
             torch.backends.mkldnn.set_flags(before[0])
 
-    def _run(self, vectors: Tensor, state: tuple[Tensor, Tensor] | None) -> Any:
-        if not self.drop or not self.training:
-            return super().forward(vectors, state)
-        if state is None:
-            zeros = vectors.new_zeros(1, len(vectors), self.hidden_size)
-            state = (zeros, zeros)
-        inputs, recurrent, *biases = self.all_weights[0]
-        weights = [inputs, F.dropout(recurrent, self.drop), *biases]
-        states, *after = torch.lstm(
-            vectors, state, weights, has_biases=True, num_layers=1, dropout=0.0, train=True, bidirectional=False,
-            batch_first=True,
-        )  # fmt: skip
-        return states, tuple(after)
 
-
-def _lstm(settings: ModelSettings) -> LSTM:
+def _lstm(dim: int, hidden: int) -> LSTM:
     """An LSTM that starts orthogonal and remembering: forget bias 1."""
-    hidden = settings.hidden
-    lstm = LSTM(settings.dim, hidden, settings.recurrent_dropout)
+    lstm = LSTM(dim, hidden, batch_first=True)
     for name, parameter in lstm.named_parameters():
         if "weight" in name:
             for gate in parameter.data.chunk(4):

@@ -59,7 +59,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         hidden: int = 128,
         head: int = 30,
         word_dropout: float = 0.5,
-        recurrent_dropout: float = 0.0,
         head_dropout: float = 0.5,
         rescaled: bool = False,
         pretrained: str | None = None,
@@ -100,7 +99,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.hidden = hidden
         self.head = head
         self.word_dropout = word_dropout
-        self.recurrent_dropout = recurrent_dropout
         self.head_dropout = head_dropout
         self.rescaled = rescaled
         self.pretrained = pretrained
