@@ -8,7 +8,8 @@ import torch
 
 import wordward
 from wordward import metrics, objective
-from wordward.config import ModelSettings, TextSettings, TrainConfig
+from wordward.checkpoint import RunError, load_config
+from wordward.config import ModelSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.corpus import Corpus
 from wordward.datasets import Example
 from wordward.models import Classifier, Tagger
@@ -116,3 +117,15 @@ def test_a_batch_without_labels_is_left_where_it_is(method: str) -> None:
     assert not out.perturbation.any()
     out.loss.backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_a_run_of_the_other_kind_is_named_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+    for text, kind, said in (
+        ("streams = 4\n", TrainConfig, "is a language model of wordward pretrain"),
+        ('method = "advt"\n', PretrainConfig, "is no language model of wordward pretrain"),
+        ("nothing = 1\n", TrainConfig, "cannot be read"),
+        ("nothing = 1\n", PretrainConfig, "cannot be read"),
+    ):
+        (tmp_path / "config.toml").write_text(text)
+        with pytest.raises(RunError, match=said):
+            load_config(tmp_path, kind)

@@ -27,6 +27,20 @@ TRANSFORMER, TRAINER = (
 )  # folders: a Hugging Face model; while it is trained, the Trainer's
 
 
+# Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
+OTHER_KIND = {
+    "TrainConfig": (
+        "streams",
+        "{0} is a language model of wordward pretrain: train from it with `wordward train --pretrained {0} ...`, and "
+        "give that run here",
+    ),
+    "PretrainConfig": (
+        "method",
+        "{0} is no language model of wordward pretrain, but a run of wordward train",
+    ),
+}
+
+
 class RunError(ValueError):
     """A run folder that is not what was expected."""
 
@@ -84,20 +98,13 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
     file = Path(path) / CONFIG
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
-    text, wanted = file.read_text(encoding="utf-8"), kind.__name__
+    text = file.read_text(encoding="utf-8")
     try:
         return from_toml(kind, text)
     except (TypeError, AttributeError, ValueError) as error:
-        read = re.search(r"^streams = ", text, re.MULTILINE) is not None  # which pretrain alone has
-        if wanted == "TrainConfig" and read:
-            raise RunError(
-                f"{path} is a language model of wordward pretrain: train from it with `wordward train --pretrained "
-                f"{path} ...`, and give that run here"
-            ) from None
-        if wanted == "PretrainConfig" and not read:
-            raise RunError(
-                f"{path} is no language model of wordward pretrain, but a run of wordward train"
-            ) from None
+        mark, why = OTHER_KIND[kind.__name__]
+        if re.search(rf"^{mark} = ", text, re.MULTILINE):
+            raise RunError(why.format(path)) from None
         raise RunError(f"{file} cannot be read: {error}") from None
 
 

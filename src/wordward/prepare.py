@@ -272,7 +272,7 @@ def adversary_of(
     """A method on a model of ours.
 
     A classifier's table starts at unit scale, so epsilon is the paper's as it stands; a tagger's sentences are short,
-    and it would learn nothing at that length.
+    and it would learn little at that length.
     """
     if isinstance(model, Classifier):
         epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]

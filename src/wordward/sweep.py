@@ -195,14 +195,10 @@ def _best(tried: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _outcome(entry: dict[str, Any]) -> str:
     """What came of a trial, in one line."""
-    criterion, scored = entry.get("criterion"), entry.get("dev")
-    came = (
-        f"dev {criterion} {scored[criterion]:.4f}"
-        if scored
-        else "failed"
-        if "failed" in entry
-        else "not scored"
-    )
+    came = "failed" if "failed" in entry else "not scored"
+    if scored := entry.get("dev"):
+        criterion = entry["criterion"]
+        came = f"dev {criterion} {scored[criterion]:.4f}"
     return f"{_label(entry['choice'])}: {came}"
 
 

@@ -65,7 +65,6 @@ class ResultsFile:
         if force:
             self.path.unlink(missing_ok=True)
         self.done = self._done(described)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         write(self.beside, json.dumps(described, indent=1, ensure_ascii=False) + "\n")
 
     def _done(self, described: dict[str, Any]) -> list[Attacked]:
