@@ -20,7 +20,7 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.corpus import Corpus, Stream
+from wordward.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
 from wordward.explain import explain
 from wordward.graphed import GraphedWindow
 from wordward.models import Classifier, LanguageModel, Tagger
@@ -28,6 +28,8 @@ from wordward.predict import load_run
 from wordward.prepare import adversary_of
 from wordward.pretrain import Pretrainer, pretrain
 from wordward.recipes import RECIPES, parse_methods
+from wordward.scoring import probabilities
+from wordward.space import GROUP, nearest
 from wordward.step import Stepper, Updater
 from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
@@ -98,15 +100,18 @@ def test_language_model_on_the_gpu(precision: str, csv_file: Path, tmp_path: Pat
 
 @pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-5), ("fp16", 3e-3)])
 def test_a_graph_computes_what_its_pass_does(precision: str, close: float) -> None:
+    """Also where a later window has more rare words than there was room for."""
     torch.backends.cuda.matmul.allow_tf32 = False
     models = [LanguageModel(2_500, SIZES).cuda() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     updaters = [Updater(model, torch.device("cuda"), clip=5.0, precision=precision) for model in models]
     graphed, state, kept = GraphedWindow(models[1], updaters[1]), None, None
     text = torch.randint(1, 2_500, (5, 8, 21))
+    text[0], text[3] = 1 + text[0] % 1_999, 2_000 + text[3] % 500
+    rooms = set()
     for ids, targets in zip(text[..., :-1].contiguous(), text[..., 1:].contiguous(), strict=True):
         groups = models[0].softmax.groups(targets.flatten())
-        assert graphed.fits(ids, groups)
+        assert graphed.fits(ids)
         for updater in updaters:
             updater.begin(0.01)
         with updaters[0].autocast():
@@ -114,10 +119,35 @@ def test_a_graph_computes_what_its_pass_does(precision: str, close: float) -> No
         loss = updaters[0].finish(updaters[0].backward(each.mean()))
         state = tuple(part.detach() for part in after)
         fast, kept = graphed(ids, targets, groups, kept)
+        rooms.add(len(graphed._inputs[2]))
         torch.testing.assert_close(updaters[1].finish(fast), loss, rtol=close, atol=close)
     for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=10 * close, atol=10 * close)
-    assert not graphed.fits(text[0, :, :-2], [])
+    assert len(rooms) > 1
+    assert not graphed.fits(text[0, :, :-2])
+
+
+def test_the_nearest_of_very_many_words_are_those_of_the_cpu() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    table = torch.randn(10 * 8 * GROUP + 37, 12)
+    every, some = torch.arange(len(table)), torch.arange(5, 9_000, 31)
+    here = nearest(some, table, 10, allowed=every, metric="cosine")
+    there = nearest(some.cuda(), table.cuda(), 10, allowed=every.cuda(), metric="cosine")
+    unit = torch.nn.functional.normalize(table, dim=-1)
+    chosen = [(unit[some].unsqueeze(1) * unit[found.cpu()]).sum(-1) for found in (here, there)]
+    torch.testing.assert_close(*chosen)
+    assert (here == there.cpu()).float().mean() > 0.99  # but for words that are equally near
+
+
+def test_a_gpu_scores_many_texts_at_once_as_it_does_few() -> None:
+    rows = [np.arange(3, 3 + length % 37 + 1, dtype=np.int32) for length in range(150)]
+    rows.append(np.full(AT_ONCE // 100, 5, dtype=np.int32))
+    model = Classifier(45, 3, SIZES)
+    sizes = [len(index) for index in evaluation_batches(Corpus(rows).lengths, 32, torch.device("cuda"))]
+    assert sizes == [128, 23]
+    here = probabilities(model, Corpus(rows), torch.device("cpu"))
+    there = probabilities(model.cuda(), Corpus(rows), torch.device("cuda"))
+    np.testing.assert_allclose(np.stack(there), np.stack(here), atol=1e-3)
 
 
 @pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])

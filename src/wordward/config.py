@@ -146,6 +146,9 @@ class TrainingSettings:
     """Factor on the learning rate at each step; with --model it falls to zero in a straight line instead."""
     clip: float = _DefaultFloat(5.0)
     """Longest gradient; with --model 1 by default."""
+    averaging: float = 0.0
+    """Score and keep a moving average of the weights, to which each step leaves this share (Miyato et al.: 0.999);
+    0: the weights of the epoch's last step."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
     there are more than two tags and none is named."""
@@ -169,6 +172,7 @@ class TrainingSettings:
         _check(self, COUNT_OR_NONE, "checkpoint_steps")
         _check(self, POSITIVE, "learning_rate", "clip")
         _check(self, FACTOR, "decay")
+        _check(self, DROPOUT, "averaging")
         _check(self, SEED, "seed")
 
 
@@ -212,7 +216,9 @@ class TrainConfig:
         text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
         ours = [name for name in ("pretrained", "vectors") if getattr(self, name) is not None]
         ours += _changed(self.text, text) + _changed(self.model, ModelSettings())
-        ours += [n for n in ("decay", "min_candidate_count") if n in _changed(self.training, training)]
+        ours += [
+            n for n in ("decay", "averaging", "min_candidate_count") if n in _changed(self.training, training)
+        ]
         if ours:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
             raise ValueError(

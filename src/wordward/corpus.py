@@ -16,6 +16,7 @@ from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
 from wordward.tokens import words_of
 
 COUNTED = 1 << 22  # tokens counted at once, of a corpus that may not fit in memory
+AT_ONCE = 1 << 15  # tokens, padding included, that a GPU is given at once to score
 
 
 class Batch(NamedTuple):
@@ -141,7 +142,7 @@ class Corpus:
 
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
         """All texts once in batches of similar length, with their indices, for evaluation."""
-        for index in length_batches(self.lengths, batch_size, rng=None):
+        for index in evaluation_batches(self.lengths, batch_size, device):
             yield index, self.batch(index, device)
 
     def word_counts(self, size: int) -> np.ndarray:
@@ -166,6 +167,19 @@ class Corpus:
     def __add__(self, other: "Corpus") -> "Corpus":
         """The texts of both, without labels."""
         return Corpus(Joined(self.rows, other.rows))
+
+
+def evaluation_batches(lengths: np.ndarray, batch_size: int, device: torch.device) -> Iterator[np.ndarray]:
+    """Indices in order of length; a GPU is given several batches as one, which takes it little longer than one."""
+    room = AT_ONCE if device.type == "cuda" else 0
+    held = np.zeros(0, dtype=np.int64)
+    for batch in length_batches(lengths, batch_size, rng=None):
+        if len(held) and (len(held) + len(batch)) * lengths[batch[-1]] > room:
+            yield held
+            held = held[:0]
+        held = np.concatenate([held, batch])
+    if len(held):
+        yield held
 
 
 class Stream:

@@ -11,7 +11,7 @@ from wordward.softmax import NONE
 from wordward.step import PRECISIONS, Updater
 
 WARM_UP = 3
-SPARE = 1.25  # room for targets in a cluster, over those of the first window
+SPARE = 1.1  # room for targets in a cluster, over the most of any window so far
 
 State = tuple[Tensor, Tensor]
 
@@ -19,7 +19,8 @@ State = tuple[Tensor, Tensor]
 class GraphedWindow:
     """A language model's pass over a window of fixed size, captured at its first use.
 
-    The gradients live in memory of the graph's own; a replay writes them anew.
+    The gradients live in memory of the graph's own; a replay writes them anew. Where a window's targets do not fit
+    into their room, it is captured again with more.
     """
 
     def __init__(self, model: LanguageModel, updater: Updater) -> None:
@@ -28,20 +29,16 @@ class GraphedWindow:
         self._inputs: list[Tensor] = []  # ids, targets, one group a tail
         self._gradients: list[Tensor | None] = []
 
-    def fits(self, ids: Tensor, groups: Sequence[Tensor]) -> bool:
-        """Whether a window (still on the CPU) has the size of the captured one, and its groups have room."""
-        if self._graph is None:
-            return True
-        rooms = [len(room) for room in self._inputs[2:]]
-        return ids.shape == self._inputs[0].shape and all(
-            len(rows) <= room for rows, room in zip(groups, rooms, strict=True)
-        )
+    def fits(self, ids: Tensor) -> bool:
+        """Whether a window has the size of the captured one."""
+        return self._graph is None or ids.shape == self._inputs[0].shape
 
     def __call__(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: State | None
     ) -> tuple[Tensor, State]:
         """The mean loss, its gradients in `.grad`, and the state to go on from (all overwritten by the next call)."""
-        if self._graph is None:
+        rooms = self._inputs[2:]
+        if not rooms or any(len(rows) > len(room) for rows, room in zip(groups, rooms, strict=True)):
             self._make_room(ids, targets, groups)
         for room, values in zip(self._inputs, (ids, targets, *groups), strict=True):
             filled = F.pad(values, (0, len(room) - len(values)), value=NONE) if values.dim() == 1 else values
@@ -59,7 +56,10 @@ class GraphedWindow:
 
     def _make_room(self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor]) -> None:
         device, hidden = self.updater.device, self.model.lstm.hidden_size
-        rooms = [min(targets.numel(), int(SPARE * len(rows)) + 64) for rows in groups]
+        before = [len(room) for room in self._inputs[2:]] or [0] * len(groups)
+        wanted = [int(SPARE * len(rows)) + 64 for rows in groups]
+        rooms = [min(targets.numel(), max(pair)) for pair in zip(before, wanted, strict=True)]
+        self._graph = None
         self._inputs = [ids.to(device), targets.to(device)]
         self._inputs += [torch.full((room,), NONE, device=device) for room in rooms]
         kind = PRECISIONS.get(self.updater.precision, torch.float32)

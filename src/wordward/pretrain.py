@@ -77,7 +77,7 @@ class Pretrainer:
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
     ) -> tuple[Tensor, Any]:
         """The mean loss of a window, its gradients in `.grad`, and the state to go on from."""
-        if self.graphed is not None and self.graphed.fits(ids, groups):
+        if self.graphed is not None and self.graphed.fits(ids):
             return self.graphed(ids, targets, groups, state)
         each, state = self.forward(ids, targets, groups, state)
         loss = self.updater.backward(self.train_reader.share * each.mean())

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -195,10 +195,12 @@ def _run_all(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> Non
     with ProcessPoolExecutor(
         plan.jobs, get_context("spawn"), initializer=_limit_threads, initargs=(threads,)
     ) as pool:
-        waiting = [pool.submit(run_row, column, row, seed, plan) for row, seed in missing]
-        for (row, seed), each in zip(missing, waiting, strict=True):
-            results.append(file, each.result())
-            say(f"{column.name}: {row.name}, seed {seed} done", quiet=plan.quiet)
+        waiting = {pool.submit(run_row, column, row, seed, plan): (row, seed) for row, seed in missing}
+        for done in as_completed(waiting):
+            (row, seed), record = waiting[done], done.result()
+            results.append(file, record)
+            taken = f"{record['epochs']} epochs, {record['seconds']:.0f} s"
+            say(f"{column.name}: {row.name}, seed {seed} done: {taken}", quiet=plan.quiet)
 
 
 def _cost(row: Row) -> int:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 NONE = -1  # fills a group up to a fixed room
+ALIGNED = 8  # a matrix product in half precision is twice as fast where its sizes are multiples of this
 
 
 class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
@@ -26,10 +27,23 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
         for cutoff in self.cutoffs[:-1]:
             tail += targets >= cutoff
         first = torch.where(tail == 0, targets, self.shortlist_size - 1 + tail)
-        loss = F.cross_entropy(self.head(states), first, reduction="none")
+        loss = _surprise(self._head_scores(states), first)
         for rows, (low, high), inside in zip(groups, pairwise(self.cutoffs), self.tail, strict=True):
-            at = rows.clamp(min=0)
+            filling = torch.arange(len(rows), device=rows.device) % len(targets)  # no row again and again
+            at = torch.where(rows == NONE, filling, rows)
             inner = (targets[at] - low).clamp(0, high - low - 1)
-            each = F.cross_entropy(inside(states[at]), inner, reduction="none")
+            each = _surprise(inside(states.index_select(0, at)), inner)
             loss = loss.index_add(0, at, each.masked_fill(rows == NONE, 0.0))
         return loss
+
+    def _head_scores(self, states: Tensor) -> Tensor:
+        """What the head gives, by a product of aligned size."""
+        weight = self.head.weight
+        filled = F.pad(weight, (0, 0, 0, -len(weight) % ALIGNED))
+        return F.linear(states, filled)[:, : len(weight)]
+
+
+def _surprise(scores: Tensor, targets: Tensor) -> Tensor:
+    """-log p of each target (n,), in single precision at least."""
+    kind = torch.promote_types(scores.dtype, torch.float32)
+    return F.nll_loss(F.log_softmax(scores, -1, dtype=kind), targets, reduction="none")

@@ -13,6 +13,7 @@ Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and withou
 HELD = {
     "cuda": 1 << 23
 }  # numbers of directions held at once on a GPU: few large products, not many small ones
+GROUP = 128  # similarities of which a GPU looks at the largest first
 BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
 
 
@@ -162,8 +163,8 @@ def nearest(
             there = vectors(words) if every is None else every[start : start + width]
             similarity = _similarity(here, there, metric)
             _leave_out(similarity, column[some] - start)
-            top = similarity.topk(min(k, len(words)), dim=-1)
-            best.append((top.values, words[top.indices]))
+            values, columns = _largest(similarity, min(k, len(words)))
+            best.append((values, words[columns]))
         found.append(_merged(best, k))
     return torch.cat(found)
 
@@ -181,6 +182,26 @@ def _leave_out(similarity: Tensor, columns: Tensor) -> None:
     there = ((columns >= 0) & (columns < similarity.shape[1])).unsqueeze(-1)
     at = columns.clamp(0, similarity.shape[1] - 1).unsqueeze(-1)
     similarity.scatter_(-1, at, similarity.gather(-1, at).masked_fill(there, -torch.inf))
+
+
+def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row, largest first, and their columns.
+
+    On a GPU, which is slow at a few of very many, they are sought in the k groups of columns with the largest
+    maxima: they cannot lie elsewhere.
+    """
+    rows, width = similarity.shape
+    if not similarity.is_cuda or width < 8 * k * GROUP:
+        top = similarity.topk(k, dim=-1)
+        return top.values, top.indices
+    whole = width - width % GROUP
+    every = torch.arange(width, device=similarity.device)
+    maxima = similarity[:, :whole].unflatten(1, (-1, GROUP)).amax(-1)  # (rows, groups)
+    groups = maxima.topk(k, dim=-1, sorted=False).indices
+    columns = (groups.unsqueeze(-1) * GROUP + every[:GROUP]).flatten(1)  # (rows, k * GROUP)
+    columns = torch.cat([columns, every[whole:].expand(rows, -1)], -1)
+    top = similarity.gather(-1, columns).topk(k, dim=-1)
+    return top.values, columns.gather(-1, top.indices)
 
 
 def _merged(best: list[tuple[Tensor, Tensor]], k: int) -> Tensor:

@@ -1,12 +1,13 @@
 """One training step: clean and perturbed losses walked back, one clipping, one update."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from wordward.averaging import MovingAverage
 from wordward.config import TrainingSettings
 from wordward.corpus import Batch
 from wordward.distributed import ALONE, Team
@@ -24,12 +25,20 @@ class Updater:
     """
 
     def __init__(
-        self, model: nn.Module, device: torch.device, *, clip: float, precision: str, team: Team = ALONE
+        self,
+        model: nn.Module,
+        device: torch.device,
+        *,
+        clip: float,
+        precision: str,
+        averaging: float = 0.0,
+        team: Team = ALONE,
     ) -> None:
         self.model, self.device, self.clip, self.team = model, device, clip, team
         self.precision = ("fp16" if device.type == "cuda" else "fp32") if precision == "auto" else precision
         self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
+        self.average = MovingAverage(model, averaging) if averaging else None
         self.steps = 0
         self._broken = torch.full((), -1, device=device)
 
@@ -59,7 +68,13 @@ class Updater:
         self.scaler.update()
         self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
         self.steps += 1
+        if self.average is not None:
+            self.average.update(self.steps)
         return loss
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """The model as it is scored and kept: with the average of its weights where there is one."""
+        return nullcontext() if self.average is None else self.average.in_place()
 
     def refuse_broken(self, kept: str) -> None:
         """Stop where a loss was no number (waits for the device)."""
@@ -96,7 +111,14 @@ class Stepper:
         self.average: Average = average
         self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
         self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
-        self.updater = Updater(model, device, clip=settings.clip, precision=settings.precision, team=team)
+        self.updater = Updater(
+            model,
+            device,
+            clip=settings.clip,
+            precision=settings.precision,
+            averaging=settings.averaging,
+            team=team,
+        )
 
     def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
         """One update; the total loss, not yet read from the device."""

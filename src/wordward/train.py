@@ -55,7 +55,8 @@ def train(
     except KeyboardInterrupt:
         stopped = True
         if processes.first and not trainer.best["epoch"]:
-            checkpoint.save_weights(folder, trainer.model, data.vocabulary)
+            with trainer.stepper.updater.averaged():
+                checkpoint.save_weights(folder, trainer.model, data.vocabulary)
         say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     if not processes.first:
         return processes.agree({})

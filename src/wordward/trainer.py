@@ -106,16 +106,17 @@ class Trainer:
 
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record, and make the epoch's end a place to go on from."""
-        criterion, dev = self.config.training.criterion, self.team.agree(self._dev())
-        measured = dev[criterion].value
-        score = -measured if criterion == "error" else measured
-        better = self.best["score"] is None or score > self.best["score"]
-        epoch = self.labelled.epoch + 1
-        if better:
-            self.best = {"score": score, "epoch": epoch}
+        criterion, epoch = self.config.training.criterion, self.labelled.epoch + 1
         loss = float(self._loss) / max(1, self._counted)
-        if self.team.first:
-            self._record(epoch, loss, dev, better)
+        with self.stepper.updater.averaged():
+            dev = self.team.agree(self._dev())
+            measured = dev[criterion].value
+            score = -measured if criterion == "error" else measured
+            better = self.best["score"] is None or score > self.best["score"]
+            if better:
+                self.best = {"score": score, "epoch": epoch}
+            if self.team.first:
+                self._record(epoch, loss, dev, better)
         star = "  best so far" if better else ""
         say(f"epoch {epoch:3d}  loss {loss:.4f}  dev {criterion} {measured:.4f}{star}", quiet=self.quiet)
         self.labelled.go_to(epoch, 0)
@@ -163,9 +164,11 @@ class Trainer:
             "metrics": len(checkpoint.read_metrics(self.folder)),
             "data": self.data.fingerprint,
         }
-        checkpoint.save_checkpoint(
-            self.folder, checkpoint.pack(self.model, self.stepper.updater.optimizer), state
-        )
+        updater = self.stepper.updater
+        tensors = checkpoint.pack(self.model, updater.optimizer)
+        if updater.average is not None:
+            tensors |= updater.average.tensors()
+        checkpoint.save_checkpoint(self.folder, tensors, state)
 
     def load(self) -> None:
         """Go on from the last checkpoint; from the start where there is none."""
@@ -181,6 +184,8 @@ class Trainer:
         tensors, state = found
         checkpoint.unpack(tensors, self.model, self.stepper.updater.optimizer)
         self.stepper.updater.steps = state["steps"]
+        if self.stepper.updater.average is not None:
+            self.stepper.updater.average.load(tensors)
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
         self.labelled.go_to(*state["labelled"])

@@ -12,15 +12,14 @@ from torch import Tensor, nn
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Batch, Corpus, label_numbers, to_device
+from wordward.corpus import Batch, Corpus, evaluation_batches, label_numbers, to_device
 from wordward.datasets import DataError, Example
 from wordward.huggingface.inputs import logits_of
 from wordward.huggingface.words import candidate_ids, piece_texts
 from wordward.objective import IGNORE
-from wordward.text import length_batches, pad
+from wordward.text import pad
 
 CHUNK = 1000  # texts that a tokenizer is given at a time
-TOKENS = 1 << 14  # evaluated at a time, at most
 
 
 class Reads(nn.Module):
@@ -116,11 +115,8 @@ class PieceCorpus(Corpus):
         return each[self.first[at]]
 
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
-        """As ours; a GPU is given as many texts at a time as it takes to keep it busy."""
-        lengths = self.lengths
-        if device.type == "cuda" and len(lengths):
-            batch_size = max(batch_size, TOKENS // int(lengths.max()))
-        for index in length_batches(lengths, batch_size, rng=None):
+        """As ours."""
+        for index in evaluation_batches(self.lengths, batch_size, device):
             yield index, self.batch(index, device)
 
 
