@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config import ModelSettings
 from wordward.models import Classifier, LanguageModel, Tagger
-from wordward.softmax import AdaptiveSoftmax
+from wordward.softmax import NONE, AdaptiveSoftmax
 from wordward.text import PAD
 
 SETTINGS = ModelSettings(dim=3, hidden=4, head=5)
@@ -155,14 +156,24 @@ def test_the_language_model_starts_small_and_drops_words_and_states():
         assert not torch.equal(model(ids, ids)[0], model(ids, ids)[0])
 
 
-@pytest.mark.parametrize("size", [6, 2_050, 10_050])
-def test_the_adaptive_softmax_has_the_loss_and_gradients_of_pytorchs(size: int):
-    model = AdaptiveSoftmax(16, size, [2, 5] if size == 6 else [50, 2_000]).double()
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("size", "cutoffs", "head"),
+    [(6, [2, 5], 4), (9, [6, 8], 8), (2_050, [50, 2_000], 52), (10_050, [50, 2_000], 52), (2_050, [55], 56)],
+)
+def test_the_adaptive_softmax_has_the_loss_and_gradients_of_pytorchs(
+    size: int, cutoffs: list[int], head: int, bias: bool
+):
+    """Also where groups are filled up, to a room that is larger than there are targets."""
+    model = AdaptiveSoftmax(16, size, cutoffs, div_value=2.0, head_bias=bias).double()
+    assert len(model.head.weight) == head
     states = torch.randn(40, 16, dtype=torch.float64, requires_grad=True)
     targets = torch.cat([torch.randint(size, (36,)), torch.tensor([0, 1, size - 1, size - 2])])
     inputs = [states, *model.parameters()]
     theirs = -model(states, targets).output
-    for groups in (None, model.groups(targets)):
+    exact = model.groups(targets)
+    filled = [[F.pad(rows, (0, more), value=NONE) for rows in exact] for more in (3, 90)]
+    for groups in (None, exact, *filled):
         ours = model.loss(states, targets, groups)
         torch.testing.assert_close(ours, theirs)
         torch.testing.assert_close(

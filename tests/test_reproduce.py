@@ -1,6 +1,8 @@
 """Tables: every TOML parses, a killed reproduction goes on without redoing rows, results give the page."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from wordward.datasets import DataError
 from wordward.metrics import mcnemar
 from wordward.pack import write_pack
 from wordward.reproduce import Plan
-from wordward.tables import TABLES
+from wordward.tables import TABLES, Column, Row
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = {column.name: column for table in TABLES.values() for column in table}
@@ -104,6 +106,42 @@ def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> N
         reproduce.reproduce("imdb", plan, rows=("baseline", "ivat"), results_folder=tmp_path / f"kept{jobs}")
         tests.append([(r["row"], r["test"]) for r in results.load(tmp_path / f"kept{jobs}" / "imdb.jsonl")])
     assert tests[0] == tests[1]
+
+
+def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
+    experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In threads, of which the one of ivat, the longest and so begun first, fails once advt is kept."""
+    kept, begun = Event(), []
+
+    def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
+        begun.append(row.name)
+        if row.name == "ivat":
+            assert kept.wait(20), "advt was not kept while ivat was going on"
+            raise ZeroDivisionError("power cut")
+        return {
+            "column": "imdb",
+            "preset": plan.preset,
+            "row": row.name,
+            "seed": 1,
+            "epochs": 2,
+            "seconds": 1.0,
+        }
+
+    def append(path: Path, record: results.Record) -> None:
+        real(path, record)
+        kept.set()
+
+    real = results.append
+    monkeypatch.setattr(results, "append", append)
+    monkeypatch.setattr(reproduce, "run_row", run_row)
+    monkeypatch.setattr(reproduce, "_read_first", lambda *_: None)
+    monkeypatch.setattr(reproduce, "ProcessPoolExecutor", lambda jobs, *_, **__: ThreadPoolExecutor(jobs))
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=2, quiet=True)
+    with pytest.raises(ZeroDivisionError):
+        reproduce.reproduce("imdb", plan, rows=("advt", "ivat"), results_folder=tmp_path / "kept")
+    assert begun == ["ivat", "advt"]
+    assert [record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")] == ["advt"]
 
 
 def test_results_page_agrees_with_the_records() -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from wordward import corpus, stored
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
-from wordward.corpus import Chosen, Corpus, Joined, Rows, encode
+from wordward.corpus import Chosen, Corpus, Joined, Rows, encode, evaluation_batches
 from wordward.datasets import DataError
 from wordward.distributed import Team
 from wordward.prepare import prepare
@@ -93,6 +94,39 @@ def test_rows_may_be_chosen_joined_and_counted_without_a_copy(monkeypatch: pytes
     monkeypatch.setattr(corpus, "COUNTED", 3)
     assert Corpus(rows).word_counts(12).tolist() == [1] * 10 + [0, 0]
     assert Corpus(joined).word_counts(12).tolist() == [2] * 10 + [0, 0]
+
+
+some_lengths = st.lists(st.integers(0, 60), max_size=120)
+
+
+@given(some_lengths, st.integers(1, 9))
+def test_a_cpu_scores_texts_in_order_of_length_and_as_many_at_once_as_asked(
+    lengths: list[int], batch_size: int
+) -> None:
+    batches = list(evaluation_batches(np.array(lengths, dtype=np.int64), batch_size, torch.device("cpu")))
+    taken = [int(at) for batch in batches for at in batch]
+    assert taken == sorted(range(len(lengths)), key=lengths.__getitem__)
+    assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
+    assert all(1 <= len(batch) <= batch_size for batch in batches)
+
+
+@given(some_lengths, st.integers(1, 9), st.integers(1, 400))
+def test_a_gpu_scores_as_many_texts_at_once_as_there_is_room_for(
+    lengths: list[int], batch_size: int, room: int
+) -> None:
+    """Named, not used; a batch of the size asked for may be larger than the room by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "AT_ONCE", room)
+        sizes = np.array(lengths, dtype=np.int64)
+        batches = list(evaluation_batches(sizes, batch_size, torch.device("cuda")))
+    taken = [int(at) for batch in batches for at in batch]
+    assert taken == sorted(range(len(lengths)), key=lengths.__getitem__)
+    for batch in batches:
+        assert len(batch) > 0
+        assert len(batch) * sizes[batch].max() <= room or len(batch) <= batch_size
+    for batch, after in pairwise(batches):  # the next texts had no room any more
+        more = after[:batch_size]
+        assert (len(batch) + len(more)) * sizes[more].max() > room
 
 
 @pytest.fixture

@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from wordward.space import HELD, AllWords, Free, Metric, NearestWords, Neighbors, Space, nearest
+from wordward.space import (
+    GROUP,
+    HELD,
+    AllWords,
+    Free,
+    Metric,
+    NearestWords,
+    Neighbors,
+    Space,
+    _by_groups,
+    nearest,
+)
 
 KINDS = ("free", "neighbors", "all")
 
@@ -189,6 +200,22 @@ def test_nearest_words_are_those_of_brute_force(
     found = nearest(ids, table, k, allowed=allowed, metric=metric, block=block)
     expected = [brute_force(int(word), table, k, allowed.tolist(), metric) for word in ids]
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("beside", [0, 1, 37, GROUP - 1])
+@pytest.mark.parametrize("groups", [0, 1, 60])
+def test_the_largest_by_groups_are_the_largest(k: int, beside: int, groups: int):
+    """As on a GPU, here on the CPU; the rest that fills no group holds some of the largest too."""
+    width = (k + groups) * GROUP + beside
+    similarity = torch.stack([torch.randperm(width) for _ in range(20)]).double()  # no ties
+    similarity[0] = torch.arange(width)
+    similarity[1] = torch.arange(width).flip(0)
+    similarity[:, 5] = -torch.inf  # a word itself
+    values, columns = _by_groups(similarity, k)
+    expected = similarity.topk(k, dim=-1)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(columns, expected.indices)
 
 
 def test_the_two_metrics_differ():

@@ -16,7 +16,7 @@ class MovingAverage:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self._weights = list(model.parameters())
+        self._weights: list[Tensor] = list(model.parameters())
         self._means = [weight.detach().clone() for weight in self._weights]
 
     def update(self, steps: int) -> None:

@@ -171,10 +171,13 @@ class Corpus:
 
 def evaluation_batches(lengths: np.ndarray, batch_size: int, device: torch.device) -> Iterator[np.ndarray]:
     """Indices in order of length; a GPU is given several batches as one, which takes it little longer than one."""
-    room = AT_ONCE if device.type == "cuda" else 0
+    batches = length_batches(lengths, batch_size, rng=None)
+    if device.type != "cuda":
+        yield from batches
+        return
     held = np.zeros(0, dtype=np.int64)
-    for batch in length_batches(lengths, batch_size, rng=None):
-        if len(held) and (len(held) + len(batch)) * lengths[batch[-1]] > room:
+    for batch in batches:
+        if len(held) and (len(held) + len(batch)) * lengths[batch[-1]] > AT_ONCE:
             yield held
             held = held[:0]
         held = np.concatenate([held, batch])

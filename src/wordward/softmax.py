@@ -38,9 +38,11 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
 
     def _head_scores(self, states: Tensor) -> Tensor:
         """What the head gives, by a product of aligned size."""
-        weight = self.head.weight
-        filled = F.pad(weight, (0, 0, 0, -len(weight) % ALIGNED))
-        return F.linear(states, filled)[:, : len(weight)]
+        weight, bias = self.head.weight, self.head.bias
+        missing = -len(weight) % ALIGNED
+        filled = F.pad(weight, (0, 0, 0, missing))
+        added = None if bias is None else F.pad(bias, (0, missing))
+        return F.linear(states, filled, added)[:, : len(weight)]
 
 
 def _surprise(scores: Tensor, targets: Tensor) -> Tensor:

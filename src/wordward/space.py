@@ -185,15 +185,16 @@ def _leave_out(similarity: Tensor, columns: Tensor) -> None:
 
 
 def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, largest first, and their columns.
+    """The k largest of each row, largest first, and their columns; a GPU is slow at a few of very many."""
+    if similarity.is_cuda and similarity.shape[1] >= 8 * k * GROUP:
+        return _by_groups(similarity, k)
+    top = similarity.topk(k, dim=-1)
+    return top.values, top.indices
 
-    On a GPU, which is slow at a few of very many, they are sought in the k groups of columns with the largest
-    maxima: they cannot lie elsewhere.
-    """
+
+def _by_groups(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """As `_largest`, sought in the k groups of columns with the largest maxima: they cannot lie elsewhere."""
     rows, width = similarity.shape
-    if not similarity.is_cuda or width < 8 * k * GROUP:
-        top = similarity.topk(k, dim=-1)
-        return top.values, top.indices
     whole = width - width % GROUP
     every = torch.arange(width, device=similarity.device)
     maxima = similarity[:, :whole].unflatten(1, (-1, GROUP)).amax(-1)  # (rows, groups)

@@ -1,7 +1,7 @@
 """Texts as ids of word pieces: how a tokenizer reads them, its pieces as a vocabulary, batches of them."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Batch, Corpus, evaluation_batches, label_numbers, to_device
+from wordward.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.datasets import DataError, Example
 from wordward.huggingface.inputs import logits_of
 from wordward.huggingface.words import candidate_ids, piece_texts
@@ -113,11 +113,6 @@ class PieceCorpus(Corpus):
         """What a tagger says of a row's words: what it says of their first pieces."""
         assert self.first is not None
         return each[self.first[at]]
-
-    def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
-        """As ours."""
-        for index in evaluation_batches(self.lengths, batch_size, device):
-            yield index, self.batch(index, device)
 
 
 @dataclass(frozen=True)
