@@ -20,7 +20,7 @@ Kind = type[Classifier] | type[Tagger]
 
 
 def a_step(
-    method: str, kind: Kind, *, precision: Any = "fp32", **settings: Any
+    method: str, kind: Kind, *, precision: Any = "fp32", averaging: float = 0.0, **settings: Any
 ) -> tuple[Stepper, Batch, Batch]:
     """The step, a labelled and an unlabelled batch; each batch has a text that is shorter."""
     torch.manual_seed(0)
@@ -32,7 +32,8 @@ def a_step(
     mask = torch.ones_like(ids, dtype=torch.bool)
     mask[:, 1, 4:] = False
     labels = torch.randint(2, (BATCH, TIME) if kind is Tagger else (BATCH,))
-    stepper = Stepper(model, made, TrainingSettings(precision=precision), torch.device("cpu"))
+    training = TrainingSettings(precision=precision, averaging=averaging)
+    stepper = Stepper(model, made, training, torch.device("cpu"))
     return stepper, Batch(ids[0], mask[0], labels), Batch(ids[1], mask[1], None)
 
 

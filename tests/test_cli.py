@@ -260,6 +260,8 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
         ("limit", "0", "limit must be 1 or more, or None"),
         ("learning-rate", "nan", "learning_rate must be greater than 0, but is nan"),
         ("decay", "1.5", "decay must be greater than 0 and at most 1"),
+        ("averaging", "1.0", "averaging must be 0 or more and less than 1"),
+        ("averaging", "-0.1", "averaging must be 0 or more and less than 1"),
         ("word-dropout", "1", "word_dropout must be 0 or more and less than 1"),
         ("dev-share", "1", "dev_share must be between 0 and 1"),
         ("seed", "-1", "seed must be 0 or more"),

@@ -106,10 +106,13 @@ def test_every_setting_is_a_parameter_with_the_same_default() -> None:
         assert {name: given.get(name, "missing") for name in settings} == settings
 
 
-@pytest.mark.parametrize("method", ["iadvt", "ivat"])
-def test_the_model_is_the_one_that_wordward_train_makes(method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("method", "averaging"), [("iadvt", 0.0), ("ivat", 0.9)])
+def test_the_model_is_the_one_that_wordward_train_makes(
+    method: str, averaging: float, tmp_path: Path
+) -> None:
     more = [example.text for example in reviews(40, seed=1)] if method == "ivat" else None
-    found = TextClassifier(method, random_state=3, **SMALL).fit(TEXTS, LABELS, unlabelled=more)
+    chosen = TextClassifier(method, averaging=averaging, random_state=3, **SMALL)
+    found = chosen.fit(TEXTS, LABELS, unlabelled=more)
     for name, rows in (
         ("train.csv", zip(TEXTS, LABELS, strict=True)),
         ("more.csv", ((t, "") for t in more or ())),
@@ -118,7 +121,7 @@ def test_the_model_is_the_one_that_wordward_train_makes(method: str, tmp_path: P
             csv.writer(file).writerows([("text", "label"), *rows])
     data = DataSettings(str(tmp_path / "train.csv"), unlabelled=str(tmp_path / "more.csv") if more else None)
     sizes = ModelSettings(dim=8, hidden=8, head=4)
-    training = TrainingSettings(epochs=2, batch_size=16, learning_rate=0.02, seed=3)
+    training = TrainingSettings(epochs=2, batch_size=16, learning_rate=0.02, averaging=averaging, seed=3)
     config = TrainConfig(method=method, data=data, model=sizes, training=training)
     train(config, tmp_path / "run", quiet=True)
     for name, weights in load_run(tmp_path / "run").model.state_dict().items():
@@ -261,6 +264,7 @@ def test_settings_that_cannot_be_used() -> None:
         ({"method": "magic"}, "unknown method 'magic'"),
         ({"epsilon": -1}, "epsilon must be greater than 0"),
         ({"k": 500}, "k must be less than"),
+        ({"averaging": 1.0}, "averaging must be 0 or more and less than 1"),
         ({"dev_share": 2}, "dev_share must be between 0 and 1"),
         ({"device": "warp-drive"}, "cannot be used here"),
     ):

@@ -628,6 +628,7 @@ class TestErrors:
             (("--lowercase", "--min-documents", 3), "--lowercase, --min-documents came beside --model"),
             (("--preset", "small"), "--dim, --hidden came beside --model"),
             (("--decay", 0.5), "--decay came beside --model"),
+            (("--averaging", 0.999), "--averaging came beside --model"),
             (("--vectors", "x.txt"), "--vectors came beside --model"),
             (("--max-length", 100), "at most 48 (what"),
             (("--max-length", 2), "more than 2 (the special tokens)"),

@@ -1,12 +1,14 @@
-"""What a training step costs: passes and allocations, counted."""
+"""What a training step costs: passes and allocations, counted; the average of the weights after each."""
 
 import pytest
 import torch
 from counting import Largest
 from stepping import BATCH, DIM, HIDDEN, TIME, WORDS, Kind, a_step, passes
+from torch import Tensor, nn
 
 from wordward.choice import deviation
 from wordward.models import Classifier, Tagger
+from wordward.step import Updater
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
@@ -58,3 +60,54 @@ def test_a_taggers_default_epsilon_goes_with_the_length_of_each_sentence(
     if given is None and kind is Tagger:
         wanted = 5 * deviation(adversary.tap.table()) * (lengths / 240).sqrt()
     torch.testing.assert_close(outcome.perturbation.flatten(1).norm(dim=1), wanted)
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.999])
+def test_the_average_is_that_of_the_weights_after_each_step(decay: float) -> None:
+    """Each step leaves it min(decay, (1 + n) / (10 + n)) of what it was: with 0.5 that is 0.5 from step 8 on."""
+    model = nn.Linear(3, 2).double()
+    updater = Updater(model, torch.device("cpu"), clip=5.0, precision="fp32", averaging=decay)
+    expected = [value for weight in model.parameters() for value in weight.flatten().tolist()]
+    for step in range(1, 15):
+        updater.begin(0.1)
+        updater.finish(updater.backward(model(torch.randn(4, 3, dtype=torch.float64)).square().mean()))
+        left = min(decay, (1 + step) / (10 + step))
+        values = [value for weight in model.parameters() for value in weight.flatten().tolist()]
+        expected = [left * mean + (1 - left) * value for mean, value in zip(expected, values, strict=True)]
+        with updater.averaged():
+            found = [value for weight in model.parameters() for value in weight.flatten().tolist()]
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
+        assert found != pytest.approx(values, rel=1e-3)
+
+
+def copies(model: nn.Module) -> list[Tensor]:
+    return [weight.detach().clone() for weight in model.parameters()]
+
+
+def same(some: list[Tensor], others: list[Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(some, others, strict=True))
+
+
+def test_the_model_has_its_own_weights_again_though_scoring_fails() -> None:
+    stepper, labelled, _ = a_step("advt", Classifier, averaging=0.9)
+    stepper(labelled)
+    stepper(labelled)
+    own = copies(stepper.model)
+    with stepper.updater.averaged():
+        means = copies(stepper.model)
+    assert same(copies(stepper.model), own)
+    assert not same(means, own)
+    with pytest.raises(ZeroDivisionError), stepper.updater.averaged():
+        raise ZeroDivisionError("scoring")
+    assert same(copies(stepper.model), own)
+    with stepper.updater.averaged():
+        assert same(copies(stepper.model), means)
+
+
+def test_without_averaging_a_model_is_scored_as_it_is() -> None:
+    stepper, labelled, _ = a_step("advt", Classifier)
+    stepper(labelled)
+    own = copies(stepper.model)
+    assert stepper.updater.average is None
+    with stepper.updater.averaged():
+        assert same(copies(stepper.model), own)

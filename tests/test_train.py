@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from wordward.predict import evaluate, load_run, pick_device
 from wordward.prepare import adversaries, build, prepare
 from wordward.pretrain import pretrain
 from wordward.recipes import RECIPES
+from wordward.scoring import probabilities
 from wordward.step import Stepper
 from wordward.sweep import train_sweep
 from wordward.toml import from_toml, to_toml
@@ -81,16 +83,30 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / checkpoint.WEIGHTS)
 
 
+def last(folder: Path) -> dict[str, torch.Tensor]:
+    """Weights, optimiser, random states and average of the last checkpoint."""
+    found = checkpoint.load_checkpoint(folder)
+    assert found is not None
+    return found[0]
+
+
 def lines(folder: Path) -> list[dict[str, object]]:
     return [{k: v for k, v in line.items() if k != "seconds"} for line in checkpoint.read_metrics(folder)]
 
 
-@pytest.mark.parametrize("method", ["iadvt", "iadvt+ivat", "random-kl"])
+@pytest.mark.parametrize(
+    ("method", "averaging"), [("iadvt", 0.0), ("iadvt", 0.9), ("iadvt+ivat", 0.0), ("random-kl", 0.9)]
+)
 @pytest.mark.parametrize("stop", [1, 11, 20])
 def test_continued_run_equals_the_uninterrupted_one(
-    method: str, stop: int, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str,
+    averaging: float,
+    stop: int,
+    csv_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = config(csv_file, method, checkpoint_steps=5, epochs=3)
+    settings = config(csv_file, method, checkpoint_steps=5, epochs=3, averaging=averaging)
     train(settings, tmp_path / "whole", quiet=True)
 
     step = Stepper.__call__
@@ -111,6 +127,9 @@ def test_continued_run_equals_the_uninterrupted_one(
     assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    whole, cut = last(tmp_path / "whole"), last(tmp_path / "cut")
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    assert ("average.0" in whole) == bool(averaging)
 
 
 def test_same_seed_same_result_and_another_seed_another(csv_file: Path, tmp_path: Path) -> None:
@@ -194,6 +213,79 @@ def test_ctrl_c_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch
         "good",
         "bad",
     )
+
+
+def average_each_step(patch: pytest.MonkeyPatch, decay: float) -> list[dict[str, torch.Tensor]]:
+    """What the average should be after each step of a run, worked out in double precision."""
+    step = Stepper.__call__
+    means: list[dict[str, torch.Tensor]] = []
+
+    def followed(self: Stepper, *batches: Batch) -> torch.Tensor:
+        if not means:
+            means.append({name: weight.double() for name, weight in self.model.state_dict().items()})
+        loss = step(self, *batches)
+        left = min(decay, (1 + len(means)) / (10 + len(means)))
+        now = {name: weight.double() for name, weight in self.model.state_dict().items()}
+        means.append({name: left * means[-1][name] + (1 - left) * now[name] for name in now})
+        return loss
+
+    patch.setattr(Stepper, "__call__", followed)
+    return means
+
+
+@pytest.mark.parametrize("kind", ["csv_file", "conll_file"])
+def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[dict[str, torch.Tensor]] = []
+
+    def noted(model: torch.nn.Module, *rest: Any) -> list[np.ndarray]:
+        scored.append({name: weight.clone() for name, weight in model.state_dict().items()})
+        return probabilities(model, *rest)
+
+    settings = config(request.getfixturevalue(kind), epochs=6, averaging=0.9)
+    means = average_each_step(monkeypatch, 0.9)
+    monkeypatch.setattr("wordward.trainer.probabilities", noted)
+    result = train(settings, tmp_path / "run", quiet=True)
+    records = checkpoint.read_metrics(tmp_path / "run")
+    for seen, record in zip(scored, records, strict=True):
+        for name, expected in means[record["steps"]].items():
+            torch.testing.assert_close(seen[name].double(), expected, rtol=1e-5, atol=1e-6)
+    best, kept = result["best_epoch"] - 1, weights(tmp_path / "run")
+    assert 0 < best < len(records) - 1
+    assert all(torch.equal(kept[name], scored[best][name]) for name in kept)
+    _, data = prepare(settings)
+    run = load_run(tmp_path / "run", device="cpu")
+    measured = {name: interval.value for name, interval in evaluate(run, data.dev).items()}
+    assert measured == records[best]["dev"] == result["dev"]
+
+
+def test_averaging_changes_what_is_scored_and_not_how_it_is_trained(csv_file: Path, tmp_path: Path) -> None:
+    for name, averaging in (("plain", 0.0), ("averaged", 0.99)):
+        train(config(csv_file, "iadvt+vat", epochs=3, averaging=averaging), tmp_path / name, quiet=True)
+    plain, averaged = last(tmp_path / "plain"), last(tmp_path / "averaged")
+    assert all(torch.equal(plain[name], averaged[name]) for name in plain)
+    losses = [[line["loss"] for line in lines(tmp_path / name)] for name in ("plain", "averaged")]
+    assert losses[0] == losses[1]
+    assert lines(tmp_path / "plain") != lines(tmp_path / "averaged")
+
+
+def test_ctrl_c_in_the_first_epoch_keeps_the_average(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    means = average_each_step(monkeypatch, 0.9)
+    step = Stepper.__call__
+
+    def interrupted(self: Stepper, *batches: Batch) -> torch.Tensor:
+        if self.updater.steps == 4:
+            raise KeyboardInterrupt
+        return step(self, *batches)
+
+    monkeypatch.setattr(Stepper, "__call__", interrupted)
+    assert train(config(csv_file, averaging=0.9), tmp_path / "run", quiet=True)["best_epoch"] == 0
+    kept = weights(tmp_path / "run")
+    for name, expected in means[4].items():
+        torch.testing.assert_close(kept[name].double(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_nan_stops_and_says_where(csv_file: Path, tmp_path: Path) -> None:

@@ -50,13 +50,19 @@ def case_config(folder: Path, case: str) -> TrainConfig:
         model=SIZES,
         perturbation=settings,
         training=TrainingSettings(
-            batch_size=5, unlabelled_batch_size=3, learning_rate=0.02, decay=0.9, clip=0.5, device="cpu"
+            batch_size=5,
+            unlabelled_batch_size=3,
+            learning_rate=0.02,
+            decay=0.9,
+            clip=0.5,
+            averaging=0.5,
+            device="cpu",
         ),
     )
 
 
 def run_case(folder: Path, case: str, processes: Team) -> dict[str, Tensor]:
-    """The weights after some steps, in double precision, and the losses."""
+    """The weights after some steps, in double precision, their average, and the losses."""
     config, data = prepare(case_config(folder, case))
     torch.manual_seed(0)
     model = build(config, data).double()
@@ -75,7 +81,8 @@ def run_case(folder: Path, case: str, processes: Team) -> dict[str, Tensor]:
     losses = [
         stepper(labelled.next(CPU), unlabelled.next(CPU) if stepper.virtual else None) for _ in range(STEPS)
     ]
-    return {**model.state_dict(), "losses": torch.stack(losses)}
+    assert stepper.updater.average is not None
+    return {**model.state_dict(), **stepper.updater.average.tensors(), "losses": torch.stack(losses)}
 
 
 def whole_config(folder: Path, method: str, **model: float) -> TrainConfig:
@@ -85,7 +92,7 @@ def whole_config(folder: Path, method: str, **model: float) -> TrainConfig:
         model=replace(SIZES, **model),  # type: ignore[arg-type]
         perturbation=NEAR,
         training=TrainingSettings(
-            epochs=3, batch_size=7, learning_rate=0.02, checkpoint_steps=5, device="cpu"
+            epochs=3, batch_size=7, learning_rate=0.02, averaging=0.9, checkpoint_steps=5, device="cpu"
         ),
     )
 

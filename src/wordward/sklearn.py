@@ -76,6 +76,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: float = 0.001,
         decay: float = 0.9998,
         clip: float = 5.0,
+        averaging: float = 0.0,
         criterion: Literal["auto", "error", "macro_f1"] = "auto",
         dev_share: float = 0.1,
         precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto",
@@ -116,6 +117,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.learning_rate = learning_rate
         self.decay = decay
         self.clip = clip
+        self.averaging = averaging
         self.criterion = criterion
         self.dev_share = dev_share
         self.precision = precision
