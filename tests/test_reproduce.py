@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from reviews import reviews, tagged
 
-from wordward import reproduce, results
+from wordward import checkpoint, reproduce, results
 from wordward.cache import encode_splits
 from wordward.cli import main
 from wordward.config import TextSettings
@@ -100,6 +100,29 @@ def test_killed_reproduction_goes_on_without_redoing_rows(
         assert wrong.mean() == pytest.approx(record["test"]["value"])
         assert record["config"].startswith("method = ")
         assert record["versions"]["torch"]
+
+
+@pytest.mark.parametrize("files", range(12))
+def test_killed_between_any_two_files(
+    files: int, experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Language model and row go on wherever a power cut left their folders."""
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    put, count = checkpoint._put, 0
+
+    def put_some(part: Path, path: Path) -> None:
+        nonlocal count
+        count += 1
+        if count > files:
+            raise ZeroDivisionError("power cut")
+        put(part, path)
+
+    monkeypatch.setattr(checkpoint, "_put", put_some)
+    with pytest.raises(ZeroDivisionError):
+        reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
+    monkeypatch.setattr(checkpoint, "_put", put)
+    reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
+    assert len(results.load(tmp_path / "kept" / "imdb.jsonl")) == 1
 
 
 def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> None:

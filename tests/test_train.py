@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from reviews import reviews, tagged
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from wordward import checkpoint
@@ -356,6 +357,21 @@ def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Pat
         load_run(tmp_path / "run", device="cpu")
     with pytest.raises(checkpoint.RunError, match="another vocabulary"):
         train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object, path: Path, __: object) -> None:
+        path.write_bytes(b"half")
+        raise SafetensorError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", full)
+        with pytest.raises(checkpoint.RunError, match=r"cannot be written: No space left .* with --resume"):
+            train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    assert not list((tmp_path / "run").glob("*.part"))
+    assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1
 
 
 def test_damaged_or_missing_weights_are_named(csv_file: Path, tmp_path: Path) -> None:

@@ -16,8 +16,15 @@ def work(begun: Path) -> None:
     try:
         time.sleep(300)
     except KeyboardInterrupt:
+        time.sleep(1)  # as long as a model takes to write
         begun.with_name("kept").touch()
         raise
+
+
+def fail(begun: Path) -> None:
+    """Fail as soon as the other work has begun."""
+    until_there(begun)
+    raise ValueError("a row that cannot be trained")
 
 
 def until_there(path: Path) -> None:
@@ -38,6 +45,21 @@ def test_work_is_broken_off_and_can_keep_what_it_has(kind: type[BaseException], 
     started = time.monotonic()
     with pytest.raises(kind):
         begin_and_fail()
+    assert time.monotonic() - started < 100
+    assert (tmp_path / "kept").exists()
+
+
+def test_work_that_fails_ends_the_others(tmp_path: Path) -> None:
+    """One process waits for work then, and holds the lock of their queue when it is ended."""
+
+    def begin_both() -> None:
+        with workers(2) as pool:
+            going = [pool.submit(stoppable, each, tmp_path / "begun") for each in (work, fail)]
+            going[1].result()
+
+    started = time.monotonic()
+    with pytest.raises(ValueError, match="cannot be trained"):
+        begin_both()
     assert time.monotonic() - started < 100
     assert (tmp_path / "kept").exists()
 

@@ -28,11 +28,13 @@ def workers(count: int, *, threads: int | None = None) -> Iterator[ProcessPoolEx
 
 
 def stoppable(work: Callable[Given, Found], *arguments: Given.args, **options: Given.kwargs) -> Found:
-    """Work of a process that is broken off as by Ctrl-C, so that it can keep what it has."""
+    """Work of a process that is broken off as by Ctrl-C, so that it can keep what it has; then the process ends."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         return work(*arguments, **options)
     finally:
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_IGN:
+            os._exit(1)  # it would wait for ever for a queue that another process left locked
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
