@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_csv
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
@@ -357,6 +357,12 @@ def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Pat
         load_run(tmp_path / "run", device="cpu")
     with pytest.raises(checkpoint.RunError, match="another vocabulary"):
         train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
+
+
+def test_one_class_is_refused_with_its_file(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "one.csv", [replace(each, label="good") for each in reviews(20)])
+    with pytest.raises(DataError, match=r"one\.csv: expected two classes or more; found \['good'\]"):
+        train(config(path), tmp_path / "run", quiet=True)
 
 
 def test_a_full_disk_is_said_and_the_run_goes_on(
