@@ -138,6 +138,26 @@ def test_cache_is_read_once_and_never_stale(tmp_path: Path) -> None:
     assert isinstance(first.splits["train"].rows.flat, np.memmap)  # type: ignore[attr-defined]
 
 
+def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "corpus.txt"
+    source.write_text("one")
+
+    def full(*_: object) -> None:
+        raise OSError("100 requested and 10 written")
+
+    def get() -> cache.Encoded:
+        return cache.load_or_encode(
+            tmp_path / "cache", "little", source, TextSettings(), lambda: splits_of(False), quiet=True
+        )
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(DataError, match=r"cache.*10 written: free some space, .* WORDWARD_CACHE"):
+        get()
+    assert not list((tmp_path / "cache").iterdir())
+    monkeypatch.undo()
+    assert get().classes
+
+
 def test_rows_and_joined_rows_are_sequences() -> None:
     given = [np.arange(n) for n in (3, 0, 2, 5)]
     rows, joined = Rows.of(given), Joined(Rows.of(given[:1]), given[1:])
@@ -175,3 +195,13 @@ def test_broken_packs_are_refused(tmp_path: Path) -> None:
     path.write_bytes(lzma.compress(b"something else"))
     with pytest.raises(DataError, match="another kind of file"):
         read_pack(path)
+    with pytest.raises(DataError, match=r"nothing\.pack: expected a corpus packed by `wordward data pack`"):
+        read_pack(tmp_path / "nothing.pack")
+
+
+def test_a_pack_broken_off_leaves_nothing(tmp_path: Path) -> None:
+    encoded = cache.encode_splits(splits_of(False), TextSettings(), quiet=True)
+    (tmp_path / "taken.pack").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        write_pack(tmp_path / "taken.pack", encoded, quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.pack"]

@@ -1,5 +1,6 @@
 """`wordward data`, used as a person would."""
 
+import io
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from rich.console import Console
 
 from wordward import cli
 from wordward.commands.data import ACTIONS, Data, Name
@@ -186,6 +188,18 @@ def test_stats(run: Run, fce: Path):
     assert "train                2             4      2.0        2        3" in out
     assert "vocabulary of train and unlabelled: 4 words, 0 in two texts" in out
     assert "train: 2 classes: c 3, i 1" in out
+
+
+@pytest.mark.parametrize("action", ["check", "stats", "add"])
+def test_a_person_sees_that_a_corpus_is_read(
+    run: Run, fce: Path, action: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    if action != "add":
+        run("add", "fce", str(fce))
+    screen = io.StringIO()
+    monkeypatch.setattr("wordward.console.console", Console(file=screen, force_terminal=True))
+    run(action, "fce", *([str(fce)] if action == "add" else []))
+    assert "reading fce" in screen.getvalue()
 
 
 def test_data_names_the_folder(run: Run, fce: Path, tmp_path: Path):

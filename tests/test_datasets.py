@@ -145,6 +145,12 @@ class TestTables:
 
 
 class TestJson:
+    @pytest.mark.parametrize("indent", [None, 1])
+    def test_one_array_says_what_to_do(self, tmp_path, indent: int | None):
+        path = written(tmp_path, "a.json", json.dumps([{"text": "a", "label": 1}], indent=indent))
+        with pytest.raises(DataError, match=r"line 1: expected .*: write each object of the array on a line"):
+            read(path)
+
     def test_values_become_labels(self, tmp_path):
         path = written(tmp_path, "a.jsonl", '{"text": "a", "label": 1}\n\n{"text": "b", "label": true}\n')
         assert read(path) == [Example("a", "1", line=1), Example("b", "true", line=3)]

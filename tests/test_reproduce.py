@@ -1,6 +1,11 @@
 """Tables: every TOML parses, a killed reproduction goes on without redoing rows, results give the page."""
 
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -8,7 +13,7 @@ import numpy as np
 import pytest
 from reviews import reviews, tagged
 
-from wordward import reproduce, results
+from wordward import checkpoint, reproduce, results
 from wordward.cache import encode_splits
 from wordward.cli import main
 from wordward.config import TextSettings
@@ -99,6 +104,29 @@ def test_killed_reproduction_goes_on_without_redoing_rows(
         assert record["versions"]["torch"]
 
 
+@pytest.mark.parametrize("files", range(12))
+def test_killed_between_any_two_files(
+    files: int, experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Language model and row go on wherever a power cut left their folders."""
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    put, count = checkpoint._put, 0
+
+    def put_some(part: Path, path: Path) -> None:
+        nonlocal count
+        count += 1
+        if count > files:
+            raise ZeroDivisionError("power cut")
+        put(part, path)
+
+    monkeypatch.setattr(checkpoint, "_put", put_some)
+    with pytest.raises(ZeroDivisionError):
+        reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
+    monkeypatch.setattr(checkpoint, "_put", put)
+    reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
+    assert len(results.load(tmp_path / "kept" / "imdb.jsonl")) == 1
+
+
 def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> None:
     tests = []
     for jobs in (1, 2):
@@ -136,12 +164,88 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
     monkeypatch.setattr(results, "append", append)
     monkeypatch.setattr(reproduce, "run_row", run_row)
     monkeypatch.setattr(reproduce, "_read_first", lambda *_: None)
-    monkeypatch.setattr(reproduce, "ProcessPoolExecutor", lambda jobs, *_, **__: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(reproduce, "workers", lambda jobs, threads: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(reproduce, "stoppable", lambda work, *given: work(*given))
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=2, quiet=True)
     with pytest.raises(ZeroDivisionError):
         reproduce.reproduce("imdb", plan, rows=("advt", "ivat"), results_folder=tmp_path / "kept")
     assert begun == ["ivat", "advt"]
     assert [record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")] == ["advt"]
+
+
+def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> None:
+    """Those that run are stopped, and no other is begun; the same command goes on."""
+    kept = tmp_path / "out" / "cpu-small" / "imdb.jsonl"
+    command = [sys.executable, "-m", "wordward", "reproduce", "imdb", "--preset", "cpu-small", "--jobs", "2"]
+    command += [
+        "--experiments",
+        str(experiments),
+        "--out",
+        str(tmp_path / "out"),
+        "--rows",
+        "baseline",
+        "advt",
+    ]
+    going = subprocess.Popen([*command, "--seeds", "200"], stderr=subprocess.PIPE, text=True)
+    while not kept.exists():
+        assert going.poll() is None
+        time.sleep(0.05)
+    going.send_signal(signal.SIGINT)
+    try:
+        _, said = going.communicate(timeout=60)
+    finally:
+        going.kill()
+    assert going.returncode == 130
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    before = results.load(kept)
+    assert len(before) < 100
+    subprocess.run([*command, "--seeds", "2"], check=True, capture_output=True)
+    after = results.load(kept)
+    assert {(row, seed) for row in ("baseline", "advt") for seed in (1, 2)} <= {
+        (record["row"], record["seed"]) for record in after
+    }
+    assert [record for record in after if record in before] == before
+
+
+def test_what_is_recorded_is_said_and_not_trained(
+    experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a clone, whose records come with it: not even the language model is trained."""
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu")
+    first = reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
+    assert "not trained" not in capsys.readouterr().err
+    for name in ("train", "pretrain"):
+        monkeypatch.setattr(reproduce, name, None)
+    elsewhere = replace(plan, out=tmp_path / "elsewhere")
+    again = reproduce.reproduce("imdb", elsewhere, rows=("baseline",), results_folder=tmp_path / "kept")
+    assert again == first
+    assert f"1 of 1 runs are in {tmp_path / 'kept' / 'imdb.jsonl'}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--rows", "advt", "iadvtt"), "expected rows of imdb (baseline, random, "),
+        (("--seeds", "0"), "seeds must be 1 or more, but is 0"),
+        (("--jobs", "0"), "jobs must be 1 or more, but is 0"),
+    ],
+)
+def test_what_would_train_nothing_is_refused(
+    flags: tuple[str, ...], said: str, experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ["--experiments", str(experiments), "--out", str(tmp_path / "out"), "--preset", "cpu-small"]
+    assert main(["reproduce", "imdb", *place, *flags]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["results", "--folder", str(tmp_path)]) == 1
+    assert f"expected results as *.jsonl in {tmp_path}; found none" in capsys.readouterr().err
+    (tmp_path / "imdb.jsonl").write_text('{"column": "imdb"}\n{"colu')
+    assert main(["results", "--folder", str(tmp_path)]) == 1
+    assert "imdb.jsonl, line 2: expected a result as JSON" in capsys.readouterr().err
 
 
 def test_results_page_agrees_with_the_records() -> None:
@@ -165,6 +269,13 @@ def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
     shown = results.markdown(COLUMNS["imdb"], results.load(tmp_path / "imdb.jsonl"))
     half = 4.303 * 1.0 / np.sqrt(3)
     assert f"| 8.00 | {8 - half:.2f} to {8 + half:.2f} (seeds) | 3 | +0.95 | 7.50 | 1 |" in shown
+
+
+@pytest.mark.parametrize(
+    ("freedom", "point"), [(1, 12.706), (9, 2.262), (10, 2.228), (14, 2.145), (30, 2.042)]
+)
+def test_students_t_against_the_table(freedom: int, point: float) -> None:
+    assert results._student(freedom) == pytest.approx(point, abs=0.003)
 
 
 def test_mcnemar_by_hand() -> None:

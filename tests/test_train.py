@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_csv
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from wordward import checkpoint
@@ -448,6 +449,27 @@ def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Pat
         load_run(tmp_path / "run", device="cpu")
     with pytest.raises(checkpoint.RunError, match="another vocabulary"):
         train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
+
+
+def test_one_class_is_refused_with_its_file(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "one.csv", [replace(each, label="good") for each in reviews(20)])
+    with pytest.raises(DataError, match=r"one\.csv: expected two classes or more; found \['good'\]"):
+        train(config(path), tmp_path / "run", quiet=True)
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object, path: Path, __: object) -> None:
+        path.write_bytes(b"half")
+        raise SafetensorError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", full)
+        with pytest.raises(checkpoint.RunError, match=r"cannot be written: No space left .* with --resume"):
+            train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    assert not list((tmp_path / "run").glob("*.part"))
+    assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1
 
 
 def test_damaged_or_missing_weights_are_named(csv_file: Path, tmp_path: Path) -> None:

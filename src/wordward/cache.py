@@ -12,7 +12,7 @@ import numpy as np
 
 from wordward.config import TextSettings
 from wordward.corpus import Corpus, Rows, label_numbers
-from wordward.datasets import Example, check_labels
+from wordward.datasets import DataError, Example, check_labels
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 from wordward.tokens import Tokens, tokenise
 
@@ -45,11 +45,19 @@ def load_or_encode(
     if not place.exists():
         part = place.with_name(f"{place.name}.{os.getpid()}.part")
         shutil.rmtree(part, ignore_errors=True)
-        save(part, encode_splits(read(), settings, workers=workers, quiet=quiet))
+        encoded = encode_splits(read(), settings, workers=workers, quiet=quiet)
         try:
+            save(part, encoded)
             part.rename(place)
-        except OSError:  # another process was faster
-            shutil.rmtree(part)
+        except OSError as error:
+            if not place.exists():  # else another process was faster
+                raise DataError(
+                    f"expected a cache that can be written; got: {error}: free some space, or name another folder "
+                    "with WORDWARD_CACHE",
+                    folder,
+                ) from None
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     return load(place)
 
 

@@ -50,8 +50,10 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None
     for given in inputs:
         if Path(given).resolve().is_relative_to(folder.resolve()):
             raise RunError(f"{given} lies in {folder}, which would be replaced: choose another --out")
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists():
         return
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part"}:
+        return  # empty, or killed before anything was whole
     if not force:
         raise RunError(
             f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
@@ -91,6 +93,11 @@ def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Ite
     vocabulary.save(part)
     _put(part, folder / VOCABULARY)
     write(folder / LABELS, "".join(f"{json.dumps(label, ensure_ascii=False)}\n" for label in labels))
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run wrote all that `save_settings` writes; killed before that, it has learnt nothing yet."""
+    return (folder / LABELS).exists()
 
 
 def load_config(path: str | Path, kind: type[Config]) -> Config:
@@ -302,7 +309,13 @@ def write(path: Path, text: str) -> None:
 
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:
     part = path.with_name(path.name + ".part")
-    save_file(tensors, part, metadata)
+    try:
+        save_file(tensors, part, metadata)
+    except (SafetensorError, OSError) as error:
+        part.unlink(missing_ok=True)
+        raise RunError(
+            f"{path} cannot be written: {error}: the run goes on from its last checkpoint with --resume"
+        ) from None
     _put(part, path)
 
 

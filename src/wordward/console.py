@@ -1,6 +1,8 @@
 """What a person sees while waiting; of several processes only the first shows anything."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -38,6 +40,14 @@ def progress(*, quiet: bool = False) -> Progress:
         disable=quiet or not _first() or not console.is_terminal,
         transient=True,
     )
+
+
+@contextmanager
+def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
+    """A bar that moves while something goes on whose length is not known."""
+    with progress(quiet=quiet) as bars:
+        bars.add_task(what, total=None)
+        yield
 
 
 def say(text: str, *, quiet: bool = False) -> None:

@@ -4,8 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from wordward.cache import Encoded, load_or_encode
+from wordward.cache import Encoded, Splits, load_or_encode
 from wordward.config import TextSettings
+from wordward.console import waiting
 from wordward.pack import read_pack
 
 PACK = ".pack"
@@ -26,12 +27,16 @@ def open_corpus(
     else:
         from wordward.datasets import registry
 
+        def read() -> Splits:
+            with waiting(f"reading {name}", quiet=quiet):
+                return registry.load(name, data)._asdict()
+
         encoded = load_or_encode(
             cache_folder(),
             name,
             registry.find(name, data),
             settings,
-            lambda: registry.load(name, data)._asdict(),
+            read,
             workers=os.cpu_count() or 1,
             quiet=quiet,
         )

@@ -35,16 +35,23 @@ def write_pack(path: Path, encoded: Encoded, *, quiet: bool = False) -> None:
     header = json.dumps({**told, "splits": splits}, ensure_ascii=False).encode()
     payload = b"".join([len(header).to_bytes(8, "little"), header, *(array.tobytes() for array in arrays)])
     part = path.with_name(path.name + ".part")
-    with lzma.open(part, "wb") as file, progress(quiet=quiet) as bars:
-        bar = bars.add_task("packing", total=len(payload), unit="bytes")
-        file.write(MAGIC)
-        for start in range(0, len(payload), PIECE):
-            bars.advance(bar, file.write(payload[start : start + PIECE]))
-    os.replace(part, path)
+    try:
+        with lzma.open(part, "wb") as file, progress(quiet=quiet) as bars:
+            bar = bars.add_task("packing", total=len(payload), unit="bytes")
+            file.write(MAGIC)
+            for start in range(0, len(payload), PIECE):
+                bars.advance(bar, file.write(payload[start : start + PIECE]))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_pack(path: Path) -> Encoded:
     """What `write_pack` wrote, in memory."""
+    if not path.is_file():
+        raise DataError(
+            "expected a corpus packed by `wordward data pack`; there is no file of this name", path
+        )
     try:
         with lzma.open(path, "rb") as file:
             if file.read(len(MAGIC)) != MAGIC:

@@ -118,7 +118,7 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
     """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
     data = config.data
     labelled = read_as(data, data.train)
-    classes = check_labels(labelled)
+    classes = check_labels(labelled, data.train)
     if data.dev:
         return labelled, read_as(data, data.dev), classes
     return *_hold_out(labelled, data.dev_share, config.training.seed), classes

@@ -218,14 +218,15 @@ def pretrain(
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, quiet=quiet)
     trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
-    if resume:
+    if resume and checkpoint.begun(folder):
         if checkpoint.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
             raise checkpoint.RunError(
                 f"{folder} has another vocabulary than its texts give now: have they changed?"
             )
         trainer.load(folder)
     elif processes.first:
-        checkpoint.create(folder, force=force)
+        if not resume:
+            checkpoint.create(folder, force=force)
         checkpoint.save_settings(folder, config, vocabulary)
     stopped = False
     try:

@@ -3,9 +3,8 @@
 import json
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.robustness import accuracies
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
-from wordward.console import say
+from wordward.console import progress, say
 from wordward.corpus import Corpus
 from wordward.datasets import DataError
 from wordward.distributed import refuse_several
@@ -29,6 +28,7 @@ from wordward.scoring import probabilities, scores
 from wordward.tables import TABLES, Column, Row
 from wordward.toml import flags, flags_of
 from wordward.train import train
+from wordward.workers import stoppable, workers
 
 Config = TypeVar("Config", TrainConfig, PretrainConfig)
 COMMON, READING = "common.toml", "pretrain.toml"
@@ -52,6 +52,11 @@ class Plan:
     device: str = "auto"
     jobs: int = 1
     quiet: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "jobs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, but is {getattr(self, name)}")
 
 
 def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
@@ -144,6 +149,9 @@ def reproduce(
     refuse_several("reproducing a table")
     if table not in TABLES:
         raise ValueError(f"expected a table among {', '.join(TABLES)}; got {table!r}")
+    known = dict.fromkeys(row.name for column in TABLES[table] for row in column.rows)
+    if unknown := [row for row in rows if row not in known]:
+        raise ValueError(f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
     if not plan.experiments.is_dir():
         raise ValueError(f"{plan.experiments} holds no experiments: run this in a clone of wordward")
     shown = []
@@ -154,16 +162,34 @@ def reproduce(
         wanted = [row for row in column.rows if not rows or row.name in rows]
         file = results_folder / f"{column.name}.jsonl"
         try:
-            _read_first(column, plan)
-            _run_all(column, wanted, plan, file)
+            _run_column(column, wanted, plan, file)
         except DataError as error:
             if len(TABLES[table]) == 1:
                 raise
             shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
             continue
+        except KeyboardInterrupt:
+            say("the same command goes on where this one was stopped", quiet=plan.quiet)
+            raise
         records = [record for record in results.load(file) if record["preset"] == plan.preset]
         shown.append(results.markdown(column, records))
     return "\n".join(shown)
+
+
+def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> None:
+    """The rows and seeds of which `file` holds no result yet, the language model before them."""
+    kept = {
+        (record["row"], record["seed"]) for record in results.load(file) if record["preset"] == plan.preset
+    }
+    wanted = [(row, seed) for seed in range(1, plan.seeds + 1) for row in rows]
+    missing = [(row, seed) for row, seed in wanted if (row.name, seed) not in kept]
+    if found := len(wanted) - len(missing):
+        say(
+            f"{column.name}: {found} of {len(wanted)} runs are in {file}, not trained again", quiet=plan.quiet
+        )
+    if missing:
+        _read_first(column, plan)
+        _run_all(column, missing, plan, file)
 
 
 def _read_first(column: Column, plan: Plan) -> None:
@@ -177,38 +203,36 @@ def _read_first(column: Column, plan: Plan) -> None:
         raise KeyboardInterrupt
 
 
-def _run_all(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> None:
-    """Every row with every seed, `jobs` at a time; each result is kept as soon as it is there."""
-    kept = {
-        (record["row"], record["seed"]) for record in results.load(file) if record["preset"] == plan.preset
-    }
-    missing = [
-        (row, seed) for seed in range(1, plan.seeds + 1) for row in rows if (row.name, seed) not in kept
-    ]
+def _run_all(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
+    """Rows with their seeds, `jobs` at a time; each result is kept as soon as it is there."""
     if plan.jobs == 1:
         for row, seed in missing:
             say(f"{column.name}: {row.name}, seed {seed}", quiet=plan.quiet)
             results.append(file, run_row(column, row, seed, plan))
         return
-    missing.sort(key=lambda job: -_cost(job[0]))  # the longest first, so that none is left alone at the end
+    _side_by_side(column, missing, plan, file)
+
+
+def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
+    """Rows in processes of their own; none waits in a queue, where Ctrl-C would not reach it."""
+    # The longest first, so that none is left alone at the end.
+    left = sorted(missing, key=lambda job: -_cost(job[0]))
+    running: dict[Future[results.Record], tuple[Row, int]] = {}
     threads = max(1, (os.cpu_count() or 1) // plan.jobs)
-    with ProcessPoolExecutor(
-        plan.jobs, get_context("spawn"), initializer=_limit_threads, initargs=(threads,)
-    ) as pool:
-        waiting = {pool.submit(run_row, column, row, seed, plan): (row, seed) for row, seed in missing}
-        for done in as_completed(waiting):
-            (row, seed), record = waiting[done], done.result()
-            results.append(file, record)
-            taken = f"{record['epochs']} epochs, {record['seconds']:.0f} s"
-            say(f"{column.name}: {row.name}, seed {seed} done: {taken}", quiet=plan.quiet)
+    with workers(plan.jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
+        bar = bars.add_task(column.name, total=len(left), unit="rows")
+        while left or running:
+            while left and len(running) < plan.jobs:
+                row, seed = left.pop(0)
+                running[pool.submit(stoppable, run_row, column, row, seed, plan)] = row, seed
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                (row, seed), record = running.pop(done), done.result()
+                results.append(file, record)
+                taken = f"{record['epochs']} epochs, {record['seconds']:.0f} s"
+                say(f"{column.name}: {row.name}, seed {seed} done: {taken}", quiet=plan.quiet)
+                bars.advance(bar)
 
 
 def _cost(row: Row) -> int:
     """Forward passes of a row's method beyond the baseline's, those over unlabelled texts counted as more."""
     return sum(m.recipe.forwards * (3 if m.recipe.objective == "kl" else 1) for m in parse_methods(row.name))
-
-
-def _limit_threads(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(threads)

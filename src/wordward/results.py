@@ -33,7 +33,15 @@ def load(path: Path) -> list[Record]:
     """The records of a file; none where there is no file."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        try:
+            found += [json.loads(line)] if line else []
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, line {number}: expected a result as JSON; got: {error}: delete the line to run it again"
+            ) from None
+    return found
 
 
 def _identity(record: Record) -> tuple[str, str, str, int]:
@@ -91,7 +99,15 @@ def _half(values: Sequence[float]) -> float:
     """Half of Student's 95 % interval around the mean."""
     count, mean = len(values), sum(values) / len(values)
     spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    return T_975.get(count - 1, 1.96) * spread / math.sqrt(count)
+    return _student(count - 1) * spread / math.sqrt(count)
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % point of Student's t; of more than nine degrees of freedom by its series around the normal one."""
+    normal = 1.959964
+    first = (normal**3 + normal) / 4
+    second = (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96
+    return T_975.get(freedom, normal + first / freedom + second / freedom**2)
 
 
 def _attacked(records: Sequence[Record]) -> list[str]:
@@ -122,7 +138,11 @@ def _paired(column: Column, records: Sequence[Record]) -> list[str]:
 
 def page(folder: Path) -> str:
     """The whole of docs/results.md: the records in experiments/results, what the notes of a column say of them."""
-    records = [record for path in sorted(folder.glob("*.jsonl")) for record in load(path)]
+    if not (files := sorted(folder.glob("*.jsonl"))):
+        raise ValueError(
+            f"expected results as *.jsonl in {folder}; found none: run this in a clone of wordward"
+        )
+    records = [record for path in files for record in load(path)]
     parts = [
         "# Results\n",
         "Made by `wordward results` from `experiments/results/*.jsonl`, which hold configuration, seed, versions, "

@@ -1,8 +1,6 @@
 """Texts as numbers of their own words, by several processes where there are many."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +9,7 @@ from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.datasets import Example
 from wordward.text import split_words
+from wordward.workers import workers as processes
 
 CHUNK = 2_000  # texts that a process takes at a time
 
@@ -53,7 +52,7 @@ def _chunks(examples: Sequence[Example], settings: TextSettings, workers: int) -
     if workers < 2:
         yield from (_tokenise_some(part, settings) for part in parts)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         yield from pool.map(_tokenise_some, parts, [settings] * len(parts))
 
 

@@ -42,7 +42,8 @@ def train(
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     say(_describe(trainer), quiet=quiet)
     if resume:
-        _check_same(folder, data)
+        if checkpoint.begun(folder):
+            _check_same(folder, data)
         trainer.load()
     elif processes.first:
         checkpoint.create(folder, force=force)

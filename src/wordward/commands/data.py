@@ -99,14 +99,16 @@ class Add:
     """Data folder; by default that of WORDWARD_DATA, else `data`."""
 
     def __call__(self) -> None:
+        from wordward.console import waiting
         from wordward.datasets import registry
 
         source = Path(self.path).resolve()
         target = registry.folder(self.data).resolve() / self.name / source.name
         if os.path.lexists(target) or target.is_relative_to(source):
             raise ValueError(f"expected no copy in {target.parent} yet; there is one: move it away first")
-        splits = registry.corpus(self.name).load(source)
-        _place(source, target, link=self.link)
+        with waiting(f"reading {self.name}"):
+            splits = registry.corpus(self.name).load(source)
+            _place(source, target, link=self.link)
         counts = ", ".join(f"{count:,} {split}" for split, count in splits.counts._asdict().items() if count)
         print(f"{self.name}: {target}: {counts}")
         if (found := registry.find(self.name, self.data).resolve()) not in (source, target, target.parent):
@@ -125,13 +127,15 @@ class Check:
     """Data folder; by default that of WORDWARD_DATA, else `data`."""
 
     def __call__(self) -> None:
+        from wordward.console import waiting
         from wordward.datasets import fetch, registry, survey
 
         info, source = registry.corpus(self.name).INFO, registry.find(self.name, self.data)
         hashes = _hashes(info, source, registry.folder(self.data) / fetch.LEDGER)
-        for path, hash in hashes.items():
-            fetch.verify(path, hash)
-        found = survey.check(registry.load(self.name, self.data), info)
+        with waiting(f"reading {self.name}"):
+            for path, hash in hashes.items():
+                fetch.verify(path, hash)
+            found = survey.check(registry.load(self.name, self.data), info)
         print(f"{self.name}: {source}" + (f" ({len(hashes)} hashes as known)" if hashes else ""))
         _print_check(found)
         if found.wrong:
@@ -153,9 +157,11 @@ class Stats:
     """Data folder; by default that of WORDWARD_DATA, else `data`."""
 
     def __call__(self) -> None:
+        from wordward.console import waiting
         from wordward.datasets import registry, survey
 
-        measures = survey.stats(registry.load(self.name, self.data), tokenizer=self.tokenizer)
+        with waiting(f"reading {self.name}"):
+            measures = survey.stats(registry.load(self.name, self.data), tokenizer=self.tokenizer)
         _print_stats(measures)
 
 

@@ -32,17 +32,20 @@ class DataError(ValueError):
         self.line = line
 
 
-def check_labels(examples: Iterable[Example]) -> tuple[str, ...]:
-    """The classes (or tags) in alphabetical order; two or more, and every example has one."""
+def check_labels(examples: Iterable[Example], source: object = None) -> tuple[str, ...]:
+    """The classes (or tags) in alphabetical order; two or more, and every example has one. `source` is for errors."""
     classes: set[str] = set()
     for number, example in enumerate(examples):
         if example.tags is None and example.label is None:
-            raise DataError(f"expected a label for every text; text {number} has none: {example.text[:60]!r}")
+            raise DataError(
+                f"expected a label for every text; text {number} has none: {example.text[:60]!r}", source
+            )
         classes.update(example.tags if example.tags is not None else [example.label or ""])
     if len(classes) < 2:
         raise DataError(
             f"expected two classes or more; found {sorted(classes) or 'no texts'}: "
-            "a classifier learns to tell classes apart (is this the label column?)"
+            "a classifier learns to tell classes apart (is this the label column?)",
+            source,
         )
     return tuple(sorted(classes))
 

@@ -168,9 +168,13 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"expected one JSON object a line; got: {error}", path, number) from None
+            raise DataError(
+                f"expected one JSON object a line; got: {error}{_array_hint(line, number)}", path, number
+            ) from None
         if not isinstance(record, dict):
-            raise DataError(f"expected a JSON object; got {line[:60]!r}", path, number)
+            raise DataError(
+                f"expected a JSON object; got {line[:60]!r}{_array_hint(line, number)}", path, number
+            )
         values: list[str] = []
         for option, name in columns.wanted.items():
             if name not in record:
@@ -181,6 +185,12 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
                 )
             values.append(_json_text(record[name], option, path, number))
         yield _example(values, path, number)
+
+
+def _array_hint(line: str, number: int) -> str:
+    """What to do where the file is one array, as most programs write JSON."""
+    found = number == 1 and line.lstrip().startswith("[")
+    return ": write each object of the array on a line of its own (jq -c '.[]')" if found else ""
 
 
 def _json_text(value: object, option: str, path: Path, line: int) -> str:
