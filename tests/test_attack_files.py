@@ -12,7 +12,7 @@ from reviews import reviews
 from rich.console import Console
 
 import wordward.attack
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import Attacked, AttackSettings, Change
 from wordward.attacks.files import COLUMNS, ResultsFile, describe, from_record, marked, to_record, write_csv
@@ -272,7 +272,7 @@ def test_a_packed_corpus_has_no_texts(
 ) -> None:
     for file in (folder / "run").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    settings = checkpoint.load_config(tmp_path, TrainConfig)
+    settings = run_folder.load_config(tmp_path, TrainConfig)
     (tmp_path / "config.toml").write_text(
         to_toml(replace(settings, data=replace(settings.data, train="", corpus="mine.pack")))
     )

@@ -12,12 +12,12 @@ from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
 from rich.console import Console
 
 from wordward import demo
-from wordward.checkpoint import RunError
 from wordward.cli import main
 from wordward.config import ModelSettings
 from wordward.datasets import Example
 from wordward.explanation import Explanation, Place, Pull
 from wordward.reports.telling import Telling
+from wordward.run_folder import RunError
 
 
 @pytest.fixture

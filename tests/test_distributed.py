@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import multiprocessing as mp
 from two_processes import CASES, command, run_alone, work
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.cli import main
 from wordward.config import TrainConfig
 from wordward.distributed import Team, team
@@ -50,7 +50,7 @@ def test_two_processes_give_the_weights_of_one(case: str, folder: Path) -> None:
 def lines(folder: Path) -> list[dict[str, object]]:
     return [
         {name: value for name, value in line.items() if "second" not in name}
-        for line in checkpoint.read_metrics(folder)
+        for line in run_folder.read_metrics(folder)
     ]
 
 
@@ -58,7 +58,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
 def test_a_resumed_run_equals_the_uninterrupted_one(cut: str, whole: str, folder: Path) -> None:
     """With dropout, of which each process draws its own."""
     assert lines(folder / cut) == lines(folder / whole)
-    ours, theirs = (load_file(folder / name / checkpoint.WEIGHTS) for name in (cut, whole))
+    ours, theirs = (load_file(folder / name / run_folder.WEIGHTS) for name in (cut, whole))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
@@ -67,7 +67,7 @@ def test_a_language_model_of_two_processes_is_that_of_one(folder: Path) -> None:
     assert len(one) == len(two) == 2
     for ours, theirs in zip(one, two, strict=True):
         assert ours == pytest.approx(theirs, rel=1e-5)
-    before, after = (load_file(folder / name / checkpoint.WEIGHTS) for name in ("lm one", "lm two"))
+    before, after = (load_file(folder / name / run_folder.WEIGHTS) for name in ("lm one", "lm two"))
     for name in before:
         torch.testing.assert_close(before[name], after[name], rtol=0, atol=1e-5)
 
@@ -88,7 +88,7 @@ def test_the_first_process_alone_writes_and_says_what_happens(
     assert {file.name for file in (tmp_path / "run").iterdir()} == {
         file.name for file in (first / "run").iterdir()
     }
-    ours, theirs = (load_file(path / "run" / checkpoint.WEIGHTS) for path in (tmp_path, first))
+    ours, theirs = (load_file(path / "run" / run_folder.WEIGHTS) for path in (tmp_path, first))
     for name in ours:
         torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=1e-5)
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.cli import main
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.predict import load_run
@@ -192,13 +192,13 @@ def test_saved_it_is_an_ordinary_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     run = load_run(found.save(tmp_path / "run"))
     records = run.predict(TEXTS)
     assert [record["label"] for record in records] == found.predict(TEXTS).tolist()
-    assert len(checkpoint.read_metrics(tmp_path / "run")) == 2
+    assert len(run_folder.read_metrics(tmp_path / "run")) == 2
     assert run.config.data.train == run.config.data.unlabelled == "TextClassifier.fit"
     assert checkpoint.load_class_counts(tmp_path / "run", run.vocabulary) is not None
     assert main(["explain", str(tmp_path / "run"), TEXTS[0]]) == 0
     assert main(["attack", str(tmp_path / "run"), "--text", TEXTS[0]]) == 0
     assert "iAdvT" in capsys.readouterr().out
-    with pytest.raises(checkpoint.RunError, match="exists already"):
+    with pytest.raises(run_folder.RunError, match="exists already"):
         found.save(tmp_path / "run")
     found.save(tmp_path / "run", force=True)
     assert load_run(tmp_path / "run").labels == ("bad", "good")

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch.nn.functional as F
 
-from wordward import checkpoint
-from wordward.checkpoint import RunError
+from wordward import checkpoint, run_folder
 from wordward.config import ModelSettings, TrainConfig
 from wordward.models import Classifier
 from wordward.neighbors import nearest_words
+from wordward.run_folder import RunError
 from wordward.text import Vocabulary
 
 WORDS = "good fine warm dull cold bland".split()
@@ -20,13 +20,13 @@ MODEL = ModelSettings(dim=6, hidden=5, head=4)
 def run(tmp_path: Path) -> Path:
     folder, vocabulary = tmp_path / "run", Vocabulary.build([WORDS] * 7)
     folder.mkdir()
-    checkpoint.save_settings(folder, TrainConfig(model=MODEL), vocabulary, ("bad", "good"))
+    run_folder.save_settings(folder, TrainConfig(model=MODEL), vocabulary, ("bad", "good"))
     checkpoint.save_weights(folder, Classifier(len(vocabulary), 2, MODEL), vocabulary)
     return folder
 
 
 def test_nearest_words_are_those_of_the_table(run: Path) -> None:
-    vocabulary = checkpoint.load_vocabulary(run)
+    vocabulary = run_folder.load_vocabulary(run)
     table = checkpoint.load_tensors(run, vocabulary)["words.table.weight"]
     for word, found in nearest_words(run, ["good", "cold"], k=3):
         here = table[vocabulary[word]]
@@ -62,12 +62,12 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "damaged", "another vocabulary"])
 def test_weights_that_cannot_be_used(damage: str, run: Path) -> None:
-    weights = run / checkpoint.WEIGHTS
+    weights = run / run_folder.WEIGHTS
     if damage == "missing":
         weights.unlink()
     elif damage == "damaged":
         weights.write_bytes(weights.read_bytes()[:100])
     else:
-        Vocabulary.build([["other", *WORDS[:-1]]] * 7).save(run / checkpoint.VOCABULARY)
+        Vocabulary.build([["other", *WORDS[:-1]]] * 7).save(run / run_folder.VOCABULARY)
     with pytest.raises(RunError, match={"missing": "holds no"}.get(damage, damage)):
         list(nearest_words(run, ["good"], k=3))

@@ -8,12 +8,12 @@ import torch
 
 import wordward
 from wordward import metrics, objective
-from wordward.checkpoint import RunError, load_config
 from wordward.config import ModelSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.corpus import Corpus
 from wordward.datasets import Example
 from wordward.models import Classifier, Tagger
 from wordward.predict import Run, evaluate, pick_device
+from wordward.run_folder import RunError, load_config
 from wordward.scoring import scores
 from wordward.text import Vocabulary
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from reported import Page, evaluated, make_runs, numbers
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.attacks.attacked import Attacked, Change
 from wordward.cli import _expand, _parse, main
 from wordward.config import TrainConfig
@@ -168,7 +168,7 @@ def test_telling_sentences_stand_with_what_their_swap_does(runs: Path, page: Pag
 def test_learning_curves_hold_every_epoch(runs: Path, page: Page) -> None:
     svg = re.findall(r'<svg class="rp-lines".*?</svg>', page.source, re.S)
     for name in ("mine", "plain"):
-        metrics = checkpoint.read_metrics(runs / name)
+        metrics = run_folder.read_metrics(runs / name)
         told = ", ".join(f"{100 * each['dev']['error']:.3g} %" for each in metrics)
         assert f"{name}: {told}" in html.unescape(svg[1])
         rows = [row for row in page.rows["How it learnt"] if f"{metrics[-1]['loss']:.4f}" in row]
@@ -268,11 +268,11 @@ def test_every_section_says_what_it_shows(page: Page) -> None:
 
 def test_settings_on_the_page_train_the_run_again(runs: Path, page: Page, tmp_path: Path) -> None:
     text = html.unescape(re.findall(r"<pre>(.*?)</pre>", page.source, re.S)[0])
-    assert from_toml(TrainConfig, text) == checkpoint.load_config(runs / "mine", TrainConfig)
+    assert from_toml(TrainConfig, text) == run_folder.load_config(runs / "mine", TrainConfig)
     file = tmp_path / "settings.toml"
     file.write_text(text)
     command = _parse(_expand(["train", "--config", str(file), "--out", str(tmp_path / "again")]))
-    assert command.settings == checkpoint.load_config(runs / "mine", TrainConfig)
+    assert command.settings == run_folder.load_config(runs / "mine", TrainConfig)
     made = {row[0]: row[1:] for row in page.rows["How it was made"]}
     result = json.loads((runs / "mine" / "result.json").read_text())
     assert made["seed"] == ["0"]

@@ -10,7 +10,7 @@ import pytest
 from reported import METHOD, SMALL, Page, evaluated, hard, make_runs, numbers
 from reviews import reviews, write_conll, write_csv
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.attacks.attacked import Attacked, Change
 from wordward.cli import main
 from wordward.config import TrainConfig
@@ -205,13 +205,13 @@ def test_a_run_without_metrics_has_no_curves(runs: Path, tmp_path: Path) -> None
 
 def test_dev_texts_that_are_gone_or_changed_are_told(runs: Path, tmp_path: Path) -> None:
     run = copied(runs, tmp_path)
-    config = checkpoint.load_config(run, TrainConfig)
+    config = run_folder.load_config(run, TrainConfig)
     for data, said in (
         (tmp_path / "gone.csv", "The dev texts of mine cannot be read again, so they are not scored:"),
         (write_csv(tmp_path / "other.csv", hard(300)), "When mine was trained its dev error was "),
     ):
         changed = replace(config, data=replace(config.data, train=str(data)))
-        checkpoint.save_settings(run, changed, checkpoint.load_vocabulary(run), checkpoint.load_labels(run))
+        run_folder.save_settings(run, changed, run_folder.load_vocabulary(run), run_folder.load_labels(run))
         page = report_on(run, tmp_path)
         assert said in page.text
         assert ("There are no texts at hand" in page.text) == (data.name == "gone.csv")
@@ -219,8 +219,8 @@ def test_dev_texts_that_are_gone_or_changed_are_told(runs: Path, tmp_path: Path)
 
 def test_a_start_that_is_gone_is_told(runs: Path, tmp_path: Path) -> None:
     run = copied(runs, tmp_path)
-    config = replace(checkpoint.load_config(run, TrainConfig), pretrained=str(tmp_path / "nowhere"))
-    checkpoint.save_settings(run, config, checkpoint.load_vocabulary(run), checkpoint.load_labels(run))
+    config = replace(run_folder.load_config(run, TrainConfig), pretrained=str(tmp_path / "nowhere"))
+    run_folder.save_settings(run, config, run_folder.load_vocabulary(run), run_folder.load_labels(run))
     page = report_on(run, tmp_path)
     assert "The vectors that this run started from cannot be read" in page.text
     assert "Nearest words" in page.headings

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from reviews import reviews, tagged
 
-from wordward import checkpoint, reproduce, results
+from wordward import checkpoint, reproduce, results, run_folder
 from wordward.cache import encode_splits
 from wordward.cli import main
 from wordward.config import TextSettings
@@ -110,7 +110,7 @@ def test_killed_between_any_two_files(
 ) -> None:
     """Language model and row go on wherever a power cut left their folders."""
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", quiet=True)
-    put, count = checkpoint._put, 0
+    put, count = run_folder.put, 0
 
     def put_some(part: Path, path: Path) -> None:
         nonlocal count
@@ -119,10 +119,11 @@ def test_killed_between_any_two_files(
             raise ZeroDivisionError("power cut")
         put(part, path)
 
-    monkeypatch.setattr(checkpoint, "_put", put_some)
-    with pytest.raises(ZeroDivisionError):
-        reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
-    monkeypatch.setattr(checkpoint, "_put", put)
+    with monkeypatch.context() as patch:
+        for module in (run_folder, checkpoint):
+            patch.setattr(module, "put", put_some)
+        with pytest.raises(ZeroDivisionError):
+            reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
     reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
     assert len(results.load(tmp_path / "kept" / "imdb.jsonl")) == 1
 
@@ -206,6 +207,19 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
         (record["row"], record["seed"]) for record in after
     }
     assert [record for record in after if record in before] == before
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_row_that_diverges_is_left_out_and_the_others_go_on(
+    jobs: int, experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = experiments / "imdb" / "advt.toml"
+    file.write_text(file.read_text() + "\n[training]\nlearning_rate = 1e30\n")
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=jobs)
+    table = reproduce.reproduce("imdb", plan, rows=("advt", "baseline"), results_folder=tmp_path / "kept")
+    assert "advt, seed 1 left out: the loss is no number at step" in capsys.readouterr().err
+    assert [record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")] == ["baseline"]
+    assert "| AdvT-Text | 6.12 | – |" in table
 
 
 def test_what_is_recorded_is_said_and_not_trained(

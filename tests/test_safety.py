@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_train import SMALL, config, lines, weights
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.config import MethodSettings, PretrainConfig, TextSettings, TrainConfig, TrainingSettings
 from wordward.corpus import Batch
 from wordward.datasets import DataError
@@ -46,10 +46,10 @@ def test_resuming_with_more_epochs_goes_on(run: Path, csv_file: Path, tmp_path: 
 def test_changed_labels_or_texts_are_noticed(run: Path, csv_file: Path) -> None:
     whole = csv_file.read_text()
     csv_file.write_text(whole.replace(",good", ",splendid"))
-    with pytest.raises(checkpoint.RunError, match="bad, good, but its texts now have bad, splendid"):
+    with pytest.raises(run_folder.RunError, match="bad, good, but its texts now have bad, splendid"):
         resume(run, epochs=4)
     csv_file.write_text(whole.replace("the film was", "the was film"))
-    with pytest.raises(checkpoint.RunError, match="not those it was trained on"):
+    with pytest.raises(run_folder.RunError, match="not those it was trained on"):
         resume(run, epochs=4)
     csv_file.write_text(whole)
     resume(run, epochs=4)
@@ -64,11 +64,11 @@ def test_damaged_run_is_named(name: str, run: Path) -> None:
 
 
 def test_half_a_line_of_metrics_is_dropped(run: Path, csv_file: Path, tmp_path: Path) -> None:
-    with (run / checkpoint.METRICS).open("a") as file:
+    with (run / run_folder.METRICS).open("a") as file:
         file.write('{"epoch": 3, "lo')
-    assert len(checkpoint.read_metrics(run)) == 2
+    assert len(run_folder.read_metrics(run)) == 2
     resume(run, epochs=3)
-    assert [record["epoch"] for record in checkpoint.read_metrics(run)] == [1, 2, 3]
+    assert [record["epoch"] for record in run_folder.read_metrics(run)] == [1, 2, 3]
 
 
 def test_failed_force_leaves_the_old_run(run: Path, csv_file: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_run_may_not_replace_what_it_reads(csv_file: Path, tmp_path: Path) -> No
     pretrain(reading, tmp_path / "lm", quiet=True)
     before = files(tmp_path / "lm")
     settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"))
-    with pytest.raises(checkpoint.RunError, match="choose another --out"):
+    with pytest.raises(run_folder.RunError, match="choose another --out"):
         train(settings, tmp_path / "lm", force=True, quiet=True)
     assert files(tmp_path / "lm") == before
 
@@ -97,9 +97,9 @@ def test_language_model_read_otherwise_is_refused(csv_file: Path, tmp_path: Path
     reading = PretrainConfig(texts=(str(csv_file),), epochs=1, streams=4, model=SMALL, device="cpu")
     pretrain(reading, tmp_path / "lm", quiet=True)
     settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"), text=TextSettings(lowercase=True))
-    with pytest.raises(checkpoint.RunError, match="set the same --lowercase"):
+    with pytest.raises(run_folder.RunError, match="set the same --lowercase"):
         train(settings, tmp_path / "run", quiet=True)
-    with pytest.raises(checkpoint.RunError, match="not a run folder"):
+    with pytest.raises(run_folder.RunError, match="not a run folder"):
         train(replace(settings, pretrained=str(tmp_path / "nothing")), tmp_path / "run", quiet=True)
 
 

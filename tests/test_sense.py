@@ -9,7 +9,7 @@ import pytest
 import torch
 from reviews import reviews, write_csv
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings, Sense
 from wordward.attacks.sense import Judge, documents, judge_of, make_judge
@@ -126,7 +126,7 @@ def test_training_keeps_the_counts_and_a_run_without_them_works(folder: Path) ->
     assert judge.of(1, run.vocabulary["film"], run.vocabulary["story"]) == "unknown"  # in few texts
     judged = list(attack(run, reviews(12, seed=7)))
     assert "changed" in {change.sense for each in judged for change in each.changes}
-    file = folder / checkpoint.CLASS_COUNTS
+    file = folder / run_folder.CLASS_COUNTS
     kept = file.read_bytes()
     file.unlink()
     try:
@@ -135,7 +135,7 @@ def test_training_keeps_the_counts_and_a_run_without_them_works(folder: Path) ->
         assert {change.sense for each in unjudged for change in each.changes} == {"unknown"}
         assert [each.adversarial for each in judged] == [each.adversarial for each in unjudged]
         file.write_bytes(b"no tensors")
-        with pytest.raises(checkpoint.RunError, match="damaged"):
+        with pytest.raises(run_folder.RunError, match="damaged"):
             judge_of(run)
     finally:
         file.write_bytes(kept)
@@ -157,16 +157,16 @@ def test_only_swaps_that_keep_the_sense(folder: Path) -> None:
 
 def test_counts_go_with_the_run(folder: Path, tmp_path: Path) -> None:
     """A run that is trained again keeps its own counts; a sweep's best run brings its along."""
-    config = checkpoint.load_config(folder, TrainConfig)
+    config = run_folder.load_config(folder, TrainConfig)
     fewer = replace(config, training=replace(config.training, epochs=1), data=replace(config.data, limit=60))
     train(fewer, tmp_path / "run", quiet=True)
-    vocabulary = checkpoint.load_vocabulary(tmp_path / "run")
+    vocabulary = run_folder.load_vocabulary(tmp_path / "run")
     counts = checkpoint.load_class_counts(tmp_path / "run", vocabulary)
     assert counts is not None
     assert int(counts[0].sum()) == 54  # a tenth is held out
-    with pytest.raises(checkpoint.RunError, match="another vocabulary"):
+    with pytest.raises(run_folder.RunError, match="another vocabulary"):
         checkpoint.load_class_counts(tmp_path / "run", Vocabulary((*SPECIALS, "other"), np.ones(4)))
-    checkpoint.copy_run(tmp_path / "run", tmp_path)
-    assert (tmp_path / checkpoint.CLASS_COUNTS).exists()
-    checkpoint.create(tmp_path / "run", force=True)
+    run_folder.copy_run(tmp_path / "run", tmp_path)
+    assert (tmp_path / run_folder.CLASS_COUNTS).exists()
+    run_folder.create(tmp_path / "run", force=True)
     assert checkpoint.load_class_counts(tmp_path / "run", vocabulary) is None

@@ -11,7 +11,7 @@ from reviews import reviews, tagged, write_csv
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.config import (
     DataSettings,
     MethodSettings,
@@ -81,7 +81,7 @@ def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / checkpoint.WEIGHTS)
+    return load_file(folder / run_folder.WEIGHTS)
 
 
 def last(folder: Path) -> dict[str, torch.Tensor]:
@@ -92,7 +92,7 @@ def last(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def lines(folder: Path) -> list[dict[str, object]]:
-    return [{k: v for k, v in line.items() if k != "seconds"} for line in checkpoint.read_metrics(folder)]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in run_folder.read_metrics(folder)]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
     means = average_each_step(monkeypatch, 0.9)
     monkeypatch.setattr("wordward.trainer.probabilities", noted)
     result = train(settings, tmp_path / "run", quiet=True)
-    records = checkpoint.read_metrics(tmp_path / "run")
+    records = run_folder.read_metrics(tmp_path / "run")
     for seen, record in zip(scored, records, strict=True):
         for name, expected in means[record["steps"]].items():
             torch.testing.assert_close(seen[name].double(), expected, rtol=1e-5, atol=1e-6)
@@ -311,7 +311,7 @@ def test_run_folder_holds_what_it_promises(csv_file: Path, tmp_path: Path) -> No
         "labels.txt",
         "result.json",
     }
-    (record,) = checkpoint.read_metrics(tmp_path / "run")
+    (record,) = run_folder.read_metrics(tmp_path / "run")
     assert 0.9 < record["table_rms"] < 1.1
 
 
@@ -340,7 +340,7 @@ def test_language_model_learns_and_starts_a_classifier(csv_file: Path, tmp_path:
         texts=(str(csv_file),), epochs=4, streams=8, window=10, learning_rate=0.02, model=SMALL, device="cpu"
     )
     result = pretrain(reading, tmp_path / "lm", quiet=True)
-    records = checkpoint.read_metrics(tmp_path / "lm")
+    records = run_folder.read_metrics(tmp_path / "lm")
     assert result["perplexity"] < 0.7 * records[0]["perplexity"] or result["perplexity"] < 10
     settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"))
     settled, data = prepare(settings)
@@ -432,11 +432,11 @@ def test_existing_folder_is_not_overwritten(csv_file: Path, tmp_path: Path) -> N
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     for force in (False, True):
-        with pytest.raises(checkpoint.RunError, match="--out"):
+        with pytest.raises(run_folder.RunError, match="--out"):
             train(config(csv_file), tmp_path / "mine", force=force, quiet=True)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
     train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
-    with pytest.raises(checkpoint.RunError, match="--force"):
+    with pytest.raises(run_folder.RunError, match="--force"):
         train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     train(config(csv_file, epochs=1), tmp_path / "run", force=True, quiet=True)
 
@@ -445,9 +445,9 @@ def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Pat
     train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     vocabulary = tmp_path / "run" / "vocabulary.txt"
     vocabulary.write_text(vocabulary.read_text().replace("film", "opera"))
-    with pytest.raises(checkpoint.RunError, match="another vocabulary"):
+    with pytest.raises(run_folder.RunError, match="another vocabulary"):
         load_run(tmp_path / "run", device="cpu")
-    with pytest.raises(checkpoint.RunError, match="another vocabulary"):
+    with pytest.raises(run_folder.RunError, match="another vocabulary"):
         train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
 
 
@@ -466,7 +466,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "save_file", full)
-        with pytest.raises(checkpoint.RunError, match=r"cannot be written: No space left .* with --resume"):
+        with pytest.raises(run_folder.RunError, match=r"cannot be written: No space left .* with --resume"):
             train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     assert not list((tmp_path / "run").glob("*.part"))
     assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1
@@ -475,10 +475,10 @@ def test_a_full_disk_is_said_and_the_run_goes_on(
 def test_damaged_or_missing_weights_are_named(csv_file: Path, tmp_path: Path) -> None:
     train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     (tmp_path / "run" / "model.safetensors").write_bytes(b"not weights")
-    with pytest.raises(checkpoint.RunError, match="damaged"):
+    with pytest.raises(run_folder.RunError, match="damaged"):
         load_run(tmp_path / "run", device="cpu")
     (tmp_path / "run" / "model.safetensors").unlink()
-    with pytest.raises(checkpoint.RunError, match="holds no"):
+    with pytest.raises(run_folder.RunError, match="holds no"):
         load_run(tmp_path / "run", device="cpu")
-    with pytest.raises(checkpoint.RunError, match="not a run folder"):
+    with pytest.raises(run_folder.RunError, match="not a run folder"):
         load_run(tmp_path, device="cpu")

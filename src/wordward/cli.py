@@ -47,8 +47,8 @@ class Train:
     """Say nothing but errors."""
 
     def __call__(self) -> int:
-        from wordward.checkpoint import load_config
         from wordward.console import say
+        from wordward.run_folder import load_config
         from wordward.sweep import train_sweep
         from wordward.train import train
 

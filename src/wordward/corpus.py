@@ -264,7 +264,8 @@ def _labels(
     for name in given:
         if name not in numbers:
             raise DataError(
-                f"expected a label that the model knows ({', '.join(numbers)}); got {name!r}",
+                f"expected a label that the model knows ({', '.join(numbers)}); got {name!r}: leave such texts out, "
+                "or train with some of them",
                 source,
                 example.line,
             )

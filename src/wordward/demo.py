@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from safetensors import safe_open
 
-from wordward.checkpoint import RunError
 from wordward.config import (
     DataSettings,
     ModelSettings,
@@ -31,6 +30,7 @@ from wordward.pretrain import pretrain
 from wordward.report import ReportSettings
 from wordward.reports.html import write_report
 from wordward.reports.telling import Telling, tell, telling
+from wordward.run_folder import RunError
 from wordward.text import split_words
 from wordward.train import train
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.space import Metric, nearest
 
 TABLE = "words.table.weight"
@@ -45,10 +45,10 @@ def nearest_words(
 
 def _words(run: str | Path) -> tuple[Any, Tensor]:
     """The words of a run, and their vectors; of a Hugging Face model its pieces."""
-    if (Path(run) / checkpoint.TRANSFORMER).is_dir():
+    if (Path(run) / run_folder.TRANSFORMER).is_dir():
         from wordward.predict import load_run
 
         opened = load_run(run, device="cpu")
         return opened.vocabulary, opened.table()
-    vocabulary = checkpoint.load_vocabulary(run)
+    vocabulary = run_folder.load_vocabulary(run)
     return vocabulary, checkpoint.load_tensors(run, vocabulary)[TABLE]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.config import TextSettings, TrainConfig
 from wordward.corpora import open_corpus
 from wordward.corpus import Batch, Corpus, encode, encode_words
@@ -101,7 +101,7 @@ class Run:
     @property
     def weights(self) -> list[Path]:
         """The files that hold the model."""
-        file = self.folder / checkpoint.WEIGHTS
+        file = self.folder / run_folder.WEIGHTS
         return [file] if file.exists() else []
 
     def words(self, example: Example) -> list[str]:
@@ -238,14 +238,14 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
 
     `positive`: a tagger's tag whose F0.5 counts and which attacks make it miss, instead of the one of its training.
     """
-    config = checkpoint.load_config(path, TrainConfig)
+    config = run_folder.load_config(path, TrainConfig)
     if positive is not None:
         config = _flagging(positive, config, path)
     if config.transformer is not None:
         from wordward.huggingface.run import open_run
 
         return open_run(Path(path), config, pick_device(device))
-    vocabulary, labels = checkpoint.load_vocabulary(path), checkpoint.load_labels(path)
+    vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
     kind = Tagger if config.task == "tag" else Classifier
     model = kind(len(vocabulary), len(labels), config.model)
     checkpoint.load_weights(path, model, vocabulary)
@@ -255,7 +255,7 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
 
 def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
     """The settings of a run whose `positive` is another tag."""
-    labels = checkpoint.load_labels(path)
+    labels = run_folder.load_labels(path)
     if config.task != "tag":
         raise ValueError(
             f"--positive names a tag of a tagger, but {path} gives each text one label: leave it out"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.config import DataSettings, PretrainConfig, TrainConfig
 from wordward.console import say
 from wordward.corpora import open_corpus
@@ -145,9 +145,9 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     """A known corpus in its own splits; its unlabelled texts serve the KL methods."""
     encoded = open_corpus(str(config.data.corpus), config.text, limit=config.data.limit, quiet=quiet)
     if config.pretrained:
-        theirs = checkpoint.load_vocabulary(config.pretrained).fingerprint
+        theirs = run_folder.load_vocabulary(config.pretrained).fingerprint
         if theirs != encoded.vocabulary.fingerprint:
-            raise checkpoint.RunError(
+            raise run_folder.RunError(
                 f"{config.pretrained} has another vocabulary than {config.data.corpus}: pre-train it with the same "
                 "--corpus and text settings"
             )
@@ -212,14 +212,14 @@ def at_hand(path: str) -> str:
 def _vocabulary(config: TrainConfig, examples: Iterable[Example]) -> Vocabulary:
     """The language model's vocabulary, else that of the training and unlabelled texts."""
     if config.pretrained:
-        theirs = checkpoint.load_config(config.pretrained, PretrainConfig).text
+        theirs = run_folder.load_config(config.pretrained, PretrainConfig).text
         for name in ("tokenizer", "lowercase"):
             if getattr(theirs, name) != getattr(config.text, name):
-                raise checkpoint.RunError(
+                raise run_folder.RunError(
                     f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
                     f"{getattr(config.text, name)}: set the same --{name}"
                 )
-        return checkpoint.load_vocabulary(config.pretrained)
+        return run_folder.load_vocabulary(config.pretrained)
     settings = config.text
     documents = (words_of(example, settings) for example in examples)
     return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
@@ -243,7 +243,7 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier 
     kind = Tagger if data.tagging else Classifier
     model = kind(len(data.vocabulary), len(data.classes), config.model)
     if config.pretrained:
-        theirs = checkpoint.load_config(config.pretrained, PretrainConfig)
+        theirs = run_folder.load_config(config.pretrained, PretrainConfig)
         language_model = LanguageModel(len(data.vocabulary), theirs.model)
         checkpoint.load_weights(config.pretrained, language_model, data.vocabulary)
         from_language_model(model, language_model, data.vocabulary.counts)

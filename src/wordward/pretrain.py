@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
 from wordward.corpora import open_corpus
@@ -147,7 +147,7 @@ class Pretrainer:
             "best": self.best,
             "seconds": self.seconds,
             "scaler": self.updater.scaler.state_dict(),
-            "metrics": len(checkpoint.read_metrics(folder)),
+            "metrics": len(run_folder.read_metrics(folder)),
         }
         checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.updater.optimizer), state)
 
@@ -155,7 +155,7 @@ class Pretrainer:
         """Go on from the last checkpoint; from the start where there is none."""
         found = checkpoint.load_checkpoint(folder)
         if self.team.first:
-            checkpoint.keep_metrics(folder, found[1]["metrics"] if found else 0)
+            run_folder.keep_metrics(folder, found[1]["metrics"] if found else 0)
         if found is None:
             return
         tensors, state = found
@@ -197,7 +197,7 @@ class Pretrainer:
             "words_per_second": round(self.tokens / self.seconds),
             "seconds": round(self.seconds, 3),
         }
-        checkpoint.append_metrics(folder, record)
+        run_folder.append_metrics(folder, record)
 
 
 def pretrain(
@@ -209,25 +209,25 @@ def pretrain(
     """
     folder = Path(out)
     if resume:
-        kept = checkpoint.load_config(folder, PretrainConfig)
+        kept = run_folder.load_config(folder, PretrainConfig)
         given = {name: getattr(config, name) for name in ("epochs", "device")}
         config = replace(kept, **{n: v for n, v in given.items() if v != getattr(PretrainConfig(), n)})
     processes = team(config.device)
     if processes.first and not resume:
-        checkpoint.check_free(folder, force=force, inputs=config.texts)
+        run_folder.check_free(folder, force=force, inputs=config.texts)
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, quiet=quiet)
     trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
-    if resume and checkpoint.begun(folder):
-        if checkpoint.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
-            raise checkpoint.RunError(
+    if resume and run_folder.begun(folder):
+        if run_folder.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
+            raise run_folder.RunError(
                 f"{folder} has another vocabulary than its texts give now: have they changed?"
             )
         trainer.load(folder)
     elif processes.first:
         if not resume:
-            checkpoint.create(folder, force=force)
-        checkpoint.save_settings(folder, config, vocabulary)
+            run_folder.create(folder, force=force)
+        run_folder.save_settings(folder, config, vocabulary)
     stopped = False
     try:
         with processes.interruptible():
@@ -247,7 +247,7 @@ def pretrain(
         "seconds": round(trainer.seconds, 1),
         "stopped": stopped,
     }
-    return checkpoint.save_result(folder, result, trainer.device) if processes.first else result
+    return run_folder.save_result(folder, result, trainer.device) if processes.first else result
 
 
 def _texts(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import Attacked, AttackSettings, Sense
 from wordward.attacks.robustness import accuracies, watched
@@ -153,11 +153,11 @@ def _names(paths: Sequence[Path]) -> list[str]:
 def _read(run: Run, name: str) -> Subject:
     """What the folder of a run says of it."""
     try:
-        metrics = checkpoint.read_metrics(run.folder)
-        file = run.folder / checkpoint.RESULT
+        metrics = run_folder.read_metrics(run.folder)
+        file = run.folder / run_folder.RESULT
         result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     except ValueError as error:
-        raise checkpoint.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
+        raise run_folder.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
     notes = []
     if not result or result.get("stopped"):
         done, wanted = metrics[-1]["epoch"] if metrics else 0, run.config.training.epochs
@@ -165,7 +165,7 @@ def _read(run: Run, name: str) -> Subject:
             f"The run {name} is not finished: {done} of {wanted} epochs are done. Shown is the best model so far."
         )
     if not metrics:
-        notes.append(f"The run {name} has no learning curve: its folder holds no {checkpoint.METRICS}.")
+        notes.append(f"The run {name} has no learning curve: its folder holds no {run_folder.METRICS}.")
     return Subject(run, name, result, metrics, notes=tuple(notes))
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tyro
 
-from wordward import checkpoint, results
+from wordward import results, run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.robustness import accuracies
@@ -27,7 +27,7 @@ from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
 from wordward.tables import TABLES, Column, Row
 from wordward.toml import flags, flags_of
-from wordward.train import train
+from wordward.train import DivergedError, train
 from wordward.workers import stoppable, workers
 
 Config = TypeVar("Config", TrainConfig, PretrainConfig)
@@ -91,10 +91,10 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
     """Train one row (or take it up where it stopped) and score it on test."""
     config = row_config(column, row, seed, plan)
     folder = plan.out / column.name / row.name / f"seed-{seed}"
-    done = folder / checkpoint.RESULT
+    done = folder / run_folder.RESULT
     result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
     if result is None or result["stopped"]:
-        going = (folder / checkpoint.CONFIG).exists()
+        going = (folder / run_folder.CONFIG).exists()
         result = train(config, folder, resume=going, quiet=plan.quiet or plan.jobs > 1)
         if result["stopped"]:
             raise KeyboardInterrupt
@@ -117,7 +117,7 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
         "test": measured._asdict(),
         "counted": len(wrong),
         "wrong": results.pack_bits(wrong),
-        "config": checkpoint.config_text(folder),
+        "config": run_folder.config_text(folder),
         **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
     }
 
@@ -195,11 +195,11 @@ def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> 
 def _read_first(column: Column, plan: Plan) -> None:
     config = reading_config(column, plan)
     folder = plan.out / column.name / "lm"
-    done = folder / checkpoint.RESULT
+    done = folder / run_folder.RESULT
     if config is None or (done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]):
         return
     say(f"{column.name}: language model", quiet=plan.quiet)
-    if pretrain(config, folder, resume=(folder / checkpoint.CONFIG).exists(), quiet=plan.quiet)["stopped"]:
+    if pretrain(config, folder, resume=(folder / run_folder.CONFIG).exists(), quiet=plan.quiet)["stopped"]:
         raise KeyboardInterrupt
 
 
@@ -208,7 +208,10 @@ def _run_all(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: P
     if plan.jobs == 1:
         for row, seed in missing:
             say(f"{column.name}: {row.name}, seed {seed}", quiet=plan.quiet)
-            results.append(file, run_row(column, row, seed, plan))
+            try:
+                results.append(file, run_row(column, row, seed, plan))
+            except DivergedError as error:
+                say(f"{column.name}: {row.name}, seed {seed} left out: {error}", quiet=plan.quiet)
         return
     _side_by_side(column, missing, plan, file)
 
@@ -226,10 +229,14 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
                 row, seed = left.pop(0)
                 running[pool.submit(stoppable, run_row, column, row, seed, plan)] = row, seed
             for done in wait(running, return_when=FIRST_COMPLETED).done:
-                (row, seed), record = running.pop(done), done.result()
-                results.append(file, record)
-                taken = f"{record['epochs']} epochs, {record['seconds']:.0f} s"
-                say(f"{column.name}: {row.name}, seed {seed} done: {taken}", quiet=plan.quiet)
+                row, seed = running.pop(done)
+                try:
+                    record = done.result()
+                    results.append(file, record)
+                    told = f"done: {record['epochs']} epochs, {record['seconds']:.0f} s"
+                except DivergedError as error:
+                    told = f"left out: {error}"
+                say(f"{column.name}: {row.name}, seed {seed} {told}", quiet=plan.quiet)
                 bars.advance(bar)
 
 

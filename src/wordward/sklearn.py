@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example
 from wordward.explain import explain
@@ -178,7 +178,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.predict.load_run`."""
         check_is_fitted(self, "_files")
-        place = checkpoint.create(folder, force=force)
+        place = run_folder.create(folder, force=force)
         for name, content in self._files.items():
             (place / name).write_bytes(content)
         return place
@@ -313,8 +313,8 @@ def _write(path: str, texts: Sequence[str], labels: Sequence[str] | None = None)
 def _files(folder: Path, place: Path) -> dict[str, bytes]:
     """The files of a finished run, its texts named as what they were."""
     place.mkdir()
-    checkpoint.copy_run(folder, place)
-    config = checkpoint.load_config(place, TrainConfig)
+    run_folder.copy_run(folder, place)
+    config = run_folder.load_config(place, TrainConfig)
     given = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
-    checkpoint.write(place / checkpoint.CONFIG, checkpoint.to_toml(replace(config, data=given)))
+    run_folder.write(place / run_folder.CONFIG, run_folder.to_toml(replace(config, data=given)))
     return {file.name: file.read_bytes() for file in sorted(place.iterdir())}

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.config import TrainConfig
 from wordward.console import say
 from wordward.distributed import refuse_several
@@ -90,10 +90,10 @@ def train_sweep(
     folder, trials = Path(out), _trials(config, choices)
     failures = _former_failures(folder, config) if resume else {}
     if not resume:
-        checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
+        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
     if not resume:
-        checkpoint.create(folder, force=force)
+        run_folder.create(folder, force=force)
     tried: list[dict[str, Any]] = []
     record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
     _write(folder, record)
@@ -117,7 +117,7 @@ def train_sweep(
         raise RuntimeError(f"no trial of the sweep in {folder} came to an end, so nothing was chosen")
     if best is not None:
         label, record["chosen"] = _label(best["choice"]), best["choice"]
-        checkpoint.copy_run(folder / label, folder)
+        run_folder.copy_run(folder / label, folder)
         for entry in tried:
             say(_outcome(entry), quiet=quiet)
         say(f"chosen on dev: {label}, copied to {folder}", quiet=quiet)
@@ -157,13 +157,13 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
 
 def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
     """Trials that failed before a sweep was stopped; refused where it was another sweep."""
-    file = folder / checkpoint.SWEEP
+    file = folder / run_folder.SWEEP
     if not file.exists():
-        raise checkpoint.RunError(f"{folder} holds no sweep to go on with: leave --resume out")
+        raise run_folder.RunError(f"{folder} holds no sweep to go on with: leave --resume out")
     record = json.loads(file.read_text(encoding="utf-8"))
     names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
     if names:
-        raise checkpoint.RunError(
+        raise run_folder.RunError(
             f"the sweep in {folder} was begun with other settings ({', '.join(names)}): give the same ones, "
             "or choose another --out"
         )
@@ -174,12 +174,12 @@ def _train_one(
     settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool
 ) -> dict[str, Any]:
     """One run of the sweep; a finished one is not trained again on resuming."""
-    done = folder / checkpoint.RESULT
+    done = folder / run_folder.RESULT
     if resume and done.exists():
         result = json.loads(done.read_text(encoding="utf-8"))
         if not result["stopped"]:
             return result
-    going = resume and (folder / checkpoint.CONFIG).exists()
+    going = resume and (folder / run_folder.CONFIG).exists()
     return train(settings, folder, force=force, resume=going, quiet=quiet)
 
 
@@ -203,7 +203,7 @@ def _outcome(entry: dict[str, Any]) -> str:
 
 
 def _write(folder: Path, record: dict[str, Any]) -> None:
-    checkpoint.write(folder / checkpoint.SWEEP, json.dumps(record, indent=1) + "\n")
+    run_folder.write(folder / run_folder.SWEEP, json.dumps(record, indent=1) + "\n")
 
 
 def _label(chosen: dict[str, str]) -> str:

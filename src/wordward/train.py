@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.attacks.sense import documents
 from wordward.config import TrainConfig, TrainingSettings, given
 from wordward.console import say
@@ -32,21 +32,21 @@ def train(
         from wordward.huggingface.train import fine_tune
 
         if not resume:
-            checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
+            run_folder.check_free(folder, force=force, inputs=inputs_of(config))
         return fine_tune(config, folder, force=force, resume=resume, quiet=quiet)
     processes = team(config.training.device)
     if processes.first and not resume:
-        checkpoint.check_free(folder, force=force, inputs=inputs_of(config))
+        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     with processes.one_a_machine_first():
         settled, data = prepare(config, quiet=quiet)
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     say(_describe(trainer), quiet=quiet)
     if resume:
-        if checkpoint.begun(folder):
+        if run_folder.begun(folder):
             _check_same(folder, data)
         trainer.load()
     elif processes.first:
-        checkpoint.create(folder, force=force)
+        run_folder.create(folder, force=force)
     if processes.first:
         _write_settings(folder, settled, data)
     stopped = False
@@ -61,12 +61,12 @@ def train(
         say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     if not processes.first:
         return processes.agree({})
-    return processes.agree(checkpoint.save_result(folder, _result(trainer, stopped), trainer.device))
+    return processes.agree(run_folder.save_result(folder, _result(trainer, stopped), trainer.device))
 
 
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     """What a run is, before it starts."""
-    checkpoint.save_settings(folder, config, data.learnt, data.classes)
+    run_folder.save_settings(folder, config, data.learnt, data.classes)
     if not data.tagging:
         counts = torch.from_numpy(documents(data.train, len(data.vocabulary), len(data.classes)))
         checkpoint.save_class_counts(folder, counts, data.vocabulary)
@@ -96,22 +96,22 @@ def inputs_of(config: TrainConfig) -> list[str]:
 
 def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     """The run's own settings; only how long and where to train may be set anew."""
-    if (folder / checkpoint.SWEEP).exists():
-        raise checkpoint.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
-    kept, default = checkpoint.load_config(folder, TrainConfig), TrainingSettings()
+    if (folder / run_folder.SWEEP).exists():
+        raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
+    kept, default = run_folder.load_config(folder, TrainConfig), TrainingSettings()
     values = {name: getattr(asked.training, name) for name in ("epochs", "patience", "device")}
     changed = {n: v for n, v in values.items() if v != getattr(default, n) or (n == "epochs" and given(v))}
     return replace(kept, training=replace(kept.training, **changed))
 
 
 def _check_same(folder: Path, data: Data) -> None:
-    if checkpoint.load_vocabulary(folder).fingerprint != data.vocabulary.fingerprint:
-        raise checkpoint.RunError(
+    if run_folder.load_vocabulary(folder).fingerprint != data.vocabulary.fingerprint:
+        raise run_folder.RunError(
             f"{folder} was trained with another vocabulary than its texts give now: have the texts changed?"
         )
-    if checkpoint.load_labels(folder) != data.classes:
-        raise checkpoint.RunError(
-            f"{folder} was trained with the labels {', '.join(checkpoint.load_labels(folder))}, but its texts now "
+    if run_folder.load_labels(folder) != data.classes:
+        raise run_folder.RunError(
+            f"{folder} was trained with the labels {', '.join(run_folder.load_labels(folder))}, but its texts now "
             f"have {', '.join(data.classes)}"
         )
 
@@ -119,7 +119,7 @@ def _check_same(folder: Path, data: Data) -> None:
 def _result(trainer: Trainer, stopped: bool) -> dict[str, Any]:
     settings = trainer.config.training
     best = next(
-        (r for r in checkpoint.read_metrics(trainer.folder) if r["epoch"] == trainer.best["epoch"]), None
+        (r for r in run_folder.read_metrics(trainer.folder) if r["epoch"] == trainer.best["epoch"]), None
     )
     return {
         "method": trainer.config.method,

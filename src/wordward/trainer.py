@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.config import TrainConfig
 from wordward.console import progress, say
 from wordward.corpus import Chosen, Corpus, Stream
@@ -138,7 +138,7 @@ class Trainer:
             "table_rms": float(self.model.words.table.weight.detach().square().mean().sqrt()),
             "seconds": round(self.seconds, 3),
         }
-        checkpoint.append_metrics(self.folder, record)
+        run_folder.append_metrics(self.folder, record)
 
     def _part_ways(self) -> None:
         self.team.part_ways(self.device, seed=self.config.training.seed, steps=self.stepper.updater.steps)
@@ -161,7 +161,7 @@ class Trainer:
             "loss": float(self._loss),
             "counted": self._counted,
             "seconds": self.seconds,
-            "metrics": len(checkpoint.read_metrics(self.folder)),
+            "metrics": len(run_folder.read_metrics(self.folder)),
             "data": self.data.fingerprint,
         }
         updater = self.stepper.updater
@@ -174,11 +174,11 @@ class Trainer:
         """Go on from the last checkpoint; from the start where there is none."""
         found = checkpoint.load_checkpoint(self.folder)
         if found is not None and found[1]["data"] != self.data.fingerprint:
-            raise checkpoint.RunError(
+            raise run_folder.RunError(
                 f"the texts or labels of {self.folder} are not those it was trained on: put them back, or start anew"
             )
         if self.team.first:
-            checkpoint.keep_metrics(self.folder, found[1]["metrics"] if found else 0)
+            run_folder.keep_metrics(self.folder, found[1]["metrics"] if found else 0)
         if found is None:
             return
         tensors, state = found

@@ -10,9 +10,9 @@ from typing import Any
 
 import wordward
 from wordward.attacks.attacked import Attacked, AttackSettings, Change
-from wordward.checkpoint import write
 from wordward.datasets import DataError, Example
 from wordward.predict import Run
+from wordward.run_folder import write
 
 COLUMNS = (
     *("original_text", "perturbed_text", "original_score", "perturbed_score", "original_output"),

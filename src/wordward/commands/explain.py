@@ -182,9 +182,9 @@ class Explain:
         """Write what was asked for, each file whole or not at all; else print."""
         from rich.console import Console
 
-        from wordward.checkpoint import write
         from wordward.console import say
         from wordward.render import figure, html_fragment, page, terminal, to_json
+        from wordward.run_folder import write
 
         if self.figure is not None:
             Path(self.figure).parent.mkdir(parents=True, exist_ok=True)

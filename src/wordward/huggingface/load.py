@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 from torch import nn
 
-from wordward.checkpoint import RunError
+from wordward.run_folder import RunError
 
 # One of these makes a folder one with a tokenizer.
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.config import TextSettings, TrainConfig
 from wordward.corpus import Batch, Corpus
 from wordward.datasets import Example
@@ -28,10 +28,10 @@ UNCUT = 1 << 24  # pieces: no text has as many
 
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> "PieceRun":
     """The best model of a run folder."""
-    folder, labels = path / checkpoint.TRANSFORMER, checkpoint.load_labels(path)
+    folder, labels = path / run_folder.TRANSFORMER, run_folder.load_labels(path)
     if not (folder / "config.json").exists():
-        raise checkpoint.RunError(
-            f"{path} holds no {checkpoint.TRANSFORMER} folder: was the run stopped before its first epoch ended?"
+        raise run_folder.RunError(
+            f"{path} holds no {run_folder.TRANSFORMER} folder: was the run stopped before its first epoch ended?"
         )
     tagging = config.task == "tag"
     tokenizer = load_tokenizer(str(folder), tagging=tagging)
@@ -82,12 +82,12 @@ class PieceRun(Run):
     @cached_property
     def learnt(self) -> Vocabulary:  # type: ignore[override]
         """The words of the training texts."""
-        return checkpoint.load_vocabulary(self.folder)
+        return run_folder.load_vocabulary(self.folder)
 
     @property
     def weights(self) -> list[Path]:
         """The files that hold the model."""
-        return sorted((self.folder / checkpoint.TRANSFORMER).glob("*.safetensors"))
+        return sorted((self.folder / run_folder.TRANSFORMER).glob("*.safetensors"))
 
     def words(self, example: Example) -> list[str]:
         """The words of an example, also those that the model does not read."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from wordward import checkpoint
+from wordward import checkpoint, run_folder
 from wordward.attacks.sense import documents
 from wordward.config import TrainConfig
 from wordward.console import say
@@ -90,7 +90,7 @@ class Start:
     def write(self, folder: Path) -> None:
         """What the run is, before it starts."""
         data = self.data
-        checkpoint.save_settings(folder, self.config, data.vocabulary, data.classes)
+        run_folder.save_settings(folder, self.config, data.vocabulary, data.classes)
         if not data.tagging:
             corpus = Corpus(self._rows, data.train.labels)  # type: ignore[arg-type]
             counts = documents(corpus, len(data.vocabulary), len(data.classes))
@@ -153,7 +153,7 @@ def fine_tune(
     if resume:
         _check_same(folder, start.data)
     else:
-        checkpoint.create(folder, force=force)
+        run_folder.create(folder, force=force)
     stopped = False
     with transformers_quietly():
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
@@ -166,36 +166,36 @@ def fine_tune(
                 going.save_model()
             say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     if not stopped:
-        shutil.rmtree(folder / checkpoint.TRAINER, ignore_errors=True)
+        shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
     return _save_result(folder, going.result(stopped), start.device)
 
 
 def _save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
     import transformers
 
-    whole = checkpoint.save_result(folder, result, device)
+    whole = run_folder.save_result(folder, result, device)
     whole["versions"]["transformers"] = transformers.__version__
-    checkpoint.write(folder / checkpoint.RESULT, json.dumps(whole, indent=1) + "\n")
+    run_folder.write(folder / run_folder.RESULT, json.dumps(whole, indent=1) + "\n")
     return whole
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a run that has come to its end; refused where it is to go further."""
-    file = folder / checkpoint.RESULT
+    file = folder / run_folder.RESULT
     result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     if result is None or result["stopped"]:
         return None
-    if config.training.epochs > checkpoint.load_config(folder, TrainConfig).training.epochs:
-        raise checkpoint.RunError(
+    if config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+        raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train anew in "
-            f"another --out, from --model {folder / checkpoint.TRANSFORMER} if you like"
+            f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"
         )
     return result
 
 
 def _check_same(folder: Path, data: Data) -> None:
-    if checkpoint.load_labels(folder) != data.classes:
-        raise checkpoint.RunError(
-            f"{folder} was trained with the labels {', '.join(checkpoint.load_labels(folder))}, but its texts now "
+    if run_folder.load_labels(folder) != data.classes:
+        raise run_folder.RunError(
+            f"{folder} was trained with the labels {', '.join(run_folder.load_labels(folder))}, but its texts now "
             f"have {', '.join(data.classes)}"
         )

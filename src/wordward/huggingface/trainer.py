@@ -11,7 +11,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.console import progress, say
 from wordward.hf import AdversarialSettings, AdversarialTrainer
 from wordward.huggingface.pieces import Reads
@@ -55,11 +55,11 @@ class FineTuning(transformers.TrainerCallback):
         self._started, self._bars, self._bar = 0.0, None, None
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
-        self._former = _last(folder / checkpoint.TRAINER) if resume else None
+        self._former = _last(folder / run_folder.TRAINER) if resume else None
         if self._former is not None:
             self._load(self._former)
         elif resume:
-            checkpoint.keep_metrics(folder, 0)
+            run_folder.keep_metrics(folder, 0)
 
     def _make(self, candidates: Any) -> _Trainer:
         settings, train = self.config.training, self.data.train
@@ -97,10 +97,10 @@ class FineTuning(transformers.TrainerCallback):
         """What the Trainer does not keep."""
         mark = json.loads((found / MARK).read_text(encoding="utf-8"))
         if mark["data"] != self.data.fingerprint:
-            raise checkpoint.RunError(
+            raise run_folder.RunError(
                 f"the texts or labels of {self.folder} are not those it was trained on: put them back, or start anew"
             )
-        checkpoint.keep_metrics(self.folder, mark["metrics"])
+        run_folder.keep_metrics(self.folder, mark["metrics"])
         self.best, self.seconds, self.epoch = mark["best"], mark["seconds"], mark["epoch"]
         self.steps, self.trainer.counted = mark["steps"], mark["counted"]
         self.trainer.total = torch.tensor(mark["loss"], device=self.device) if mark["counted"] else None
@@ -186,14 +186,14 @@ class FineTuning(transformers.TrainerCallback):
             "table_rms": float(table.float().square().mean().sqrt()),
             "seconds": round(self.seconds, 3),
         }
-        checkpoint.append_metrics(self.folder, record)
+        run_folder.append_metrics(self.folder, record)
 
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
-        part = self.folder / f"{checkpoint.TRANSFORMER}.part"
+        part = self.folder / f"{run_folder.TRANSFORMER}.part"
         self.model.save_pretrained(part)
         self.tokenizer.save_pretrained(part)
-        checkpoint.put_folder(part, self.folder / checkpoint.TRANSFORMER)
+        run_folder.put_folder(part, self.folder / run_folder.TRANSFORMER)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Make a checkpoint whole."""
@@ -206,15 +206,15 @@ class FineTuning(transformers.TrainerCallback):
             "loss": 0.0 if self.trainer.total is None else float(self.trainer.total),
             "counted": self.trainer.counted,
             "seconds": self.seconds,
-            "metrics": len(checkpoint.read_metrics(self.folder)),
+            "metrics": len(run_folder.read_metrics(self.folder)),
             "data": self.data.fingerprint,
         }
-        checkpoint.write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        run_folder.write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """What came out, as in our own runs."""
         training = self.config.training
-        found = (r for r in checkpoint.read_metrics(self.folder) if r["epoch"] == self.best["epoch"])
+        found = (r for r in run_folder.read_metrics(self.folder) if r["epoch"] == self.best["epoch"])
         best = next(found, None)
         return {
             "method": self.config.method,
@@ -238,7 +238,7 @@ def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> t
         ("fp16" if device.type == "cuda" else "fp32") if settings.precision == "auto" else settings.precision
     )
     return transformers.TrainingArguments(
-        str(folder / checkpoint.TRAINER),
+        str(folder / run_folder.TRAINER),
         num_train_epochs=settings.epochs,
         per_device_train_batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,

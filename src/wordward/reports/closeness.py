@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward import checkpoint
+from wordward import run_folder
 from wordward.attacks.sense import STRONGER, SURE, Judge, judge_of
 from wordward.attacks.stopwords import STOP_WORDS, fold
 from wordward.corpus import Corpus
@@ -65,7 +65,7 @@ def starting_table(run: Run) -> tuple[Tensor | None, str]:
     if not (config.pretrained or config.vectors):
         return None, "This run started from vectors drawn at random, so there is no “before” worth a look."
     try:
-        vocabulary = checkpoint.load_vocabulary(config.pretrained) if config.pretrained else run.vocabulary
+        vocabulary = run_folder.load_vocabulary(config.pretrained) if config.pretrained else run.vocabulary
         if vocabulary.fingerprint != run.vocabulary.fingerprint:
             raise ValueError(f"{config.pretrained} has another vocabulary now")
         none = Corpus([])

@@ -5,7 +5,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import wordward
-from wordward.checkpoint import config_text, write
 from wordward.recipes import parse_methods
 from wordward.rendering.html import _text, page
 from wordward.rendering.wording import title
@@ -24,6 +23,7 @@ from wordward.reports.tables import (
     strips,
 )
 from wordward.reports.words import adversarial, neighbours, sentences
+from wordward.run_folder import config_text, write
 
 STYLE = (files("wordward.rendering") / "style" / "report.css").read_text()
 

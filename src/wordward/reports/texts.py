@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordward.checkpoint import RunError
 from wordward.config import DataSettings
 from wordward.corpora import PACK, open_corpus
 from wordward.corpus import Corpus
@@ -13,6 +12,7 @@ from wordward.datasets import Example
 from wordward.metrics import Interval
 from wordward.predict import Run
 from wordward.prepare import labelled_examples, read_as, split_examples
+from wordward.run_folder import RunError
 from wordward.scoring import probabilities, scores
 
 SPLITS = ("dev", "test")

@@ -1,0 +1,213 @@
+"""The run folder: settings, vocabulary, labels, metrics and what came out, all as plain files."""
+
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import wordward
+from wordward.text import Vocabulary
+from wordward.toml import Config, from_toml, to_toml
+
+CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
+VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
+CLASS_COUNTS = "class_counts.safetensors"
+TRANSFORMER, TRAINER = (
+    "model",
+    "checkpoints",
+)  # folders: a Hugging Face model; while it is trained, the Trainer's
+
+
+# Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
+OTHER_KIND = {
+    "TrainConfig": (
+        "streams",
+        "{0} is a language model of wordward pretrain: train from it with `wordward train --pretrained {0} ...`, and "
+        "give that run here",
+    ),
+    "PretrainConfig": (
+        "method",
+        "{0} is no language model of wordward pretrain, but a run of wordward train",
+    ),
+}
+
+
+class RunError(ValueError):
+    """A run folder that is not what was expected."""
+
+
+def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
+    """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
+    for given in inputs:
+        if Path(given).resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{given} lies in {folder}, which would be replaced: choose another --out")
+    if not folder.exists():
+        return
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part"}:
+        return  # empty, or killed before anything was whole
+    if not force:
+        raise RunError(
+            f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
+        )
+    if not folder.is_dir() or not any((folder / name).exists() for name in (CONFIG, SWEEP)):
+        raise RunError(f"{folder} is not a run folder, so --force will not replace it: choose another --out")
+
+
+def create(path: str | Path, *, force: bool = False) -> Path:
+    """An empty run folder; one that exists is refused, or cleared of a run's files with `force`."""
+    folder = Path(path)
+    check_free(folder, force=force)
+    folder.mkdir(parents=True, exist_ok=True)
+    drop_checkpoints(folder, keep=None)
+    for name in (TRANSFORMER, f"{TRANSFORMER}.part", TRAINER):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (
+        POINTER,
+        METRICS,
+        WEIGHTS,
+        RESULT,
+        VOCABULARY,
+        LABELS,
+        CLASS_COUNTS,
+        SWEEP,
+        CONFIG,
+    ):  # what marks a run, last
+        (folder / name).unlink(missing_ok=True)
+        (folder / f"{name}.part").unlink(missing_ok=True)
+    return folder
+
+
+def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:
+    """What a run is, before it starts."""
+    write(folder / CONFIG, to_toml(config))
+    part = folder / f"{VOCABULARY}.part"
+    vocabulary.save(part)
+    put(part, folder / VOCABULARY)
+    write(folder / LABELS, "".join(f"{json.dumps(label, ensure_ascii=False)}\n" for label in labels))
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run wrote all that `save_settings` writes; killed before that, it has learnt nothing yet."""
+    return (folder / LABELS).exists()
+
+
+def load_config(path: str | Path, kind: type[Config]) -> Config:
+    """The settings of a run."""
+    file = Path(path) / CONFIG
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
+    text = file.read_text(encoding="utf-8")
+    try:
+        return from_toml(kind, text)
+    except (TypeError, AttributeError, ValueError) as error:
+        mark, why = OTHER_KIND[kind.__name__]
+        if re.search(rf"^{mark} = ", text, re.MULTILINE):
+            raise RunError(why.format(path)) from None
+        raise RunError(f"{file} cannot be read: {error}") from None
+
+
+def config_text(path: str | Path) -> str:
+    """The settings of a run as they stand in its folder."""
+    return (Path(path) / CONFIG).read_text(encoding="utf-8")
+
+
+def load_vocabulary(path: str | Path) -> Vocabulary:
+    """The vocabulary of a run."""
+    file = Path(path) / VOCABULARY
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {VOCABULARY}")
+    return Vocabulary.load(file)
+
+
+def load_labels(path: str | Path) -> tuple[str, ...]:
+    """The classes or tags of a run."""
+    text = (Path(path) / LABELS).read_text(encoding="utf-8")
+    return tuple(json.loads(line) for line in text.split("\n") if line)
+
+
+def drop_checkpoints(folder: Path, *, keep: str | None) -> None:
+    """Delete the checkpoints of a run, but for the one named."""
+    for file in folder.glob("checkpoint-*.safetensors"):
+        if file.name != keep:
+            file.unlink()
+
+
+def append_metrics(folder: Path, record: dict[str, Any]) -> None:
+    """One line of metrics.jsonl."""
+    with (folder / METRICS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
+    """All whole lines of metrics.jsonl; a power cut may leave half a line at the end."""
+    file = Path(folder) / METRICS
+    if not file.exists():
+        return []
+    lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def keep_metrics(folder: Path, count: int) -> None:
+    """Cut metrics.jsonl back to the lines that a checkpoint knew of."""
+    write(folder / METRICS, "".join(json.dumps(record) + "\n" for record in read_metrics(folder)[:count]))
+
+
+def save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """What came out of a run, with the machine and versions it came from."""
+    on_gpu = device.type == "cuda"
+    whole = {
+        **result,
+        "device": torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine(),
+        "versions": {
+            "wordward": wordward.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    write(folder / RESULT, json.dumps(whole, indent=1) + "\n")
+    return whole
+
+
+def copy_run(source: Path, target: Path) -> None:
+    """The finished run's files, without what only serves to go on with it."""
+    for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):
+        if (source / name).exists():
+            part = target / f"{name}.part"
+            shutil.copy2(source / name, part)
+            put(part, target / name)
+    if (source / TRANSFORMER).is_dir():
+        part = target / f"{TRANSFORMER}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(source / TRANSFORMER, part)
+        put_folder(part, target / TRANSFORMER)
+
+
+def put_folder(part: Path, path: Path) -> None:
+    """Make a finished folder take the place of another, which stays until the last moment."""
+    before = path.with_name(path.name + ".before")
+    shutil.rmtree(before, ignore_errors=True)
+    if path.exists():
+        os.replace(path, before)
+    os.replace(part, path)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, its folder too where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(text.encode())
+    put(part, path)
+
+
+def put(part: Path, path: Path) -> None:
+    """Make a finished file take its place, safe against a power cut: on disk before it is renamed."""
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(part, path)
