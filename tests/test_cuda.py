@@ -158,7 +158,7 @@ def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
     labels = [np.zeros(len(row), np.int64) for row in rows] if tagging else [0, 1] * 8
     data = Corpus(rows, labels)
     model = (Tagger if tagging else Classifier)(40, 2, SIZES).to(device)
-    settings = TrainingSettings(precision="fp16", device="cuda")
+    settings = TrainingSettings(precision="fp16", device="cuda", averaging=0.999)
     made = [
         adversary_of(each, model, Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40)), 1)
         for each in parse_methods(method)

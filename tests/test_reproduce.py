@@ -222,6 +222,31 @@ def test_a_row_that_diverges_is_left_out_and_the_others_go_on(
     assert "| AdvT-Text | 6.12 | – |" in table
 
 
+@pytest.mark.parametrize(
+    ("file", "change"), [("baseline.toml", "[training]\nbatch_size = 7\n"), ("pretrain.toml", "window = 7\n")]
+)
+def test_what_was_trained_with_other_settings_is_refused(
+    file: str, change: str, experiments: Path, tmp_path: Path
+) -> None:
+    place, kept = experiments / "imdb", tmp_path / "kept" / "imdb.jsonl"
+    sizes = "[model]\ndim = 8\nhidden = 8\n"
+    (place / "common.toml").write_text(
+        (place / "common.toml").read_text() + f"{sizes}[training]\nepochs = 1\n"
+    )
+    (place / "pretrain.toml").write_text(f"epochs = 1\n{(place / 'pretrain.toml').read_text()}{sizes}")
+    plan = Plan(experiments, tmp_path / "out", device="cpu", quiet=True)
+    for _ in range(2):
+        reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=kept.parent)
+        kept.unlink()
+    before = (place / file).read_text()
+    (place / file).write_text(change + before if file == "pretrain.toml" else before + change)
+    setting = change.split()[-3]
+    with pytest.raises(
+        run_folder.RunError, match=rf"other settings \({setting} \d+, not 7\): choose another"
+    ):
+        reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=kept.parent)
+
+
 def test_what_is_recorded_is_said_and_not_trained(
     experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,9 +92,11 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
     config = row_config(column, row, seed, plan)
     folder = plan.out / column.name / row.name / f"seed-{seed}"
     done = folder / run_folder.RESULT
+    going = (folder / run_folder.CONFIG).exists()
+    if going:
+        run_folder.check_settings(folder, config)
     result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
     if result is None or result["stopped"]:
-        going = (folder / run_folder.CONFIG).exists()
         result = train(config, folder, resume=going, quiet=plan.quiet or plan.jobs > 1)
         if result["stopped"]:
             raise KeyboardInterrupt
@@ -195,11 +197,15 @@ def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> 
 def _read_first(column: Column, plan: Plan) -> None:
     config = reading_config(column, plan)
     folder = plan.out / column.name / "lm"
-    done = folder / run_folder.RESULT
-    if config is None or (done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]):
+    if config is None:
+        return
+    done, going = folder / run_folder.RESULT, (folder / run_folder.CONFIG).exists()
+    if going:
+        run_folder.check_settings(folder, config)
+    if done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]:
         return
     say(f"{column.name}: language model", quiet=plan.quiet)
-    if pretrain(config, folder, resume=(folder / run_folder.CONFIG).exists(), quiet=plan.quiet)["stopped"]:
+    if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:
         raise KeyboardInterrupt
 
 

@@ -6,6 +6,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ TRANSFORMER, TRAINER = (
     "checkpoints",
 )  # folders: a Hugging Face model; while it is trained, the Trainer's
 
+
+SETTLED = (
+    "task",
+    "criterion",
+    "positive",
+    "max_length",
+)  # settings that a run finds out where they are left open
 
 # Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
 OTHER_KIND = {
@@ -110,6 +118,25 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
         if re.search(rf"^{mark} = ", text, re.MULTILINE):
             raise RunError(why.format(path)) from None
         raise RunError(f"{file} cannot be read: {error}") from None
+
+
+def check_settings(folder: Path, config: Any) -> None:
+    """Refuse a run that was trained with other settings than those asked for now."""
+    had, wanted = (_flat(each) for each in (load_config(folder, type(config)), config))
+    open_ = {"device"} | {name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")}
+    if other := [name for name in wanted if name not in open_ and wanted[name] != had[name]]:
+        told = ", ".join(f"{name} {had[name]}, not {wanted[name]}" for name in other)
+        raise RunError(
+            f"{folder} was trained with other settings ({told}): choose another --out, or delete it to train it anew"
+        )
+
+
+def _flat(config: Any) -> dict[str, Any]:
+    """Settings by name, those of its parts too."""
+    found: dict[str, Any] = {}
+    for name, value in vars(config).items():
+        found |= _flat(value) if is_dataclass(value) else {name: value}
+    return found
 
 
 def config_text(path: str | Path) -> str:
