@@ -80,9 +80,10 @@ def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
                 yield line, fields
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(
-            f'expected fields in double quotes with "" for a quote inside; got: {error}', path, line
-        ) from None
+        wanted, got = 'fields in double quotes with "" for a quote inside', str(error)
+        if "new-line" in got:
+            wanted, got = "lines that end with a line feed", "a carriage return alone: save the file with LF or CRLF"
+        raise DataError(f"expected {wanted}; got {got}", path, line) from None
 
 
 def tsv_rows(path: Source) -> Iterator[Row]:
