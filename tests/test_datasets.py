@@ -381,7 +381,11 @@ def test_names_in_capitals(tmp_path, name: str):
         ("a.csv", "text\tlabel\na warm film\tgood\n", "tabs stand between the fields: --format tsv"),
         ("a.tsv", "text,label\na warm film,good\n", "commas stand between the fields: --format csv"),
         ("a.csv", "text,text,label\na warm film,it,good\n", "line 1: expected one column 'text'; found 2"),
-        ("a.csv", "text,label\ra warm film,good\r", "line 1: .* a carriage return alone: save the file with LF"),
+        (
+            "a.csv",
+            "text,label\ra warm film,good\r",
+            "line 1: .* a carriage return alone: save the file with LF",
+        ),
     ],
 )
 def test_a_header_of_other_fields(tmp_path, name: str, content: str, said: str):

@@ -82,7 +82,10 @@ def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
     except csv.Error as error:
         wanted, got = 'fields in double quotes with "" for a quote inside', str(error)
         if "new-line" in got:
-            wanted, got = "lines that end with a line feed", "a carriage return alone: save the file with LF or CRLF"
+            wanted, got = (
+                "lines that end with a line feed",
+                "a carriage return alone: save the file with LF or CRLF",
+            )
         raise DataError(f"expected {wanted}; got {got}", path, line) from None
 
 
