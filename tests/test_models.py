@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wordward.config import ModelSettings
 from wordward.models import Classifier, LanguageModel, Tagger
-from wordward.softmax import NONE, AdaptiveSoftmax
+from wordward.softmax import NONE, AdaptiveSoftmax, aligned
 from wordward.text import PAD
 
 SETTINGS = ModelSettings(dim=3, hidden=4, head=5)
@@ -154,6 +154,19 @@ def test_the_language_model_starts_small_and_drops_words_and_states():
     for still, dropped in ((model.words.dropout, model.dropout), (model.dropout, model.words.dropout)):
         still.p, dropped.p = 0.0, 0.5
         assert not torch.equal(model(ids, ids)[0], model(ids, ids)[0])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("outputs", [1, 7, 8, 21])
+def test_a_product_of_aligned_size_is_the_layers(outputs: int, bias: bool) -> None:
+    layer = torch.nn.Linear(5, outputs, bias=bias).double()
+    states, weights = torch.randn(6, 5, dtype=torch.float64), torch.randn(6, outputs, dtype=torch.float64)
+    found = []
+    for scores in (layer(states), aligned(layer, states)):
+        (scores * weights).sum().backward()
+        found.append((scores.detach(), [p.grad.clone() for p in layer.parameters()]))  # type: ignore[union-attr]
+        layer.zero_grad()
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 NONE = -1  # fills a group up to a fixed room
-ALIGNED = 8  # a matrix product in half precision is twice as fast where its sizes are multiples of this
+ALIGNED = 8  # a GPU's product in half precision is twice as fast where its sizes are multiples of this
 
 
 class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
@@ -27,7 +27,8 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
         for cutoff in self.cutoffs[:-1]:
             tail += targets >= cutoff
         first = torch.where(tail == 0, targets, self.shortlist_size - 1 + tail)
-        loss = _surprise(self._head_scores(states), first)
+        scores = aligned(self.head, states) if states.is_cuda else self.head(states)
+        loss = _surprise(scores, first)
         for rows, (low, high), inside in zip(groups, pairwise(self.cutoffs), self.tail, strict=True):
             filling = torch.arange(len(rows), device=rows.device) % len(targets)  # no row again and again
             at = torch.where(rows == NONE, filling, rows)
@@ -36,13 +37,13 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
             loss = loss.index_add(0, at, each.masked_fill(rows == NONE, 0.0))
         return loss
 
-    def _head_scores(self, states: Tensor) -> Tensor:
-        """What the head gives, by a product of aligned size."""
-        weight, bias = self.head.weight, self.head.bias
-        missing = -len(weight) % ALIGNED
-        filled = F.pad(weight, (0, 0, 0, missing))
-        added = None if bias is None else F.pad(bias, (0, missing))
-        return F.linear(states, filled, added)[:, : len(weight)]
+
+def aligned(layer: nn.Linear, states: Tensor) -> Tensor:
+    """What a layer gives, by a product of aligned size."""
+    missing = -len(layer.weight) % ALIGNED
+    weight = F.pad(layer.weight, (0, 0, 0, missing))
+    bias = None if layer.bias is None else F.pad(layer.bias, (0, missing))
+    return F.linear(states, weight, bias)[:, : len(layer.weight)]
 
 
 def _surprise(scores: Tensor, targets: Tensor) -> Tensor:
