@@ -187,7 +187,14 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
         "baseline",
         "advt",
     ]
-    going = subprocess.Popen([*command, "--seeds", "200"], stderr=subprocess.PIPE, text=True)
+    going = subprocess.Popen(
+        [*command, "--seeds", "200"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a shell's background jobs ignore it
+    )
     while not kept.exists():
         assert going.poll() is None
         time.sleep(0.05)
