@@ -217,7 +217,7 @@ def _run_all(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: P
             try:
                 results.append(file, run_row(column, row, seed, plan))
             except DivergedError as error:
-                say(f"{column.name}: {row.name}, seed {seed} left out: {error}", quiet=plan.quiet)
+                say(f"{column.name}: {row.name}, seed {seed} left out: {error}")  # an error: also where quiet
         return
     _side_by_side(column, missing, plan, file)
 
@@ -236,14 +236,15 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
                 running[pool.submit(stoppable, run_row, column, row, seed, plan)] = row, seed
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 row, seed = running.pop(done)
+                bars.advance(bar)
                 try:
                     record = done.result()
-                    results.append(file, record)
-                    told = f"done: {record['epochs']} epochs, {record['seconds']:.0f} s"
                 except DivergedError as error:
-                    told = f"left out: {error}"
-                say(f"{column.name}: {row.name}, seed {seed} {told}", quiet=plan.quiet)
-                bars.advance(bar)
+                    say(f"{column.name}: {row.name}, seed {seed} left out: {error}")
+                    continue
+                results.append(file, record)
+                taken = f"{record['epochs']} epochs, {record['seconds']:.0f} s"
+                say(f"{column.name}: {row.name}, seed {seed} done: {taken}", quiet=plan.quiet)
 
 
 def _cost(row: Row) -> int:
