@@ -38,7 +38,7 @@ lint: .venv/dev  ## style and types
 	$(BIN)/pyright
 
 bench: .venv/dev  ## ratios of speed and memory, in a few minutes on a CPU
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --json runs/benchmarks.json
 
 docs: .venv/docs  ## the documentation as a site in site/; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

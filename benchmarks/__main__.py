@@ -61,7 +61,8 @@ def page(folder: Path) -> str:
     """The whole of docs/benchmarks.md: a section a file of kept figures, then the notes on them."""
     parts = [
         "# Benchmarks\n",
-        "Made by `python -m benchmarks --page` from what `make bench` (CPU) and `python -m benchmarks --device cuda` "
+        "Made by `python -m benchmarks --page` from `benchmarks/results/*.json`: what `make bench` (CPU), which "
+        "leaves its figures in `runs/benchmarks.json`, and `python -m benchmarks --device cuda --json FILE` "
         "measured. Ratios are of times taken in turns in one run: the median, and the middle half of the repeats.\n",
     ]
     for file in sorted(folder.glob("*.json")):
@@ -70,6 +71,13 @@ def page(folder: Path) -> str:
         parts += [f"## {kept['machine']['device']}\n", table]
     notes = folder / "notes.md"
     return "\n".join([*parts, *([notes.read_text()] if notes.exists() else [])])
+
+
+def keep(file: Path, figures: list[Figure], where: dict[str, Any]) -> None:
+    """The figures and the machine as JSON."""
+    kept = {"machine": where, "figures": [figure.record() for figure in figures]}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def _line(figure: Figure) -> str:
@@ -102,8 +110,7 @@ def main() -> None:
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
     where = machine(device)
     if given.json:
-        records = [figure.record() for figure in figures]
-        given.json.write_text(json.dumps({"machine": where, "figures": records}, indent=1) + "\n")
+        keep(given.json, figures, where)
     print(markdown(figures, where))
 
 

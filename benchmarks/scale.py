@@ -1,9 +1,11 @@
-"""python -m benchmarks.scale: what longer texts, larger vocabularies and larger corpora cost, as a table.
+"""python -m benchmarks.scale [--json FILE]: what longer texts, larger vocabularies and larger corpora cost.
 
+python -m benchmarks.scale --page: the table of docs/scale.md from benchmarks/scale.json, as --json wrote it.
 Each figure is a ratio to the smallest size of its group, both measured in turn in the same run.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -11,19 +13,20 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from benchmarks import steps
-from benchmarks.__main__ import machine
+from benchmarks.__main__ import keep, machine
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw
 from wordward.config import TextSettings
 from wordward.corpus import Corpus, Rows, Stream
 from wordward.space import nearest
 from wordward.stored import Texts, _write
-from wordward.text import Vocabulary
+from wordward.text import SPECIALS, Vocabulary
 from wordward.tokens import words_of
 from wordward.windows import Reader
 
@@ -31,6 +34,8 @@ CPU = torch.device("cpu")
 LENGTHS = (50, 100, 200, 400, 800)  # words of a text
 WORDS = (10_000, 100_000, 1_000_000)  # of a vocabulary
 TEXTS = (10_000, 100_000, 1_000_000, 10_000_000)  # of a corpus
+READ = (500, 1_000, 2_000, 4_000)  # texts of a corpus that is read to its end
+KEPT = Path(__file__).parent / "scale.json"
 METHODS = ("baseline", "iadvt", "ivat")
 DIM = 64
 Works = dict[str, Callable[[], object]]
@@ -77,9 +82,10 @@ def _status(name: str) -> int:
 
 
 def vocabulary() -> Iterator[Figure]:
-    """Nearest words of 256 words, and a step's update, as the vocabulary grows."""
+    """Nearest words of 256 words, a step's update, and iAdvT's step, as the vocabulary grows."""
     searches: Works = {}
     updates: Works = {}
+    whole: Works = {}
     for size in WORDS:
         table, every = torch.randn(size, DIM), torch.arange(size)
         ids = torch.randperm(size)[:256]
@@ -87,8 +93,30 @@ def vocabulary() -> Iterator[Figure]:
             ids, table, 10, allowed=every, metric="cosine"
         )
         updates[f"{size:,}"] = steps.update_alone(replace(steps.SMALL, words=size), CPU)
+        whole[f"{size:,}"] = steps.a_step(replace(steps.SMALL, words=size), "iadvt", CPU)
     yield from over_the_first("search of 256 words among", searches, repeats=3, unit="words")
     yield from over_the_first("clipping and Adam with a table of", updates, repeats=3, unit="words")
+    yield from over_the_first("time of a step, iadvt, with a table of", whole, repeats=3, unit="words")
+
+
+def epochs() -> Iterator[Figure]:
+    """All batches of a corpus once, as it grows."""
+    works: Works = {f"{count:,}": _epoch(count) for count in READ}
+    yield from over_the_first("time of an epoch, baseline, of", works, repeats=3, unit="texts")
+
+
+def _epoch(count: int) -> Callable[[], object]:
+    step = steps.stepper(steps.SMALL, "baseline", CPU)
+    ids = draw(steps.SMALL.words - len(SPECIALS), (count, steps.SMALL.length)).astype(np.int32) + len(
+        SPECIALS
+    )
+    stream = Stream(Corpus(list(ids), np.arange(count) % 2), steps.SMALL.batch, seed=(0,))
+
+    def work() -> None:
+        for _ in range(len(stream)):
+            step(stream.next(CPU))
+
+    return work
 
 
 def corpus() -> Iterator[Figure]:
@@ -157,17 +185,38 @@ def table(figures: list[Figure]) -> str:
     return "\n".join(lines)
 
 
+def measured(figures: list[Figure], where: dict[str, Any]) -> str:
+    """The table and what it was measured on."""
+    told = ", ".join(f"{name} {value}" for name, value in where.items())
+    return f"Measured on {told}.\n\n{table(figures)}\n"
+
+
+def page() -> str:
+    """The same of the kept figures, as docs/scale.md shows it."""
+    kept = json.loads(KEPT.read_text())
+    return measured([Figure(**each) for each in kept["figures"]], kept["machine"])
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peak", nargs=2, metavar=("METHOD", "LENGTH"), help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument(
+        "--page", action="store_true", help="print the table of kept figures, measure nothing"
+    )
     given = parser.parse_args()
     if given.peak:
         print_peak(given.peak[0], int(given.peak[1]))
         return
-    parts = (lengths, vocabulary, corpus, storing)
-    where = ", ".join(f"{name} {value}" for name, value in machine(CPU).items())
-    print(f"Measured on {where}.\n\n{table([figure for part in parts for figure in part()])}")
+    if given.page:
+        print(page(), end="")
+        return
+    figures = [figure for part in (lengths, vocabulary, epochs, corpus, storing) for figure in part()]
+    where = machine(CPU)
+    if given.json:
+        keep(given.json, figures, where)
+    print(measured(figures, where), end="")
 
 
 if __name__ == "__main__":

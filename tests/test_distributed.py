@@ -130,6 +130,23 @@ def test_what_several_processes_cannot_do_is_refused(monkeypatch: pytest.MonkeyP
         team("cuda:0")
 
 
+LAUNCHERS = {
+    "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node=2"],
+    "accelerate": ["accelerate.commands.launch", "--multi_gpu", "--num_processes=2"],
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_launcher_starts_two_processes_that_train_one_run(
+    launcher: str, folder: Path, tmp_path: Path
+) -> None:
+    launch = [sys.executable, "-m", *LAUNCHERS[launcher], "-m", "wordward", *command(folder)]
+    done = subprocess.run(launch, check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout + done.stderr).count("in 2 processes") == 1
+    ours, theirs = lines(tmp_path / "run"), lines(folder / "process-0" / "run")
+    assert [line["loss"] for line in ours] == pytest.approx([line["loss"] for line in theirs], rel=1e-5)
+
+
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="takes two GPUs")
 def test_two_gpus_give_the_losses_of_one(folder: Path, tmp_path: Path) -> None:
     shared = [*command(folder), "--device", "cuda", "--precision", "fp32", "--method", "iadvt+vat"]

@@ -228,6 +228,15 @@ def test_neighbours_among_a_million_words_stay_within_the_budget(metric: Any) ->
         torch.testing.assert_close(closeness[near], closeness.topk(10).values, rtol=0, atol=1e-5)
 
 
+def test_long_vectors_stay_within_the_budget_too() -> None:
+    table = torch.randn(9_000, 600, generator=torch.Generator().manual_seed(0))
+    allowed, block = torch.arange(9_000), 1 << 20
+    with Largest() as seen:
+        found = nearest(allowed[:50], table, 10, allowed=allowed, metric="cosine", block=block)
+    assert seen.numel <= block
+    assert torch.equal(found, nearest(allowed[:50], table, 10, allowed=allowed, metric="cosine"))
+
+
 def test_the_budget_is_what_it_says() -> None:
     assert BLOCK * 4 == 128 * 2**20  # bytes in single precision
 

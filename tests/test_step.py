@@ -19,10 +19,20 @@ from wordward.step import Updater
         ("random", 2, 2),
         ("advt", 2, 2),  # the clean pass's backward gives the weights' gradients and the vectors'
         ("iadvt", 2, 2),
+        ("iadvt-rand", 2, 2),
         ("iadvt-best", 2, 2),
+        ("advt-one", 2, 2),
+        ("iadvt-one", 2, 2),
         ("random-kl", 3, 2),
+        ("ivat-rand", 3, 2),  # chance needs no probe
         ("vat", 4, 3),
         ("ivat", 4, 3),
+        ("ivat-best", 4, 3),
+        ("vat-one", 4, 3),
+        ("ivat-one", 4, 3),
+        ("smart", 4, 3),
+        ("freelb", 4, 4),  # the clean pass, and three steps of which each counts
+        ("pgd", 5, 5),  # three steps from a random start, and the loss at their end
         ("iadvt+ivat", 5, 4),
     ],
 )

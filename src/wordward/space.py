@@ -10,9 +10,7 @@ from torch import Tensor
 
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
-HELD = {
-    "cuda": 1 << 23
-}  # numbers of directions held at once on a GPU: few large products, not many small ones
+HELD = {"cuda": 1 << 23}  # numbers of directions at once, 32 MiB: a GPU likes few large products
 GROUP = 128  # similarities of which a GPU looks at the largest first
 BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
 
@@ -139,11 +137,10 @@ def nearest(
 ) -> Tensor:
     """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first.
 
-    Exact, in blocks: beside the table no tensor holds more than about `block` numbers, whatever its size.
+    Exact, in blocks: beside the table and what is found no tensor holds more than about `block` numbers.
     """
-    width = min(
-        len(allowed), max(k, 8 * isqrt(block))
-    )  # wide, since the best k of each block are sorted again
+    # Wide, since the best k of each block are sorted again, but no more vectors than a block holds.
+    width = min(len(allowed), max(k, min(8 * isqrt(block), block // table.shape[1])))
     centre = None
     if metric == "euclidean":  # a common offset would cost the products their digits
         centre = torch.stack([table[some].sum(0) for some in allowed.split(width)]).sum(0) / len(allowed)
