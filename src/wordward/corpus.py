@@ -128,13 +128,16 @@ class Corpus:
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
         """The texts of `index`, padded to the longest."""
         ids = to_device(torch.from_numpy(pad([self.rows[at] for at in index])), device)
-        labels = None
-        if self.labels is not None:
-            chosen = [self.labels[at] for at in index]
-            tagged = isinstance(chosen[0], np.ndarray)
-            numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
-            labels = to_device(torch.from_numpy(numbers), device)
-        return Batch(ids, ids != PAD, labels)
+        return Batch(ids, ids != PAD, self.labels_of(index, device))
+
+    def labels_of(self, index: np.ndarray, device: torch.device) -> Tensor | None:
+        """The classes (batch,) or tags (batch, time) of the texts of `index`."""
+        if self.labels is None:
+            return None
+        chosen = [self.labels[at] for at in index]
+        tagged = isinstance(chosen[0], np.ndarray)
+        numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
+        return to_device(torch.from_numpy(numbers), device)
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """What a tagger says of a row's tokens, (tokens, classes) of the (time, classes) of a padded batch."""

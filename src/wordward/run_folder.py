@@ -158,6 +158,14 @@ def load_labels(path: str | Path) -> tuple[str, ...]:
     return tuple(json.loads(line) for line in text.split("\n") if line)
 
 
+def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
+    """Refuse texts whose labels are not those that a run was trained with."""
+    if (kept := load_labels(folder)) != labels:
+        raise RunError(
+            f"{folder} was trained with the labels {', '.join(kept)}, but its texts now have {', '.join(labels)}"
+        )
+
+
 def drop_checkpoints(folder: Path, *, keep: str | None) -> None:
     """Delete the checkpoints of a run, but for the one named."""
     for file in folder.glob("checkpoint-*.safetensors"):

@@ -61,7 +61,7 @@ def train(
         say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     if not processes.first:
         return processes.agree({})
-    return processes.agree(run_folder.save_result(folder, _result(trainer, stopped), trainer.device))
+    return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
 
 
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
@@ -109,27 +109,4 @@ def _check_same(folder: Path, data: Data) -> None:
         raise run_folder.RunError(
             f"{folder} was trained with another vocabulary than its texts give now: have the texts changed?"
         )
-    if run_folder.load_labels(folder) != data.classes:
-        raise run_folder.RunError(
-            f"{folder} was trained with the labels {', '.join(run_folder.load_labels(folder))}, but its texts now "
-            f"have {', '.join(data.classes)}"
-        )
-
-
-def _result(trainer: Trainer, stopped: bool) -> dict[str, Any]:
-    settings = trainer.config.training
-    best = next(
-        (r for r in run_folder.read_metrics(trainer.folder) if r["epoch"] == trainer.best["epoch"]), None
-    )
-    return {
-        "method": trainer.config.method,
-        "texts": {name: len(corpus.rows) for name, corpus in trainer.data.corpora.items()},
-        "seed": settings.seed,
-        "criterion": settings.criterion,
-        "best_epoch": trainer.best["epoch"],
-        "dev": best["dev"] if best else None,
-        "epochs": trainer.labelled.epoch,
-        "steps": trainer.stepper.updater.steps,
-        "seconds": round(trainer.seconds, 1),
-        "stopped": stopped,
-    }
+    run_folder.check_labels(folder, data.classes)

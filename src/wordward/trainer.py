@@ -19,6 +19,20 @@ from wordward.scoring import probabilities, scores
 from wordward.step import Stepper
 
 
+def came_out(config: TrainConfig, data: Data, folder: Path, *, best: int, stopped: bool) -> dict[str, Any]:
+    """What is told of every run that has ended: of a model of ours, and of one that was fine-tuned."""
+    scores = next((line["dev"] for line in run_folder.read_metrics(folder) if line["epoch"] == best), None)
+    return {
+        "method": config.method,
+        "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},
+        "seed": config.training.seed,
+        "criterion": config.training.criterion,
+        "best_epoch": best,
+        "dev": scores,
+        "stopped": stopped,
+    }
+
+
 class Trainer:
     """A run in progress, in this process alone or in each of a team."""
 
@@ -169,6 +183,12 @@ class Trainer:
         if updater.average is not None:
             tensors |= updater.average.tensors()
         checkpoint.save_checkpoint(self.folder, tensors, state)
+
+    def result(self, stopped: bool) -> dict[str, Any]:
+        """What came out."""
+        told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
+        steps = self.stepper.updater.steps
+        return told | {"epochs": self.labelled.epoch, "steps": steps, "seconds": round(self.seconds, 1)}
 
     def load(self) -> None:
         """Go on from the last checkpoint; from the start where there is none."""

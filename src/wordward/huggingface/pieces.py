@@ -16,7 +16,6 @@ from wordward.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.datasets import DataError, Example
 from wordward.huggingface.inputs import logits_of
 from wordward.huggingface.words import candidate_ids, piece_texts
-from wordward.objective import IGNORE
 from wordward.text import pad
 
 CHUNK = 1000  # texts that a tokenizer is given at a time
@@ -101,13 +100,9 @@ class PieceCorpus(Corpus):
         ids = to_device(torch.from_numpy(pad(rows, self.pad_id)), device)
         lengths = to_device(torch.tensor([len(row) for row in rows]), device)
         mask = torch.arange(ids.shape[1], device=device) < lengths.unsqueeze(-1)
-        labels = None
-        if self.labels is not None and self.first is None:  # else they are words', and serve for scores alone
-            chosen = [self.labels[at] for at in index]
-            tagged = isinstance(chosen[0], np.ndarray)
-            numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
-            labels = to_device(torch.from_numpy(numbers), device)
-        return Batch(ids, mask, labels)
+        if self.first is not None:  # the labels are words', and serve for scores alone
+            return Batch(ids, mask, None)
+        return Batch(ids, mask, self.labels_of(index, device))
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """What a tagger says of a row's words: what it says of their first pieces."""

@@ -151,7 +151,7 @@ def fine_tune(
     start.encode(quiet=quiet)
     say(start.describe(), quiet=quiet)
     if resume:
-        _check_same(folder, start.data)
+        run_folder.check_labels(folder, start.data.classes)
     else:
         run_folder.create(folder, force=force)
     stopped = False
@@ -191,11 +191,3 @@ def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
             f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"
         )
     return result
-
-
-def _check_same(folder: Path, data: Data) -> None:
-    if run_folder.load_labels(folder) != data.classes:
-        raise run_folder.RunError(
-            f"{folder} was trained with the labels {', '.join(run_folder.load_labels(folder))}, but its texts now "
-            f"have {', '.join(data.classes)}"
-        )

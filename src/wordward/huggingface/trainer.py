@@ -20,6 +20,7 @@ from wordward.metrics import Interval
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
 from wordward.step import DivergedError
+from wordward.trainer import came_out
 
 WARM_UP = 0.1  # share of the steps
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last
@@ -213,22 +214,9 @@ class FineTuning(transformers.TrainerCallback):
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """What came out, as in our own runs."""
-        training = self.config.training
-        found = (r for r in run_folder.read_metrics(self.folder) if r["epoch"] == self.best["epoch"])
-        best = next(found, None)
-        return {
-            "method": self.config.method,
-            "model": self.config.transformer,
-            "texts": {name: len(corpus.rows) for name, corpus in self.data.corpora.items()},
-            "seed": training.seed,
-            "criterion": training.criterion,
-            "best_epoch": self.best["epoch"],
-            "dev": best["dev"] if best else None,
-            "epochs": self.epoch,
-            "steps": self.steps,
-            "seconds": round(self.seconds, 1),
-            "stopped": stopped,
-        }
+        told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
+        spent = {"epochs": self.epoch, "steps": self.steps, "seconds": round(self.seconds, 1)}
+        return told | {"model": self.config.transformer} | spent
 
 
 def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:
