@@ -16,6 +16,7 @@ from wordward.config import TextSettings
 from wordward.corpus import Corpus, Joined, Rows, encode
 from wordward.datasets import DataError, Example
 from wordward.pack import read_pack, write_pack
+from wordward.prepare import few
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -205,3 +206,20 @@ def test_a_pack_broken_off_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="taken"):
         write_pack(tmp_path / "taken.pack", encoded, quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["taken.pack"]
+
+
+def test_a_limit_keeps_every_label_and_the_same_texts_everywhere() -> None:
+    examples = [*reviews(300), Example("a word on rye", "rye"), Example("a word on tin", "tin")]
+    splits = {"train": examples, "dev": reviews(9, 1), "test": [], "unlabelled": []}
+    encoded = cache.encode_splits(splits, TextSettings(min_documents=1))
+    some, chosen = encoded.splits["train"].some(20), few(examples, 20)
+    assert [encoded.classes[at] for at in some.labels or ()] == [example.label for example in chosen]
+    assert {example.label for example in chosen} == {"good", "bad", "rye", "tin"}
+    assert few(examples, 302) is examples
+
+
+def test_a_limit_keeps_every_tag() -> None:
+    rows = [np.array([0, 1]) if at % 2 else np.array([0]) for at in range(100)]
+    rows[37] = np.array([0, 2])
+    kept = Corpus(Rows.of(rows), Rows.of(rows)).some(10)
+    assert {int(tag) for row in kept.labels or () for tag in np.atleast_1d(row)} == {0, 1, 2}
