@@ -133,7 +133,7 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
     rest = [example for example in held_out if set(example.names) <= known]
     if not rest:
         raise DataError(
-            "expected enough texts to hold some out; there are too few of each class: give --dev FILE"
+            "expected enough texts to hold some out; there are too few of each class: give more, or --dev FILE"
         )
     return [*kept, *rare], rest
 
