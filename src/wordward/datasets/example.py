@@ -73,7 +73,7 @@ def draw(count: int, limit: int, labels: Sequence[Collection[Hashable]] | None =
     if labels is None:
         return order[:limit]
     seen: set[Hashable] = set()
-    new = np.zeros(count, dtype=bool)  # in that order: whether no text before has all of its labels
+    new = np.zeros(count, dtype=bool)  # in that order: whether a text has a label that none before has
     for at, place in enumerate(order):
         new[at] = not seen.issuperset(labels[place])
         seen.update(labels[place])
