@@ -1,5 +1,6 @@
 """The encoded cache gives what encoding text by text gives, and is never stale."""
 
+import errno
 import lzma
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from wordward.config import TextSettings
 from wordward.corpus import Corpus, Joined, Rows, encode
 from wordward.datasets import DataError, Example
 from wordward.pack import read_pack, write_pack
+from wordward.prepare import few
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -158,6 +160,23 @@ def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.Mo
     assert get().classes
 
 
+def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, encoded = tmp_path / "little.pack", cache.encode_splits(splits_of(False), TextSettings())
+    write_pack(path, encoded, quiet=True)
+    before = path.read_bytes()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lzma.LZMAFile, "write", full)
+    with pytest.raises(
+        DataError, match=r"little\.pack: expected a file .* No space left on device: free some"
+    ):
+        write_pack(path, encoded, quiet=True)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["little.pack"]
+
+
 def test_rows_and_joined_rows_are_sequences() -> None:
     given = [np.arange(n) for n in (3, 0, 2, 5)]
     rows, joined = Rows.of(given), Joined(Rows.of(given[:1]), given[1:])
@@ -202,6 +221,25 @@ def test_broken_packs_are_refused(tmp_path: Path) -> None:
 def test_a_pack_broken_off_leaves_nothing(tmp_path: Path) -> None:
     encoded = cache.encode_splits(splits_of(False), TextSettings(), quiet=True)
     (tmp_path / "taken.pack").mkdir()
-    with pytest.raises(OSError, match="taken"):
+    with pytest.raises(
+        DataError, match=r"taken\.pack: expected a file that can be written; got: Is a directory"
+    ):
         write_pack(tmp_path / "taken.pack", encoded, quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["taken.pack"]
+
+
+def test_a_limit_keeps_every_label_and_the_same_texts_everywhere() -> None:
+    examples = [*reviews(300), Example("a word on rye", "rye"), Example("a word on tin", "tin")]
+    splits = {"train": examples, "dev": reviews(9, 1), "test": [], "unlabelled": []}
+    encoded = cache.encode_splits(splits, TextSettings(min_documents=1))
+    some, chosen = encoded.splits["train"].some(20), few(examples, 20)
+    assert [encoded.classes[at] for at in some.labels or ()] == [example.label for example in chosen]
+    assert {example.label for example in chosen} == {"good", "bad", "rye", "tin"}
+    assert few(examples, 302) is examples
+
+
+def test_a_limit_keeps_every_tag() -> None:
+    rows = [np.array([0, 1]) if at % 2 else np.array([0]) for at in range(100)]
+    rows[37] = np.array([0, 2])
+    kept = Corpus(Rows.of(rows), Rows.of(rows)).some(10)
+    assert {int(tag) for row in kept.labels or () for tag in np.atleast_1d(row)} == {0, 1, 2}

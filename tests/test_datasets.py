@@ -9,11 +9,22 @@ import pickle
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordward.datasets import FORMATS, DataError, Example, check_labels, drop_shared, read, reviews, split
+from wordward.datasets import (
+    FORMATS,
+    DataError,
+    Example,
+    check_labels,
+    draw,
+    drop_shared,
+    read,
+    reviews,
+    split,
+)
 
 CSV = 'text,label\n"A warm, funny film",good\n"He said ""never"" twice\nand left",bad\n'
 COLUMNS = "Dogs\tNNS\tc\nbarks\tVBZ\ti\n\nYes\tUH\tc\n"
@@ -459,6 +470,20 @@ class TestExamples:
     def test_a_split_that_cannot_be(self, size: int, share: float):
         with pytest.raises(DataError, match=f"got {share} of {size}"):
             split([Example("a")] * size, share, 0)
+
+    @given(st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=60), st.integers(1, 60))
+    def test_a_draw_leaves_out_texts_but_no_label(self, labels: list[set[int]], limit: int):
+        chosen, whole = draw(len(labels), limit, labels), set[int]().union(*labels)
+        assert len(set(chosen)) == len(chosen) == min(limit, len(labels))
+        assert chosen.tolist() == draw(len(labels), limit, labels).tolist()
+        found = set[int]().union(*(labels[at] for at in chosen))
+        assert found == whole or limit < len(whole)
+        plain = draw(len(labels), limit)
+        if set[int]().union(*(labels[at] for at in plain)) == whole:
+            assert chosen.tolist() == plain.tolist()  # what has every label by chance stays as it is
+
+    def test_a_draw_without_labels_is_at_random(self):
+        assert draw(10, 3).tolist() == np.random.default_rng(0).permutation(10)[:3].tolist()
 
     def test_shared_texts_are_dropped_whatever_their_blanks(self):
         examples = [Example("a  b"), Example("A b"), Example("c"), Example("c")]

@@ -259,6 +259,17 @@ def test_input_that_cannot_be_learnt_from(texts: Any, labels: Any, told: str) ->
         TextClassifier("baseline", min_documents=1, **SMALL).fit(texts, labels)
 
 
+def test_refusals_name_parameters_and_not_flags(tmp_path: Path) -> None:
+    (tmp_path / "words.vec").write_text("film 1 2 3\n")
+    for wrong, told in (
+        ({"min_documents": 99}, "lower min_documents$"),
+        ({"method": "iadvt", "min_candidate_count": 999}, "give a lower min_candidate_count$"),
+        ({"vectors": str(tmp_path / "words.vec")}, r"words\.vec, line 1: .*: set dim$"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            TextClassifier(**{**SMALL, **wrong}).fit(TEXTS, LABELS)
+
+
 def test_settings_that_cannot_be_used() -> None:
     for wrong, told in (
         ({"method": "magic"}, "unknown method 'magic'"),

@@ -1,8 +1,10 @@
 """Downloads from a real server on loopback that breaks off, lies, refuses and changes its mind."""
 
+import errno
 import gzip
 import hashlib
 import http.server
+import io
 import json
 import socket
 import struct
@@ -128,6 +130,33 @@ def test_a_whole_file(site: Site, pin: str | None):
     assert seen[0] == (0, len(CONTENT))
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     assert json.loads(site.ledger.read_text()) == {"corpus/file.gz": SHA}
+
+
+def test_a_full_disk_is_said_and_the_transfer_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch):
+    class Full(io.FileIO):
+        def write(self, block: Any) -> int:
+            if self.tell() >= 1 << 17:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(block)
+
+    real = Path.open
+
+    def opened(path: Path, mode: str = "r", **how: Any) -> Any:
+        return Full(path, mode) if path == site.part and mode == "wb" else real(path, mode, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", opened)
+        with pytest.raises(DataError, match=r"file\.gz: .*No space left on device: free some space.* --data"):
+            site.fetch(attempts=4)
+    assert site.part.read_bytes() == CONTENT[: 1 << 17]
+    assert site.fetch(SHA).read_bytes() == CONTENT
+    assert site.how.asked == [None, f"bytes={1 << 17}-"]  # a full disk is no reason to try again
+
+
+def test_a_folder_that_cannot_be_made(site: Site):
+    site.folder.write_text("a file")
+    with pytest.raises(DataError, match=r"expected a folder that can be written; got: .*File exists"):
+        site.fetch()
 
 
 def test_a_file_that_is_there_is_not_fetched_again(site: Site):

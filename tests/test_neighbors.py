@@ -6,6 +6,7 @@ import pytest
 import torch.nn.functional as F
 
 from wordward import checkpoint, run_folder
+from wordward.cli import main
 from wordward.config import ModelSettings, TrainConfig
 from wordward.models import Classifier
 from wordward.neighbors import nearest_words
@@ -42,6 +43,20 @@ def test_nearest_words_are_those_of_the_table(run: Path) -> None:
 def test_no_words_are_refused(run: Path) -> None:
     with pytest.raises(ValueError, match="expected words to look up; got none"):
         list(nearest_words(run, []))
+
+
+def test_unknown_words_are_named_and_the_others_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neighbors", str(run), "goood", "cold", "xyz", "--k", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.partition(":")[0] for line in out.splitlines()] == ["cold"]
+    assert "does not know 'goood' (did you mean 'good'?), 'xyz': is the case right?" in err
+
+
+def test_nothing_but_unknown_words_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neighbors", str(run), "Warm", "xyz", "--k", "3"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "does not know 'Warm' (did you mean 'warm'?), 'xyz'" in err
 
 
 @pytest.mark.parametrize(("k", "min_count", "there"), [(3, 8, 0), (6, 5, 6)])

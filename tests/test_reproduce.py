@@ -11,13 +11,13 @@ from threading import Event
 
 import numpy as np
 import pytest
-from reviews import reviews, tagged
+from reviews import reviews, tagged, write_csv
 
 from wordward import checkpoint, reproduce, results, run_folder
 from wordward.cache import encode_splits
 from wordward.cli import main
 from wordward.config import TextSettings
-from wordward.datasets import DataError
+from wordward.datasets import DataError, Example
 from wordward.metrics import mcnemar
 from wordward.pack import write_pack
 from wordward.reproduce import Plan
@@ -345,6 +345,36 @@ def test_tagged_corpora_reproduce_too(tmp_path: Path) -> None:
     (record,) = results.load(tmp_path / "kept" / "fce.jsonl")
     assert record["criterion"] == "f0.5"
     assert record["counted"] == sum(len(example.tags or ()) for example in splits["test"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "names"), [(300, ("train", "test")), (5, ("train", "dev", "test"))], ids=["room", "no room"]
+)
+def test_rare_labels_outlive_the_limit_of_the_small_preset(
+    limit: int, names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels of a few texts among thousands, of which a plain draw leaves none to learn from."""
+    monkeypatch.setitem(reproduce.SMALL_TRAINING, "limit", limit)
+    folder = tmp_path / "experiments" / "r52"
+    folder.mkdir(parents=True)
+    rare = [Example(f"a word on the {name} was said", name) for name in ("rye", "tin", "zinc", "lead", "tea")]
+    write_csv(tmp_path / "train.csv", [*reviews(3000, 1), *rare, *rare])
+    write_csv(tmp_path / "dev.csv", rare)
+    write_csv(tmp_path / "test.csv", [*reviews(20, 2), *rare])
+    files = (f'{name} = "{tmp_path / name}.csv"\n' for name in names)
+    (folder / "common.toml").write_text("".join(files))
+    (folder / "baseline.toml").write_text('method = "baseline"\n')
+    plan = Plan(tmp_path / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    shown = reproduce.reproduce(
+        "elec-rcv1-rotten", plan, rows=("baseline",), results_folder=tmp_path / "kept"
+    )
+    assert "not at hand" not in shown
+    (record,) = results.load(tmp_path / "kept" / "r52.jsonl")
+    learnt = record["texts"]["train"] + (0 if "dev" in names else record["texts"]["dev"])
+    assert learnt == limit
+    assert record["counted"] == min(limit, 25)
+    run = tmp_path / "out" / "r52" / "baseline" / "seed-1"
+    assert run_folder.load_labels(run) == ("bad", "good", "lead", "rye", "tea", "tin", "zinc")
 
 
 def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Training: every method learns, runs go on as if never stopped, bad input is refused with nothing lost."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -470,6 +471,37 @@ def test_a_full_disk_is_said_and_the_run_goes_on(
             train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     assert not list((tmp_path / "run").glob("*.part"))
     assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
+    resume: bool, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if resume:
+        train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+
+    def full(dir: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(run_folder, "TemporaryFile", full)
+    monkeypatch.setattr("wordward.train.prepare", None)
+    with pytest.raises(
+        run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another --out"
+    ):
+        train(config(csv_file, epochs=1), tmp_path / "run", resume=resume, quiet=True)
+    assert (tmp_path / "run").exists() == resume
+
+
+@pytest.mark.parametrize("kind", ["ours", "Hugging Face"])
+def test_a_folder_that_cannot_be_made(kind: str, csv_file: Path, tmp_path: Path) -> None:
+    settings = config(csv_file)
+    if kind == "Hugging Face":
+        settings = TrainConfig(data=settings.data, transformer="nowhere")
+    with pytest.raises(run_folder.RunError, match=r"cannot be written \(.*\.csv: Not a directory\)"):
+        train(settings, csv_file / "deep" / "run", quiet=True)
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(run_folder.RunError, match=r"cannot be written \(.*link: No such file"):
+        train(settings, tmp_path / "link", quiet=True)
 
 
 def test_damaged_or_missing_weights_are_named(csv_file: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class DataSettings:
     unlabelled: str | None = None
     """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat."""
     limit: int | None = None
-    """Use only so many texts of each kind, to try things out."""
+    """Use only so many texts of each kind, with one of every label where as many fit, to try things out."""
     text_column: str = "text"
     """Name of the column that holds the text (or its number, from 0, in a file without header)."""
     label_column: str = "label"

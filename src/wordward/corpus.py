@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wordward.config import TextSettings
-from wordward.datasets import DataError, Example
+from wordward.datasets import DataError, Example, draw
 from wordward.distributed import ALONE, Part, Team
 from wordward.objective import IGNORE
 from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
@@ -160,10 +160,11 @@ class Corpus:
         return counts
 
     def some(self, limit: int) -> "Corpus":
-        """At most `limit` texts, drawn at random but always the same."""
+        """At most `limit` texts, as `draw` draws them."""
         if len(self.rows) <= limit:
             return self
-        chosen = np.sort(np.random.default_rng(0).permutation(len(self.rows))[:limit])
+        names = None if self.labels is None else [np.atleast_1d(each).tolist() for each in self.labels]
+        chosen = np.sort(draw(len(self.rows), limit, names))
         labels = None if self.labels is None else [self.labels[int(at)] for at in chosen]
         return Corpus([self.rows[int(at)] for at in chosen], labels)  # type: ignore[arg-type]
 

@@ -1,5 +1,6 @@
 """The nearest words of a trained table, to look at."""
 
+import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward import checkpoint, run_folder
+from wordward.console import say
 from wordward.space import Metric, nearest
 
 TABLE = "words.table.weight"
@@ -17,13 +19,15 @@ TABLE = "words.table.weight"
 def nearest_words(
     run: str | Path, words: Sequence[str], *, k: int = 10, metric: Metric = "cosine", min_count: int = 5
 ) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """Each word with its k nearest words and their cosine (or distance), nearest first."""
+    """Each word with its k nearest words and their cosine (or distance), nearest first; unknown ones are named."""
     if not words:
         raise ValueError("expected words to look up; got none: give one or more")
     vocabulary, table = _words(run)
-    unknown = [word for word in words if word not in vocabulary]
-    if unknown:
-        raise ValueError(f"{run} does not know {', '.join(map(repr, unknown))}: is the case right?")
+    known = [word for word in words if word in vocabulary]
+    unknown = [_with_near(word, vocabulary.words) for word in words if word not in vocabulary]
+    told = f"{run} does not know {', '.join(unknown)}: is the case right?"
+    if not known:
+        raise ValueError(told)
     allowed = torch.from_numpy(vocabulary.candidates(min_count))
     if k < 1:
         raise ValueError(f"k must be 1 or more, but is {k}")
@@ -32,15 +36,23 @@ def nearest_words(
             f"expected more than k = {k} words that occur {min_count} times or more; {run} has {len(allowed)}: "
             "choose a lower --min-count or --k"
         )
-    ids = torch.tensor([vocabulary[word] for word in words])
+    if unknown:
+        say(told)
+    ids = torch.tensor([vocabulary[word] for word in known])
     for word, here, others in zip(
-        words, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
+        known, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
     ):
         if metric == "cosine":
             near = F.cosine_similarity(table[here].unsqueeze(0), table[others])
         else:
             near = (table[others] - table[here]).norm(dim=-1)
         yield word, [(vocabulary.word(int(o)), float(n)) for o, n in zip(others, near, strict=True)]
+
+
+def _with_near(word: str, words: Sequence[str]) -> str:
+    """A word that is not known, and the known one that is spelt nearest."""
+    close = difflib.get_close_matches(word, words, 1)
+    return f"{word!r} (did you mean {close[0]!r}?)" if close else repr(word)
 
 
 def _words(run: str | Path) -> tuple[Any, Tensor]:

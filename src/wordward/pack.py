@@ -42,6 +42,12 @@ def write_pack(path: Path, encoded: Encoded, *, quiet: bool = False) -> None:
             for start in range(0, len(payload), PIECE):
                 bars.advance(bar, file.write(payload[start : start + PIECE]))
         os.replace(part, path)
+    except OSError as error:
+        raise DataError(
+            f"expected a file that can be written; got: {error.strerror or error}: free some space, or name "
+            "another place; a file that was there before is as it was",
+            path,
+        ) from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -15,7 +15,7 @@ from wordward.config import DataSettings, PretrainConfig, TrainConfig
 from wordward.console import say
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
-from wordward.datasets import DataError, Example, check_labels, read, split
+from wordward.datasets import DataError, Example, check_labels, draw, read, split
 from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary, Loss
 from wordward.models import Classifier, LanguageModel, Tagger
@@ -117,8 +117,9 @@ def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
 def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example], tuple[str, ...]]:
     """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
     data = config.data
-    labelled = read_as(data, data.train)
-    classes = check_labels(labelled, data.train)
+    whole = read_as(replace(data, limit=None), data.train)
+    classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
+    labelled = few(whole, data.limit, in_order=False)
     if data.dev:
         return labelled, read_as(data, data.dev), classes
     return *_hold_out(labelled, data.dev_share, config.training.seed), classes
@@ -127,18 +128,14 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
 def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
     """A share held out, but never all texts of a class: those of a rare class stay to be learnt from."""
     kept, held_out = split(examples, share, seed)
-    known = {name for example in kept for name in _names(example)}
-    rare = [example for example in held_out if not set(_names(example)) <= known]
-    rest = [example for example in held_out if set(_names(example)) <= known]
+    known = {name for example in kept for name in example.names}
+    rare = [example for example in held_out if not set(example.names) <= known]
+    rest = [example for example in held_out if set(example.names) <= known]
     if not rest:
         raise DataError(
-            "expected enough texts to hold some out; there are too few of each class: give --dev FILE"
+            "expected enough texts to hold some out; there are too few of each class: give more, or --dev FILE"
         )
     return [*kept, *rare], rest
-
-
-def _names(example: Example) -> tuple[str | None, ...]:
-    return example.tags if example.tags is not None else (example.label,)
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
@@ -167,11 +164,15 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
         raise DataError(
             f"{data.corpus} holds word numbers, not texts: give the corpus by its name, or a file of texts"
         )
-    examples = registry.load(str(data.corpus))._asdict()[name]
-    if data.limit is None or len(examples) <= data.limit:
+    return few(registry.load(str(data.corpus))._asdict()[name], data.limit)
+
+
+def few(examples: list[Example], limit: int | None, *, in_order: bool = True) -> list[Example]:
+    """At most `limit` examples, as `draw` draws them; in their own order those of `Corpus.some`."""
+    if limit is None or len(examples) <= limit:
         return examples
-    chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[: data.limit])  # as Corpus.some
-    return [examples[at] for at in chosen]
+    chosen = draw(len(examples), limit, [example.names for example in examples])
+    return [examples[at] for at in (np.sort(chosen) if in_order else chosen)]
 
 
 def _unlabelled(data: DataSettings) -> list[Example] | Texts:
@@ -197,8 +198,7 @@ def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Exa
         labelled=labelled,
         format=_kind(data, Path(path)),
     )
-    few = data.limit is not None and len(examples) > data.limit
-    return split(examples, data.limit / len(examples), 0)[1] if few and data.limit else examples
+    return few(examples, data.limit, in_order=False)
 
 
 def at_hand(path: str) -> str:

@@ -210,6 +210,7 @@ def pretrain(
     folder = Path(out)
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
+        run_folder.check_writable(folder)
         given = {name: getattr(config, name) for name in ("epochs", "device")}
         config = replace(kept, **{n: v for n, v in given.items() if v != getattr(PretrainConfig(), n)})
     processes = team(config.device)

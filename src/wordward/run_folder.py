@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import is_dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
@@ -55,6 +56,7 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None
     for given in inputs:
         if Path(given).resolve().is_relative_to(folder.resolve()):
             raise RunError(f"{given} lies in {folder}, which would be replaced: choose another --out")
+    check_writable(folder)
     if not folder.exists():
         return
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part"}:
@@ -65,6 +67,18 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None
         )
     if not folder.is_dir() or not any((folder / name).exists() for name in (CONFIG, SWEEP)):
         raise RunError(f"{folder} is not a run folder, so --force will not replace it: choose another --out")
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or made, before hours of work are to be kept in it."""
+    if folder.is_file():
+        return  # refused in other words
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    try:
+        TemporaryFile(dir=there).close()
+    except OSError as error:
+        why = f"{there}: {error.strerror or error}"
+        raise RunError(f"{folder} cannot be written ({why}): choose another --out") from None
 
 
 def create(path: str | Path, *, force: bool = False) -> Path:

@@ -1,6 +1,7 @@
 """A text classifier as scikit-learn has them: fit, predict, predict_proba; for those who want no loop."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -212,11 +213,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             raise DivergedError(
                 "the loss is no number any more: lower learning_rate or epsilon, or use precision='fp32'"
             ) from None
-        except DataError as error:  # a line of our file is a text of the caller's
-            message = str(error).replace(config.data.train, "X")
-            raise DataError(message.replace(str(config.data.unlabelled), "unlabelled")) from None
+        except ValueError as error:
+            kind = type(error) if isinstance(error, (DataError, run_folder.RunError)) else ValueError
+            raise kind(self._own_words(str(error), config.data)) from None
         if result["stopped"]:
             raise KeyboardInterrupt
+
+    def _own_words(self, message: str, data: DataSettings) -> str:
+        """A message with parameters in the place of flags; a line of our file is a text of the caller's."""
+        for path, name in ((data.train, "X"), (data.unlabelled, "unlabelled")):
+            message = message.replace(path, name) if path else message
+        flags = {f"--{name.replace('_', '-')}": name for name in self.get_params(deep=False)}
+        return re.sub(r"--[a-z]+(?:-[a-z]+)*", lambda found: flags.get(found[0], found[0]), message)
 
     def __sklearn_tags__(self) -> Any:
         """Texts, not rows of numbers."""

@@ -99,6 +99,7 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     if (folder / run_folder.SWEEP).exists():
         raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
     kept, default = run_folder.load_config(folder, TrainConfig), TrainingSettings()
+    run_folder.check_writable(folder)
     values = {name: getattr(asked.training, name) for name in ("epochs", "patience", "device")}
     changed = {n: v for n, v in values.items() if v != getattr(default, n) or (n == "epochs" and given(v))}
     return replace(kept, training=replace(kept.training, **changed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,11 @@ class Example:
     tokens: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     line: int = 0  # where it begins in its file, counted from 1
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Its tags, or else its one label."""
+        return self.tags if self.tags is not None else (self.label,)
 
 
 class DataError(ValueError):
@@ -60,6 +65,19 @@ def split(examples: Sequence[Example], share: float, seed: int) -> tuple[list[Ex
     order = np.random.default_rng(seed).permutation(len(examples))
     held = min(max(round(share * len(examples)), 1), len(examples) - 1)
     return [examples[at] for at in order[held:]], [examples[at] for at in order[:held]]
+
+
+def draw(count: int, limit: int, labels: Sequence[Collection[Hashable]] | None = None) -> np.ndarray:
+    """Places of `limit` of `count` texts, at random but always the same; every label stays where there is room."""
+    order = np.random.default_rng(0).permutation(count)
+    if labels is None:
+        return order[:limit]
+    seen: set[Hashable] = set()
+    new = np.zeros(count, dtype=bool)  # in that order: whether a text has a label that none before has
+    for at, place in enumerate(order):
+        new[at] = not seen.issuperset(labels[place])
+        seen.update(labels[place])
+    return order[np.sort(np.argsort(~new, kind="stable")[:limit])]
 
 
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:

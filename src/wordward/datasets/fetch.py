@@ -41,28 +41,19 @@ def fetch(
     if target.exists():
         verify(target, expected(download, folder, ledger))
         return target
-    folder.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    for attempt in range(attempts):
-        try:
-            _transfer(download.url, part, report, timeout)
-            break
-        except _BrokenOffError as error:
-            if attempt == attempts - 1:
-                size = part.stat().st_size if part.exists() else 0
-                raise DataError(
-                    f"expected the whole of {download.url}; it broke off after {size:,} bytes ({error}): run the "
-                    "same command again to go on from there"
-                ) from None
-            time.sleep(pause * 2**attempt)
     try:
-        _check_beginning(part, download)
-        verify(part, expected(download, folder, ledger))
-    except DataError:
-        _forget(part)  # nothing that is wrong is kept, not even to go on from
-        raise
-    record(part, download, folder, ledger)
-    os.replace(part, target)
+        folder.mkdir(parents=True, exist_ok=True)
+        _whole(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
+        _check(part, download, expected(download, folder, ledger))
+        record(part, download, folder, ledger)
+        os.replace(part, target)
+    except OSError as error:
+        raise DataError(
+            f"expected a folder that can be written; got: {error}: free some space and run the same command again, "
+            "which goes on after what has come; or name another folder with --data",
+            target,
+        ) from None
     _forget(part)
     return target
 
@@ -109,6 +100,22 @@ def _recorded(ledger: Path) -> dict[str, str]:
         ) from None
 
 
+def _whole(url: str, part: Path, report: Report, *, attempts: int, pause: float, timeout: float) -> None:
+    """Fetch a file into `part`, in several attempts where it breaks off."""
+    for attempt in range(attempts):
+        try:
+            _transfer(url, part, report, timeout)
+            return
+        except _BrokenOffError as error:
+            if attempt == attempts - 1:
+                size = part.stat().st_size if part.exists() else 0
+                raise DataError(
+                    f"expected the whole of {url}; it broke off after {size:,} bytes ({error}): run the same command "
+                    "again to go on from there"
+                ) from None
+            time.sleep(pause * 2**attempt)
+
+
 def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
     """Fetch what is missing of a file into `part`."""
     have = part.stat().st_size if part.exists() else 0
@@ -137,7 +144,7 @@ def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
     except HTTPError as error:
         with error:
             _refused(error, url, part, have)
-    except (HTTPException, URLError) as error:
+    except (HTTPException, URLError, ConnectionError, TimeoutError) as error:
         raise _BrokenOffError(str(getattr(error, "reason", error)) or type(error).__name__) from None
 
 
@@ -168,6 +175,16 @@ def _first_byte(headers: Message) -> int | None:
     unit, _, span = str(headers.get("Content-Range", "")).partition(" ")
     first = span.partition("-")[0]
     return int(first) if unit == "bytes" and first.isdecimal() else None
+
+
+def _check(part: Path, download: Download, wanted: str | None) -> None:
+    """Refuse a wrong file; nothing of it is kept, not even to go on from."""
+    try:
+        _check_beginning(part, download)
+        verify(part, wanted)
+    except DataError:
+        _forget(part)
+        raise
 
 
 def _check_beginning(part: Path, download: Download) -> None:

@@ -27,7 +27,7 @@ from wordward.huggingface.pieces import Reader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
 from wordward.predict import pick_device
-from wordward.prepare import Data, at_hand, labelled_examples, read_as, settle, split_examples
+from wordward.prepare import Data, at_hand, few, labelled_examples, read_as, settle, split_examples
 from wordward.recipes import parse_methods
 from wordward.tap import Tap
 from wordward.text import Vocabulary, split_words
@@ -130,8 +130,10 @@ def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str,
     data, methods = config.data, parse_methods(config.method, config.perturbation)
     virtual = any(method.recipe.objective == "kl" for method in methods)
     if data.corpus:
-        found = {name: split_examples(data, name) for name in ("train", "dev")}
-        classes, extra = check_labels(found["train"]), split_examples(data, "unlabelled") if virtual else []
+        whole = split_examples(replace(data, limit=None), "train")
+        classes = check_labels(whole)  # a limit leaves out texts, but no label
+        found = {"train": few(whole, data.limit), "dev": split_examples(data, "dev")}
+        extra = split_examples(data, "unlabelled") if virtual else []
     else:
         labelled, held_out, classes = labelled_examples(config)
         found = {"train": labelled, "dev": held_out}
