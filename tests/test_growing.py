@@ -230,6 +230,8 @@ def test_texts_without_words_are_counted_after_going_on(
     command = ["explain", str(folder / "run"), "--file", str(tmp_path / "texts.txt"), "--device", "cpu"]
     command += ["--json", str(tmp_path / "out.jsonl")]
     first = [main(command), capsys.readouterr().err]
+    assert first[0] == 1
+    assert "no words to explain in 2 of 10 texts" in first[1]
     assert [main(command), capsys.readouterr().err] == first
 
 

@@ -56,7 +56,7 @@ def workers(
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes; where its block is left by an error or Ctrl-C, they break off what they are at."""
     others, given = set(active_children()), (threads, make)
-    with ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=given) as pool:
+    with _Pool(count, get_context("spawn"), initializer=_begin, initargs=given) as pool:
         try:
             yield pool
         except BaseException:
@@ -64,6 +64,22 @@ def workers(
                 process.terminate()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+class _Pool(ProcessPoolExecutor):
+    """Processes are started as work comes: without Ctrl-C, which else would break into what they import first."""
+
+    def submit(
+        self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Future[Found]:
+        """As ever; a Ctrl-C that comes meanwhile waits."""
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            return super().submit(fn, *args, **kwargs)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a new process inherits
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stoppable(work: Callable[Given, Found], *arguments: Given.args, **options: Given.kwargs) -> Found:
