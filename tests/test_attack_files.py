@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,11 @@ from rich.console import Console
 import wordward.attack
 from wordward import run_folder
 from wordward.attack import attack
-from wordward.attacks.attacked import Attacked, AttackSettings, Change
-from wordward.attacks.files import COLUMNS, ResultsFile, describe, from_record, marked, to_record, write_csv
+from wordward.attacks.attacked import Attacked, Change
+from wordward.attacks.files import COLUMNS, from_record, marked, write_csv
 from wordward.attacks.summary import show, show_texts, summarise, telling
 from wordward.cli import main
 from wordward.config import TrainConfig
-from wordward.datasets import DataError, Example
 from wordward.predict import Run, load_run
 from wordward.toml import to_toml
 
@@ -67,10 +66,8 @@ def run(folder: Path) -> Run:
 
 
 def test_json_lines_and_back() -> None:
-    for number, each in enumerate(ALL):
-        line = json.dumps(to_record(each, number))
-        assert from_record(json.loads(line)) == each
-        assert json.loads(line)["number"] == number
+    for each in ALL:
+        assert from_record(json.loads(json.dumps(asdict(each)))) == each
 
 
 def test_csv_as_textattack_writes_it(tmp_path: Path) -> None:
@@ -190,26 +187,14 @@ def test_an_attack_goes_on_where_it_was_stopped(
     with (tmp_path / "x.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 30
     assert main([*command, "--out", str(cut), "--max-swaps", "2"]) == 1
-    assert "another attack (other settings): choose another --out, or --force" in capsys.readouterr().err
+    said = "it holds what another `wordward attack` gave (other settings): choose another --out, or --force"
+    assert said in capsys.readouterr().err
     assert main([*command, "--out", str(cut), "--limit", "5"]) == 1
-    assert "another attack (other texts, fingerprint)" in capsys.readouterr().err
+    assert "(other texts, fingerprint)" in capsys.readouterr().err
+    assert len(lines(cut)) == 30
     stop_after[0] = 30
     assert main([*command, "--out", str(cut), "--max-swaps", "2", "--force"]) == 0
     assert len(lines(cut)) == 30
-
-
-def test_files_of_something_else_are_left_alone(run: Run, tmp_path: Path) -> None:
-    described = describe(run, [Example("warm")], AttackSettings())
-    mine = tmp_path / "mine.jsonl"
-    mine.write_text("my own\n")
-    with pytest.raises(DataError, match=r"expected mine.jsonl.settings.json beside it"):
-        ResultsFile(mine, described)
-    assert mine.read_text() == "my own\n"
-    ResultsFile(tmp_path / "ours.jsonl", described).append(KEPT)
-    assert ResultsFile(tmp_path / "ours.jsonl", described).done == [KEPT]
-    (tmp_path / "ours.jsonl").write_text('{"number": 3}\n')
-    with pytest.raises(DataError, match="the texts are not in order"):
-        ResultsFile(tmp_path / "ours.jsonl", described)
 
 
 def test_the_command_shows_what_predict_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,6 +239,7 @@ def test_commands_that_are_refused(folder: Path, tmp_path: Path, capsys: pytest.
         (run, data, "--guides", "advt", "--csv", "x.csv"): "are for an attack on one run",
         (run, data, "--figure", "x.png"): "--figure draws the comparison of --models",
         (run, data, "--limit", "0"): "limit must be 1 or more, but is 0",
+        (run, data, "--jobs", "0"): "jobs must be 1 or more, but is 0",
         (run, data, "--method", "magic"): "unknown method 'magic'",
         (run, data, "--max-share", "7"): "max_share must be greater than 0 and at most 1, but is 7",
         (run, data, "--corrections", str(tmp_path / "x.m2")): "corrections are for taggers",

@@ -1,13 +1,15 @@
 """Processes beside this one: they stop with it, keep what they have, and end where it was killed."""
 
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from wordward.workers import stoppable, workers
+from wordward.workers import spread, stoppable, workers
 
 
 def work(begun: Path) -> None:
@@ -83,3 +85,31 @@ def test_workers_end_where_their_process_was_killed(tmp_path: Path) -> None:
     process.kill()
     process.communicate(timeout=30)  # what it shares with its workers is open until the last of them ends
     assert not (tmp_path / "kept").exists()
+
+
+def blocked() -> set[int]:
+    """Signals that wait."""
+    return {int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])}
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no masks of signals")
+def test_ctrl_c_does_not_break_into_a_process_that_starts() -> None:
+    """It would print where its imports were broken off; the process that started it gets the Ctrl-C."""
+    with workers(1) as pool:
+        assert signal.SIGINT in pool.submit(blocked).result()
+        assert signal.SIGINT not in blocked()
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def doubling() -> Callable[[int], int]:
+    """The work of another process."""
+    return double
+
+
+def test_texts_are_shared_out_and_come_back_in_order() -> None:
+    for jobs in (1, 2):
+        assert list(spread(double, doubling, range(20), jobs=jobs)) == list(range(0, 40, 2))
+    assert list(spread(double, doubling, [], jobs=2)) == []

@@ -1,7 +1,8 @@
 """Adversarial texts: words swapped until a model changes its mind, each verified from the text itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from wordward.datasets.m2 import Corrections
 from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.objective import IGNORE
-from wordward.predict import Run
+from wordward.predict import Run, opener
 from wordward.reading import Reading, apply, read
+from wordward.workers import spread
 
 __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
 
@@ -30,18 +32,38 @@ def attack(
     settings: AttackSettings | None = None,
     *,
     corrections: Corrections | None = None,
-) -> Iterator[Attacked]:
+    jobs: int = 1,
+) -> Generator[Attacked, None, None]:
     """Each example with the adversarial text that was found for it, in order, some at a time.
 
     A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
-    flags an error. `corrections` (of `wordward.datasets.m2`) say what should stand at a flagged token.
+    flags an error. `corrections` (of `wordward.datasets.m2`) say what should stand at a flagged token. `jobs`:
+    processes to use, each of which opens the run's folder; more than one need a guarded main module.
     """
     settings = settings or AttackSettings()
-    goal = goal_of(run, settings, corrections)
-    plain = [goal.plain(example) for example in examples]
-    guide = Guide(run, settings, goal.judge)
-    chunks = (plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK))
-    return (attacked for some in chunks for attacked in _together(run, some, guide, goal))
+    attacker = Attacker(run, settings, corrections)
+    plain = [attacker.goal.plain(example) for example in examples]
+    chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
+    found = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
+    return (attacked for some in found for attacked in some)
+
+
+class Attacker:
+    """An attack on a run; the nearest words that it has searched stay for the texts to come."""
+
+    def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
+        self.run, self.goal = run, goal_of(run, settings, corrections)
+        self.guide = Guide(run, settings, self.goal.judge)
+
+    def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
+        """Some texts, plain as the goal makes them, attacked side by side."""
+        return list(_together(self.run, examples, self.guide, self.goal))
+
+
+def _attacker(
+    opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None
+) -> Attacker:
+    return Attacker(opened(), settings, corrections)
 
 
 def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:

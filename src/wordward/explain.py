@@ -9,22 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import nn
 
-from wordward.corpus import Corpus, encode_words
-from wordward.datasets import DataError, Example
+from wordward.datasets import Example
 from wordward.explanation import Explanation, Place, Pull
-from wordward.method import Outcome
-from wordward.objective import IGNORE
+from wordward.given import Labels, check_focuses, encode_given, given_labels
+from wordward.method import Adversary, Outcome
 from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Reading, apply, read
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.text import EOS, Vocabulary, length_batches
 
-__all__ = ["Swap", "apply", "explain", "one_method", "swaps"]
+__all__ = ["Explainer", "Swap", "apply", "explain", "one_method", "swaps"]
 
 WORD_METHODS = tuple(name for name, recipe in RECIPES.items() if recipe.space == "words")
 TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
-Labels = list[str | None] | None
 Names = Vocabulary | Sequence[str] | Mapping[int, str] | Callable[[int], str]  # the word of each id
 
 
@@ -85,27 +83,54 @@ def explain(
     The label is the example's where it has one, else what the model predicts. `focus`: the position of the one
     word whose tag counts, for a tagger; its true tag may then be the example's label.
     """
-    chosen = one_method(run, method)
-    texts = [read(run, example) for example in examples]
-    _check(run, texts, top=top, focus=focus)
-    given: list[Labels] = [None] * len(texts)
-    if chosen.recipe.objective == "label_loss":
-        given = [_given(run, *each, focus) for each in zip(examples, texts, strict=True)]
-    found = [_unexplained(run, chosen, *each, focus) for each in zip(texts, given, strict=True)]
-    filled = [at for at, text in enumerate(texts) if text.words]
-    asked = [(texts[at], given[at]) for at in filled]
-    for at, *row in _pointings(run, chosen, *zip(*asked, strict=True), top=top, focus=focus) if asked else ():
-        number = filled[at]
-        found[number] = _said(run, found[number], texts[number], *row)
-    return found
+    return Explainer(run, method, top=top)(examples, focus=focus)
 
 
 Pointed = tuple[int, np.ndarray, Any, Any, Any]  # number of a text, chances, pulls of its words (words, top)
 
 
+class Explainer:
+    """A method on a run; the nearest words that it has searched stay for the texts to come."""
+
+    def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
+        self.run, self.method, self.top = run, one_method(run, method), top
+        if top < 1:
+            raise ValueError(f"top must be 1 or more, but is {top}")
+        self._pointers: dict[int | None, Callable[..., Iterator[Pointed]]] = {}
+
+    def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> list[Explanation]:
+        """As `explain`."""
+        run = self.run
+        texts = [read(run, example) for example in examples]
+        check_focuses(run, texts, focus)
+        given: list[Labels] = [None] * len(texts)
+        if self.method.recipe.objective == "label_loss":
+            given = [given_labels(run, *each, focus) for each in zip(examples, texts, strict=True)]
+        found = [_unexplained(run, self.method, *each, focus) for each in zip(texts, given, strict=True)]
+        filled = [at for at, text in enumerate(texts) if text.words]
+        asked = [(texts[at], given[at]) for at in filled]
+        for at, *row in self._pointings(focus)(*zip(*asked, strict=True), focus=focus) if asked else ():
+            number = filled[at]
+            found[number] = _said(run, found[number], texts[number], *row)
+        return found
+
+    def _pointings(self, focus: int | None) -> Callable[..., Iterator[Pointed]]:
+        """What points at words, kept from the call before; what raises KL does so for one focus."""
+        kept = focus if self.method.recipe.objective == "kl" else None
+        if kept not in self._pointers:
+            if self.run.of_pieces:
+                from wordward.huggingface.explain import pointings_of
+
+                self._pointers[kept] = pointings_of(self.run, self.method, top=self.top)
+            else:
+                adversary = adversary_for(self.run, self.method, focus=kept)
+                self._pointers[kept] = partial(_pointings, self.run, adversary, top=self.top)
+        return self._pointers[kept]
+
+
 def _pointings(
     run: Run,
-    method: Method,
+    adversary: Adversary,
     texts: Sequence[Reading],
     given: Sequence[Labels],
     *,
@@ -113,12 +138,7 @@ def _pointings(
     focus: int | None,
 ) -> Iterator[Pointed]:
     """What the model says of each text, and the ids, strengths and cosines that pull its words."""
-    if run.of_pieces:
-        from wordward.huggingface.explain import pointings
-
-        yield from pointings(run, method, texts, given, top=top, focus=focus)
-        return
-    corpus, adversary = _encode(run, texts, given), adversary_for(run, method, focus=focus)
+    corpus = encode_given(run, texts, given)
     with evaluating(run.model):
         for index in batches(corpus.lengths):
             batch = corpus.batch(index, run.device)
@@ -133,62 +153,6 @@ def one_method(run: Run, name: str) -> Method:
     if len(methods) != 1:
         raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {name!r}")
     return at_text(methods[0])
-
-
-def _check(run: Run, texts: Sequence[Reading], *, top: int, focus: int | None) -> None:
-    """Refuse what cannot be asked of these texts."""
-    if top < 1:
-        raise ValueError(f"top must be 1 or more, but is {top}")
-    if focus is None:
-        return
-    if not run.tagging:
-        raise ValueError("focus is for taggers: this run gives one label to the whole text, so leave it out")
-    for number, text in enumerate(texts, start=1):
-        words = len(text.tokens)
-        if not 0 <= focus < words:
-            there = f"it has positions 0 to {words - 1}" if words else "it has no words"
-            raise ValueError(f"expected a focus that is a word of text {number}; got {focus}, but {there}")
-
-
-def _given(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
-    """The labels that came with an example: a classifier's one, a tagger's for each token, None where none came."""
-    if not run.tagging:
-        found: list[str | None] = [example.label]
-    elif example.tags is not None:
-        found = list(example.tags)
-        if len(found) != len(text.tokens):
-            raise DataError(
-                f"expected a tag for each of {len(text.tokens)} tokens; got {len(found)}", line=example.line
-            )
-    else:
-        found = [None] * len(text.tokens)
-        if example.label is not None:
-            if focus is None:
-                raise DataError(
-                    f"a tagger gives each word a label; got one, {example.label!r}: say with focus whose it is",
-                    line=example.line,
-                )
-            found[focus] = example.label
-    for name in found:
-        if name is not None and name not in run.labels:
-            known = ", ".join(run.labels)
-            raise DataError(
-                f"expected a label that the model knows ({known}); got {name!r}", line=example.line
-            )
-    return found if any(name is not None for name in found) else None
-
-
-def _encode(run: Run, texts: Sequence[Reading], given: Sequence[Labels]) -> Corpus:
-    """Ids of the texts, and their labels' numbers; IGNORE where none is given."""
-    rows, labels = [], []
-    for text, names in zip(texts, given, strict=True):
-        words = [token.text for token in text.tokens]
-        rows.append(encode_words(words, run.vocabulary, run.text, eos=not run.tagging))
-        numbers = [
-            IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(words)
-        ]
-        labels.append(np.array(numbers, dtype=np.int64) if run.tagging else [*numbers, IGNORE][0])
-    return Corpus(rows, labels)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -251,6 +251,11 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
     checkpoint.load_weights(path, model, vocabulary)
     where = pick_device(device)
     return Run(Path(path), config, vocabulary, labels, model.to(where).eval(), where)
+
+
+def opener(run: Run) -> partial[Run]:
+    """What opens the same run in another process."""
+    return partial(load_run, run.folder, device=str(run.device), positive=run.config.training.positive)
 
 
 def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:

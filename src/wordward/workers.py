@@ -3,21 +3,60 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
+Part = TypeVar("Part")
+MANY = 256  # texts from which on processes are worth the seconds that they take to start
+
+
+def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:
+    """How many processes are to work on so many texts; where it is left open: all cores, for many on a CPU."""
+    if asked is None:
+        return (os.cpu_count() or 1) if on_cpu and texts >= MANY else 1
+    if asked < 1:
+        raise ValueError(f"jobs must be 1 or more, but is {asked}")
+    return asked
+
+
+def spread(
+    here: Callable[[Part], Found],
+    make: Callable[[], Callable[[Part], Found]],
+    parts: Sequence[Part],
+    *,
+    jobs: int,
+) -> Iterator[Found]:
+    """What is found in each part, in their order: by this process, or by `jobs` others of one thread each.
+
+    `make`, which must be picklable, gives another process what `here` is to this one.
+    """
+    jobs = min(jobs, len(parts))
+    if jobs < 2:
+        yield from map(here, parts)
+        return
+    ahead: deque[Future[Found]] = deque()
+    with workers(jobs, threads=1, make=make) as pool:
+        for part in parts:
+            ahead.append(pool.submit(_work, part))
+            if len(ahead) > 2 * jobs:  # enough that none waits for the one before it to be written
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 @contextmanager
-def workers(count: int, *, threads: int | None = None) -> Iterator[ProcessPoolExecutor]:
+def workers(
+    count: int, *, threads: int | None = None, make: Callable[[], Callable[[Any], Any]] | None = None
+) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes; where its block is left by an error or Ctrl-C, they break off what they are at."""
-    others = set(active_children())
-    with ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=(threads,)) as pool:
+    others, given = set(active_children()), (threads, make)
+    with _Pool(count, get_context("spawn"), initializer=_begin, initargs=given) as pool:
         try:
             yield pool
         except BaseException:
@@ -25,6 +64,22 @@ def workers(count: int, *, threads: int | None = None) -> Iterator[ProcessPoolEx
                 process.terminate()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+class _Pool(ProcessPoolExecutor):
+    """Processes are started as work comes: without Ctrl-C, which else would break into what they import first."""
+
+    def submit(
+        self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Future[Found]:
+        """As ever; a Ctrl-C that comes meanwhile waits."""
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            return super().submit(fn, *args, **kwargs)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a new process inherits
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stoppable(work: Callable[Given, Found], *arguments: Given.args, **options: Given.kwargs) -> Found:
@@ -43,9 +98,20 @@ def _stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _begin(threads: int | None) -> None:
+_held: list[Callable[..., Any]] = []  # in a process of `spread`: what makes its work, then the work itself
+
+
+def _work(part: Any) -> Any:
+    """The work of this process on a part; what makes it may fail, so it is made here and not as a process begins."""
+    if len(_held) == 1:
+        _held.append(_held[0]())
+    return _held[1](part)
+
+
+def _begin(threads: int | None, make: Callable[..., Any] | None) -> None:
     """Leave Ctrl-C to the process that started this one, and watch it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _held[:] = [] if make is None else [make]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if threads is not None:
         import torch

@@ -49,6 +49,7 @@ def compare_models(
     *,
     swaps: Sequence[int] = SWAPS,
     quiet: bool = False,
+    jobs: int = 1,
 ) -> list[Robustness]:
     """Accuracy on all texts under 0, 1, 2, ... swaps; those that a model gets wrong or cannot read count as wrong.
 
@@ -61,7 +62,7 @@ def compare_models(
     settings, found = replace(settings, max_swaps=max(swaps)), []
     for run in runs:
         name = str(run.folder)
-        results = list(watched(attack(run, examples, settings), len(examples), name, quiet=quiet))
+        results = list(watched(attack(run, examples, settings, jobs=jobs), len(examples), name, quiet=quiet))
         accuracy = accuracies(results, swaps)
         if not accuracy:
             raise DataError("expected sentences with errors to measure a tagger with; there are none")
@@ -99,12 +100,13 @@ def compare_guides(
     settings: AttackSettings,
     *,
     quiet: bool = False,
+    jobs: int = 1,
 ) -> list[Guided]:
     """The same model and texts attacked under the guidance of each method."""
     found = []
     for method in methods:
         chosen = replace(settings, method=method)
-        results = list(watched(attack(run, examples, chosen), len(examples), method, quiet=quiet))
+        results = list(watched(attack(run, examples, chosen, jobs=jobs), len(examples), method, quiet=quiet))
         cosines, near = largest_cosines(run, examples, chosen), _nearness(run, results)
         found.append(
             Guided(

@@ -3,7 +3,8 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from wordward.attacks.attacked import Attacked
     from wordward.datasets import Example
     from wordward.datasets.m2 import Corrections
+    from wordward.growing import ResultsFile
     from wordward.predict import Run
-
-SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Attack:
     """Print JSON instead of tables."""
     force: bool = False
     """Begin --out anew."""
+    jobs: int | None = None
+    """Processes to share the texts out to; by default all cores for 256 texts and more on a CPU, else one."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
     label_column: str | None = None
@@ -106,66 +108,60 @@ class Attack:
             raise ValueError("--figure draws the comparison of --models: give the run folders there")
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
             raise ValueError("with --models, give --swaps instead of --max-swaps")
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f"limit must be 1 or more, but is {self.limit}")
+        for name in ("limit", "jobs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be 1 or more, but is {value}")
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        import numpy as np
-
-        from wordward.commands.use import changed
+        from wordward.commands.texts import drawn, is_split, texts_of
         from wordward.datasets import Example
-        from wordward.prepare import read_as, split_examples
 
         if data is None:
             return [Example(text) for text in self.text]
         run = runs[0]
-        if run.config.data.corpus and data in SPLITS:
-            if other := {each.config.data.corpus for each in runs} - {run.config.data.corpus}:
-                raise ValueError(
-                    f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
-                    "give a file of texts"
-                )
-            examples = split_examples(replace(run.config.data, limit=None), data)
-        else:
-            settings = changed(
-                replace(run.config.data, limit=None),
-                text_column=self.text_column,
-                label_column=self.label_column,
-                tag_column=self.tag_column,
-                format=self.format,
+        if is_split(run, data) and (
+            other := {each.config.data.corpus for each in runs} - {run.config.data.corpus}
+        ):
+            raise ValueError(
+                f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
+                "give a file of texts"
             )
-            examples = read_as(settings, data, labelled=self.labels)
+        examples = texts_of(
+            run,
+            data,
+            labelled=self.labels,
+            text_column=self.text_column,
+            label_column=self.label_column,
+            tag_column=self.tag_column,
+            format=self.format,
+        )
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        if self.limit is None or len(examples) <= self.limit:
-            return examples
-        chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[: self.limit])
-        return [examples[at] for at in chosen]
+        return drawn(examples, self.limit)
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""
         from rich.console import Console
 
         from wordward.attack import attack
-        from wordward.attacks.files import ResultsFile, describe, write_csv
+        from wordward.attacks.files import from_record, write_csv
         from wordward.attacks.summary import show, show_texts, summarise
         from wordward.console import progress
+        from wordward.growing import goes_on
 
-        corrections = self._read_corrections()
-        file = None
-        if self.out:
-            described = describe(run, examples, self.settings, corrections=self.corrections)
-            file = ResultsFile(self.out, described, force=self.force)
-        results: list[Attacked] = [] if file is None else file.done
+        corrections, file = self._read_corrections(), self._file(run, examples)
+        results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
-        with progress(quiet=self.quiet) as bars:
+        left = examples[before:]
+        found = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
+        with goes_on(file), closing(found), progress(quiet=self.quiet) as bars:
             bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
-            for each in attack(run, examples[before:], self.settings, corrections=corrections):
-                if file is None:
-                    results.append(each)
-                else:
-                    file.append(each)  # to the results too
+            for each in found:
+                if file is not None:
+                    file.append(asdict(each))
+                results.append(each)
                 bars.advance(bar)
         new, seconds = len(results) - before, time.monotonic() - started
         if self.csv:
@@ -178,6 +174,21 @@ class Attack:
         else:
             show(results, summary, Console(highlight=False), count=self.show)
 
+    def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
+        """The file of --out, with what it holds already."""
+        from wordward.growing import ResultsFile, describe, fingerprint
+
+        if self.out is None:
+            return None
+        corrections = fingerprint([self.corrections] if self.corrections else [])
+        described = describe(run, examples, settings=asdict(self.settings), corrections=corrections)
+        return ResultsFile(self.out, described, command="attack", flag="--out", force=self.force)
+
+    def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
+        from wordward.workers import jobs_for
+
+        return jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu")
+
     def _read_corrections(self) -> "Corrections | None":
         from wordward.datasets.m2 import read_m2
 
@@ -189,7 +200,8 @@ class Attack:
 
         if self.figure:
             check_plot(self.figure)
-        rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet)
+        jobs = self._jobs(runs[0], examples)
+        rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
         print(json.dumps(models_json(rows)) if self.json else models_table(rows))
         if self.figure:
             plot(rows, self.figure)
@@ -198,5 +210,6 @@ class Attack:
         from wordward.attacks.robustness import compare_guides
         from wordward.attacks.robustness_tables import guides_json, guides_table
 
-        rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet)
+        jobs = self._jobs(run, examples)
+        rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet, jobs=jobs)
         print(json.dumps(guides_json(rows)) if self.json else guides_table(rows))

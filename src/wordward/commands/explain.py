@@ -1,23 +1,26 @@
 """The command that shows what pulls a text's words: `wordward explain`."""
 
-import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from wordward.commands.tables import Device
-from wordward.commands.use import Format, changed, standard_input
+from wordward.commands.texts import SPLITS, drawn, is_split, texts_of
+from wordward.commands.use import Format, standard_input
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
+    from wordward.explaining import Question
     from wordward.explanation import Explanation
+    from wordward.growing import ResultsFile
     from wordward.predict import Run
 
-SOME = 256  # texts between two steps of the bar
+COLUMNS = "text_column", "label_column", "tag_column", "format"
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,15 @@ class Explain:
     run: tyro.conf.Positional[str]
     """Run folder."""
     texts: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Texts; a tagger's are split at blanks. Without any and without --file: the lines of standard input."""
-    file: str | None = None
-    """File of texts: a line each, or any format that can be trained on; its labels count where it has some."""
+    """Texts, a tagger's split at blanks; or dev or test, for a run on a known corpus. Without any, and without --text
+    and --file: the lines of standard input."""
+    text: tuple[str, ...] = ()
+    """Texts too, of which none is taken for the name of a split."""
+    file: Annotated[str | None, tyro.conf.arg(metavar="FILE|dev|test")] = None
+    """File of texts: a line each, or any format that can be trained on; or a split. Its labels count where it has
+    some."""
+    limit: int | None = None
+    """Explain only so many of the texts, drawn at random but always the same."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
     label_column: str | None = None
@@ -53,34 +62,96 @@ class Explain:
     figure: Annotated[str | None, tyro.conf.arg(metavar="FILE.png|.svg|.pdf", aliases=["--png"])] = None
     """Draw one text as in the paper's figure (needs `pip install 'wordward[figure]'`)."""
     json: Annotated[str | None, tyro.conf.arg(metavar="FILE|-")] = None
-    """Write JSON Lines, an explanation each; - prints them."""
+    """Write JSON Lines, an explanation each; - prints them. Those of a file, of a split or of standard input are
+    written as they are found, and the same command again goes on after the last."""
+    force: bool = False
+    """Begin --json anew."""
+    jobs: int | None = None
+    """Processes to share the texts out to; by default all cores for 256 texts and more on a CPU, else one."""
     device: Device = "auto"
     """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
 
     def __call__(self) -> None:
+        from wordward.explaining import Question, explain_all
         from wordward.predict import load_run
+        from wordward.workers import jobs_for
 
         self._check()
         run = load_run(self.run, device=self.device)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise ValueError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
-        shown = self._explain(run, examples)
-        self._show(shown)
-        empty = sum(not each[0].places and each[0].predicted is None for each in shown)
-        if empty:
-            which = "the text" if len(shown) == 1 else f"{empty} of {len(shown)} texts"
-            raise ValueError(f"no words to explain in {which}")
+        question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
+        self._check_label(run, question.methods)
+        file = self._file(run, examples, question)
+        left = examples[file.done :] if file else examples
+        jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
+        self._follow(explain_all(run, left, question, jobs=jobs), len(examples), file)
+
+    def _follow(
+        self, found: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
+    ) -> None:
+        """Show each text's explanations as they come."""
+        from wordward.commands.explained import Shown
+        from wordward.console import progress
+        from wordward.growing import goes_on
+
+        shown = Shown(file, json=self.json, html=self.html, figure=self.figure)
+        quiet = self.quiet or total < 2 or (not shown.to_files and sys.stdout.isatty())
+        with goes_on(file), closing(found), progress(quiet=quiet) as bars:
+            bar = bars.add_task("explain", total=total, completed=shown.count, unit="texts")
+            for each in found:
+                shown.add(each)
+                bars.advance(bar)
+        shown.finish()
+
+    def _file(self, run: "Run", examples: "Sequence[Example]", question: "Question") -> "ResultsFile | None":
+        """The file of --json with what it holds already, where the texts are more than a few given by hand."""
+        from wordward.growing import ResultsFile, describe
+
+        if self.json in (None, "-") or self._by_hand(run):
+            return None
+        described = describe(run, examples, question=asdict(question))
+        lines = len(question.methods)
+        return ResultsFile(
+            self.json, described, command="explain", flag="--json", lines=lines, force=self.force
+        )
+
+    def _by_hand(self, run: "Run") -> bool:
+        """Whether the texts stand on the command line."""
+        return bool(self.text or (self.texts and self._source(run) is None))
+
+    def _source(self, run: "Run") -> str | None:
+        """The file or the split that the texts are of."""
+        if self.file is None and len(self.texts) == 1 and is_split(run, self.texts[0]):
+            return self.texts[0]
+        return self.file
+
+    def _check_label(self, run: "Run", methods: Sequence[str]) -> None:
+        from wordward.explain import one_method
+
+        objectives = [one_method(run, method).recipe.objective for method in methods]
+        if self.label is not None and "label_loss" not in objectives:
+            raise ValueError(
+                f"--label is for methods that raise a label's loss, not for {' and '.join(methods)}: leave it out"
+            )
 
     def _check(self) -> None:
         """Refuse what is wrong on its face, before the time is spent."""
         from wordward.rendering.figure import FORMATS
 
-        if self.file is not None and self.texts:
+        texts = (*self.texts, *self.text)
+        if self.file is not None and texts:
             raise ValueError(
-                f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
+                f"expected texts as arguments or in a file; got {len(texts)} and --file {self.file}: "
                 "leave one out"
             )
+        for name in ("limit", "jobs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be 1 or more, but is {value}")
         for flag, path in (("--html", self.html), ("--figure", self.figure), ("--json", self.json)):
             if path in (None, "-"):
                 continue
@@ -93,11 +164,12 @@ class Explain:
         """The texts, with the labels that came with them or were given."""
         from wordward.datasets import Example
 
-        if self.file is not None:
-            examples = self._read(run)
+        if source := self._source(run):
+            examples = drawn(self._read(run, source), self.limit)
         else:
-            texts = self.texts or [line for some in standard_input() for line in some]
-            examples = [Example(text) for text in texts]
+            self._hint(run)
+            texts = (*self.texts, *self.text) or [line for some in standard_input() for line in some]
+            examples = drawn([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:
                 example.text.encode()
@@ -107,102 +179,41 @@ class Explain:
             examples = [replace(example, label=self.label, tags=None) for example in examples]
         return examples
 
-    def _read(self, run: "Run") -> "list[Example]":
-        """The texts of a file, with labels where they can be read as the run's were."""
+    def _hint(self, run: "Run") -> None:
+        """Say how to explain what a lone word names, where it may be meant for that."""
+        from wordward.console import say
+
+        (word,) = self.texts if len(self.texts) == 1 else ("",)
+        if word in SPLITS:
+            say(f"{word} is explained as a text: this run is on files, so it has no splits; give --file FILE")
+        elif word and _is_file(word):
+            say(f"{word} is explained as a text; for the texts in that file give --file {word}")
+
+    def _read(self, run: "Run", source: str) -> "list[Example]":
+        """The texts of a file or a split, with labels where they can be read as the run's were."""
         from wordward.console import say
         from wordward.datasets import DataError
-        from wordward.prepare import read_as
 
-        assert self.file is not None
-        data = changed(
-            replace(run.config.data, limit=None),
-            text_column=self.text_column,
-            label_column=self.label_column,
-            tag_column=self.tag_column,
-            format=self.format,
-        )
+        columns = {name: getattr(self, name) for name in COLUMNS}
         try:
-            examples = read_as(data, self.file)
+            examples = texts_of(run, source, **columns)
         except DataError:
-            if self.label_column is not None or self.tag_column is not None:
+            if self.label_column is not None or self.tag_column is not None or is_split(run, source):
                 raise
-            examples = read_as(data, self.file, labelled=False)
-            say(f"{self.file} has no labels: each text is explained for what the model predicts")
+            examples = texts_of(run, source, labelled=False, **columns)
+            say(f"{source} has no labels: each text is explained for what the model predicts")
+        if source in self.texts:
+            corpus, count = run.config.data.corpus, len(examples)
+            say(
+                f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}"
+            )
         if run.tagging:  # a label of the whole text is none that a tagger gives
             examples = [replace(example, label=None) for example in examples]
         return examples
 
-    def _explain(self, run: "Run", examples: "Sequence[Example]") -> "list[list[Explanation]]":
-        """For each text its explanations, one a method."""
-        from wordward.console import progress
-        from wordward.explain import explain, one_method
 
-        methods = [self.method, *([self.compare] if self.compare else [])]
-        objectives = [one_method(run, method).recipe.objective for method in methods]
-        if self.label is not None and "label_loss" not in objectives:
-            raise ValueError(
-                f"--label is for methods that raise a label's loss, not for {' and '.join(methods)}: leave it out"
-            )
-        shown: list[list[Explanation]] = [[] for _ in examples]
-        with progress(quiet=len(examples) <= SOME) as bars:
-            bar = bars.add_task("explaining", total=len(examples) * len(methods), unit="texts")
-            for focus, numbers in self._by_focus(run, examples):
-                for start in range(0, len(numbers), SOME):
-                    some = numbers[start : start + SOME]
-                    asked = [examples[number] for number in some]
-                    for method in methods:
-                        found = explain(run, asked, method=method, top=self.top, focus=focus)
-                        for number, explanation in zip(some, found, strict=True):
-                            shown[number].append(explanation)
-                        bars.advance(bar, len(some))
-        return shown
-
-    def _by_focus(self, run: "Run", examples: "Sequence[Example]") -> list[tuple[int | None, list[int]]]:
-        """Which texts have their focus at which position."""
-        from wordward.reading import read
-
-        if self.focus is None:
-            return [(None, list(range(len(examples))))]
-        if not run.tagging:
-            raise ValueError("--focus is for taggers: this run gives one label to the whole text")
-        found: dict[int | None, list[int]] = {}
-        for number, example in enumerate(examples):
-            words = [token.text for token in read(run, example).tokens]
-            wanted = self.focus.lower() if run.text.lowercase else self.focus
-            if not wanted.isdecimal() and wanted not in words:
-                there = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
-                raise ValueError(
-                    f"expected --focus to be a word of text {number + 1} ({there}); got {self.focus!r}"
-                )
-            at = int(wanted) if wanted.isdecimal() else words.index(wanted)
-            found.setdefault(at, []).append(number)
-        return list(found.items())
-
-    def _show(self, shown: "Sequence[Sequence[Explanation]]") -> None:
-        """Write what was asked for, each file whole or not at all; else print."""
-        from rich.console import Console
-
-        from wordward.console import say
-        from wordward.render import figure, html_fragment, page, terminal, to_json
-        from wordward.run_folder import write
-
-        if self.figure is not None:
-            Path(self.figure).parent.mkdir(parents=True, exist_ok=True)
-            figure(shown[0], self.figure)
-        if self.html is not None:
-            write(Path(self.html), page("Which words pull", "\n".join(html_fragment(each) for each in shown)))
-        if self.json is not None:
-            lines = [json.dumps(to_json(e), ensure_ascii=False) for each in shown for e in each]
-            if self.json == "-":
-                sys.stdout.writelines(f"{line}\n" for line in lines)
-            else:
-                write(Path(self.json), "".join(f"{line}\n" for line in lines))
-        written = [name for name in (self.figure, self.html, self.json) if name not in (None, "-")]
-        if written:
-            say(f"wrote {', '.join(map(str, written))}")
-        if not written and self.json is None:
-            console = Console(highlight=False)
-            for number, each in enumerate(shown):
-                if number:
-                    console.rule(style="dim")
-                terminal(each, console)
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a character that no name holds
+        return False

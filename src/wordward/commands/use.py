@@ -44,11 +44,12 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
+        from wordward.commands.texts import is_split
         from wordward.predict import evaluate, load_run
         from wordward.prepare import read_as
 
         run = load_run(self.run, device=self.device, positive=self.positive)
-        if run.config.data.corpus and self.data in ("train", "dev", "test"):
+        if is_split(run, self.data):
             corpus = run.split(self.data)
         else:
             data = changed(

@@ -1,6 +1,6 @@
 """Which words of a text a Hugging Face model is pulled toward, whole words for word pieces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from wordward.corpus import Batch
-from wordward.explain import Labels, Pointed, batches, evaluating
+from wordward.explain import Pointed, batches, evaluating
 from wordward.explanation import Explanation, Place
+from wordward.given import Labels
 from wordward.huggingface.inputs import NO_KL, logits_of, perturbed
 from wordward.huggingface.settings import AdversarialSettings
 from wordward.huggingface.words import (
@@ -218,9 +219,17 @@ def _labels(
     return labels
 
 
-def pointings(
+def pointings_of(run: Run, method: Method, *, top: int) -> Callable[..., Iterator[Pointed]]:
+    """What points at words for some texts after others; the nearest words that were searched stay."""
+    counted = _Counted(method)
+    adversary = adversary_for(run, method, loss=counted if run.tagging else None)
+    return partial(_pointings, run, adversary, counted, top=top)
+
+
+def _pointings(
     run: Run,
-    method: Method,
+    adversary: Adversary,
+    counted: "_Counted",
     texts: Sequence[Reading],
     given: Sequence[Labels],
     *,
@@ -230,8 +239,7 @@ def pointings(
     """What a run's model says of each text, and what pulls its words: each as its strongest piece is pulled."""
     rows = [run.row(text) for text in texts]
     labels = [_numbers(run, *each) for each in zip(rows, given, strict=True)]
-    corpus, counted = run.corpus([ids for ids, _ in rows], labels), _Counted(method)
-    adversary, allowed = adversary_for(run, method, loss=counted if run.tagging else None), run.ordinary()
+    corpus, allowed = run.corpus([ids for ids, _ in rows], labels), run.ordinary()
     with evaluating(run.model):
         for index in batches(corpus.lengths):
             batch = corpus.batch(index, run.device)

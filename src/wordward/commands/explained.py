@@ -1,0 +1,83 @@
+"""Explanations on their way from `wordward explain` to the terminal and into files."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from wordward.console import say
+from wordward.explanation import Explanation
+from wordward.growing import ResultsFile
+from wordward.render import figure, from_json, html_fragment, page, terminal, to_json
+from wordward.run_folder import write
+
+
+class Shown:
+    """Where explanations go, text by text; a page, a figure and a file without `growing` are written at the end."""
+
+    def __init__(
+        self, growing: ResultsFile | None, *, json: str | None, html: str | None, figure: str | None
+    ) -> None:
+        self.growing, self.json, self.html, self.figure = growing, json, html, figure
+        self.to_files = [name for name in (figure, html, json) if name not in (None, "-")]
+        self.count = self.empty = 0  # texts, and those without words
+        self._lines: list[str] = []
+        self._fragments: list[str] = []
+        self._first: Sequence[Explanation] = ()
+        self._console = Console(highlight=False)
+        if growing is not None:
+            self._recall(growing)
+
+    def _recall(self, growing: ResultsFile) -> None:
+        """Count the texts that were explained before, and draw them again where there is to be a page."""
+        held: list[Mapping[str, Any]] = []
+        for record in growing.records(dict):
+            held.append(record)
+            if len(held) == growing.lines:
+                self._note([from_json(each) for each in held] if self.html else held)
+                held = []
+
+    def _note(self, each: Sequence[Any]) -> None:
+        """Count a text and draw it for the page."""
+        self.count += 1
+        first = each[0] if isinstance(each[0], Mapping) else vars(each[0])
+        self.empty += not first["places"] and first["predicted"] is None
+        if self.html is not None:
+            self._fragments.append(html_fragment(each))
+
+    def add(self, each: Sequence[Explanation]) -> None:
+        """One more text's explanations, one a method."""
+        if self.growing is not None:
+            self.growing.append(*map(to_json, each))
+        elif self.json is not None:
+            lines = [f"{json.dumps(to_json(one), ensure_ascii=False)}\n" for one in each]
+            if self.json == "-":
+                sys.stdout.writelines(lines)
+                sys.stdout.flush()
+            else:
+                self._lines += lines
+        if self.figure is not None:
+            self._first = each
+        if not self.to_files and self.json is None:
+            if self.count:
+                self._console.rule(style="dim")
+            terminal(each, self._console)
+        self._note(each)
+
+    def finish(self) -> None:
+        """Write what is written at the end, each file whole or not at all."""
+        if self.figure is not None:
+            Path(self.figure).parent.mkdir(parents=True, exist_ok=True)
+            figure(self._first, self.figure)
+        if self.html is not None:
+            write(Path(self.html), page("Which words pull", "\n".join(self._fragments)))
+        if self.json not in (None, "-") and self.growing is None:
+            write(Path(self.json), "".join(self._lines))
+        if self.to_files:
+            say(f"wrote {', '.join(map(str, self.to_files))}")
+        if self.empty:
+            which = "the text" if self.count == 1 else f"{self.empty} of {self.count} texts"
+            raise ValueError(f"no words to explain in {which}")

@@ -1,0 +1,38 @@
+"""The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wordward.commands.use import changed
+
+if TYPE_CHECKING:
+    from wordward.datasets import Example
+    from wordward.predict import Run
+
+SPLITS = ("train", "dev", "test")
+
+
+def is_split(run: "Run", data: str) -> bool:
+    """Whether this names a split of the known corpus that a run is on."""
+    return bool(run.config.data.corpus) and data in SPLITS
+
+
+def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) -> "list[Example]":
+    """The texts of a split, or of a file that is read as those of the run were but for `columns`."""
+    from wordward.prepare import read_as, split_examples
+
+    settings = replace(run.config.data, limit=None)
+    if is_split(run, data):
+        return split_examples(settings, data)
+    return read_as(changed(settings, **columns), data, labelled=labelled)
+
+
+def drawn(examples: "Sequence[Example]", limit: int | None) -> "list[Example]":
+    """So many of the texts, drawn at random but always the same, in their order."""
+    import numpy as np
+
+    if limit is None or len(examples) <= limit:
+        return list(examples)
+    chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[:limit])
+    return [examples[at] for at in chosen]

@@ -1,0 +1,83 @@
+"""Explanations of many texts, some at a time, by one method or several, in one process or several."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from wordward.datasets import Example
+from wordward.explain import Explainer
+from wordward.explanation import Explanation
+from wordward.given import check_focus, check_known
+from wordward.predict import Run, opener
+from wordward.reading import read
+from wordward.workers import spread
+
+TEXTS = 128  # explained side by side, texts of similar length together
+Asked = tuple[Example, int | None]  # a text, and the position of its word whose tag counts
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each text."""
+
+    methods: tuple[str, ...] = ("iadvt",)
+    top: int = 3  # words to name for each word
+    focus: str | None = None  # a tagger's word whose tag counts, itself or its position
+
+
+def explain_all(
+    run: Run, examples: Sequence[Example], question: Question, *, jobs: int = 1
+) -> Generator[list[Explanation], None, None]:
+    """For each text, in order, its explanations, one a method; what cannot be asked is refused at once.
+
+    `jobs`: processes to use, each of which opens the run's folder; more than one need a guarded main module.
+    """
+    work = Work(run, question)
+    if any(explainer.method.recipe.objective == "label_loss" for explainer in work.explainers):
+        for example in examples:
+            check_known(run, example.tags if run.tagging and example.tags else [example.label], example.line)
+    asked = _with_focus(run, examples, question.focus)
+    parts = [asked[start : start + TEXTS] for start in range(0, len(asked), TEXTS)]
+    found = spread(work, partial(_work, opener(run), question), parts, jobs=jobs)
+    return (each for some in found for each in some)
+
+
+class Work:
+    """All methods of a question on a run."""
+
+    def __init__(self, run: Run, question: Question) -> None:
+        self.explainers = [Explainer(run, method, top=question.top) for method in question.methods]
+
+    def __call__(self, asked: Sequence[Asked]) -> list[list[Explanation]]:
+        """The explanations of some texts, those with their focus at the same position together."""
+        found: list[list[Explanation]] = [[] for _ in asked]
+        for focus in dict.fromkeys(focus for _, focus in asked):
+            numbers = [number for number, (_, other) in enumerate(asked) if other == focus]
+            for explainer in self.explainers:
+                explanations = explainer([asked[number][0] for number in numbers], focus=focus)
+                for number, explanation in zip(numbers, explanations, strict=True):
+                    found[number].append(explanation)
+        return found
+
+
+def _work(opened: Callable[[], Run], question: Question) -> Work:
+    return Work(opened(), question)
+
+
+def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> list[Asked]:
+    """Each text with the position of its focus, where there is to be one."""
+    if focus is None:
+        return [(example, None) for example in examples]
+    if not run.tagging:
+        raise ValueError("--focus is for taggers: this run gives one label to the whole text")
+    wanted, found = focus.lower() if run.text.lowercase else focus, []
+    for number, example in enumerate(examples, start=1):
+        text = read(run, example)
+        words = [token.text for token in text.tokens]
+        if not wanted.isdecimal() and wanted not in words:
+            there = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
+            raise ValueError(f"expected --focus to be a word of text {number} ({there}); got {focus!r}")
+        at = int(wanted) if wanted.isdecimal() else words.index(wanted)
+        check_focus(text, at, number)
+        found.append((example, at))
+    return found

@@ -1,0 +1,75 @@
+"""What comes with texts to be explained: labels, and a word whose tag counts; checked, and as numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from wordward.corpus import Corpus, encode_words
+from wordward.datasets import DataError, Example
+from wordward.objective import IGNORE
+from wordward.predict import Run
+from wordward.reading import Reading
+
+Labels = list[str | None] | None
+
+
+def check_focuses(run: Run, texts: Sequence[Reading], focus: int | None) -> None:
+    """Refuse a position that cannot be asked of these texts."""
+    if focus is None:
+        return
+    if not run.tagging:
+        raise ValueError("focus is for taggers: this run gives one label to the whole text, so leave it out")
+    for number, text in enumerate(texts, start=1):
+        check_focus(text, focus, number)
+
+
+def check_focus(text: Reading, focus: int, number: int) -> None:
+    """Refuse a position that text `number` does not have."""
+    words = len(text.tokens)
+    if not 0 <= focus < words:
+        there = f"it has positions 0 to {words - 1}" if words else "it has no words"
+        raise ValueError(f"expected a focus that is a word of text {number}; got {focus}, but {there}")
+
+
+def given_labels(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
+    """The labels that came with an example: a classifier's one, a tagger's for each token, None where none came."""
+    if not run.tagging:
+        found: list[str | None] = [example.label]
+    elif example.tags is not None:
+        found = list(example.tags)
+        if len(found) != len(text.tokens):
+            raise DataError(
+                f"expected a tag for each of {len(text.tokens)} tokens; got {len(found)}", line=example.line
+            )
+    else:
+        found = [None] * len(text.tokens)
+        if example.label is not None:
+            if focus is None:
+                raise DataError(
+                    f"a tagger gives each word a label; got one, {example.label!r}: say with focus whose it is",
+                    line=example.line,
+                )
+            found[focus] = example.label
+    check_known(run, found, example.line)
+    return found if any(name is not None for name in found) else None
+
+
+def check_known(run: Run, names: Sequence[str | None], line: int = 0) -> None:
+    """Refuse labels that the run does not give."""
+    for name in names:
+        if name is not None and name not in run.labels:
+            known = ", ".join(run.labels)
+            raise DataError(f"expected a label that the model knows ({known}); got {name!r}", line=line)
+
+
+def encode_given(run: Run, texts: Sequence[Reading], given: Sequence[Labels]) -> Corpus:
+    """Ids of the texts, and their labels' numbers; IGNORE where none is given."""
+    rows, labels = [], []
+    for text, names in zip(texts, given, strict=True):
+        words = [token.text for token in text.tokens]
+        rows.append(encode_words(words, run.vocabulary, run.text, eos=not run.tagging))
+        numbers = [
+            IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(words)
+        ]
+        labels.append(np.array(numbers, dtype=np.int64) if run.tagging else [*numbers, IGNORE][0])
+    return Corpus(rows, labels)

@@ -1,0 +1,139 @@
+"""Results of many texts as JSON Lines that grow as texts are done, and that the same command goes on with."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import wordward
+from wordward import run_folder
+from wordward.console import say
+from wordward.datasets import DataError, Example
+from wordward.predict import Run
+
+Read = TypeVar("Read")
+
+
+def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, Any]:
+    """What decides the results, wherever it lies: the model, how it reads, the texts with labels, and `more`."""
+    config = run.config
+    reads = [config.task, asdict(config.text), asdict(config.perturbation)]
+    reads += [config.training.seed, config.training.min_candidate_count]
+    texts = hashlib.sha256()
+    for example in examples:
+        texts.update(json.dumps([example.text, example.label, example.tokens, example.tags]).encode())
+    return {
+        "weights": fingerprint(run.weights),
+        "vocabulary": fingerprint(_words(run.folder)),
+        "run_settings": _short(hashlib.sha256(json.dumps(reads).encode())),
+        "texts": len(examples),
+        "fingerprint": _short(texts),
+        "positive": config.training.positive,
+        "version": wordward.__version__,
+        **json.loads(json.dumps(more)),
+    }
+
+
+def fingerprint(files: Iterable[str | Path]) -> str | None:
+    """Of what files hold; None where there is none."""
+    found = None
+    for file in files:
+        found = found or hashlib.sha256()
+        found.update(Path(file).read_bytes())
+    return None if found is None else _short(found)
+
+
+def _words(folder: Path) -> list[Path]:
+    """The files that say which words and labels a run knows; a Hugging Face model's tokenizer among them."""
+    names = run_folder.VOCABULARY, run_folder.LABELS, run_folder.CLASS_COUNTS
+    theirs = (file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind))
+    return [file for name in names if (file := folder / name).exists()] + sorted(theirs)
+
+
+def _short(digest: Any) -> str:
+    return digest.hexdigest()[:16]
+
+
+class ResultsFile:
+    """JSON Lines that grow as texts are done, with a file beside them that says of what."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        described: dict[str, Any],
+        *,
+        command: str,
+        flag: str,
+        lines: int = 1,
+        force: bool = False,
+    ) -> None:
+        """`command` writes it, `flag` names it there; `lines`: as many for each text."""
+        self.path = Path(path)
+        self.beside = self.path.with_name(self.path.name + ".settings.json")
+        self.command, self.lines = command, lines
+        self._described, self._again = described, f"choose another {flag}, or --force to begin anew"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.done = 0 if force else self._done()  # texts
+
+    def _done(self) -> int:
+        """How many texts were done before; refused where the file is of something else."""
+        if not self.path.exists():
+            return 0
+        if not self.beside.exists():
+            raise DataError(
+                f"expected {self.beside.name} beside it, which says of what it is: {self._again}", self.path
+            )
+        before = json.loads(self.beside.read_text(encoding="utf-8"))
+        if other := [name for name, value in self._described.items() if before.get(name) != value]:
+            raise DataError(
+                f"it holds what another `wordward {self.command}` gave (other {', '.join(other)}): {self._again}",
+                self.path,
+            )
+        ends = [0]
+        with self.path.open("rb") as file:
+            ends += [file.tell() for line in iter(file.readline, b"") if line.endswith(b"\n")]
+        done = (len(ends) - 1) // self.lines
+        os.truncate(self.path, ends[done * self.lines])  # half a line is no line
+        return done
+
+    def records(self, read: Callable[[dict[str, Any]], Read]) -> Iterator[Read]:
+        """What `read` makes of each line."""
+        if not self.done:
+            return
+        with self.path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for at, line in zip(range(self.done * self.lines), file, strict=True):
+                try:
+                    record = json.loads(line)
+                    if record.pop("number") != at // self.lines:
+                        raise ValueError("the texts are not in order")
+                    found = read(record)
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    raise DataError(
+                        f"expected results of `wordward {self.command}` ({error}): {self._again}", self.path
+                    ) from None
+                yield found
+
+    def append(self, *records: Mapping[str, Any]) -> None:
+        """Write the lines of one more text, at once."""
+        if not self.done:
+            self.path.unlink(missing_ok=True)  # before it is described as something else
+            run_folder.write(self.beside, json.dumps(self._described, indent=1, ensure_ascii=False) + "\n")
+        lines = [json.dumps({"number": self.done, **record}, ensure_ascii=False) for record in records]
+        with self.path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        self.done += 1
+
+
+@contextmanager
+def goes_on(file: ResultsFile | None) -> Iterator[None]:
+    """After Ctrl-C, say that the same command goes on from the file."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if file is not None and file.done:
+            say(f"{file.done:,} texts are in {file.path}; the same command goes on after them")
+        raise
