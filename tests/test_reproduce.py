@@ -62,7 +62,12 @@ def experiments(tmp_path: Path) -> Path:
         "test": reviews(40, 3),
         "unlabelled": reviews(30, 4),
     }
-    write_pack(tmp_path / "little.pack", encode_splits(splits, TextSettings(), quiet=True), quiet=True)
+    write_pack(
+        tmp_path / "little.pack",
+        encode_splits(splits, TextSettings(), quiet=True),
+        TextSettings(),
+        quiet=True,
+    )
     place = f'corpus = "{tmp_path / "little.pack"}"\n'
     (folder / "common.toml").write_text(place)
     (folder / "pretrain.toml").write_text(place)
@@ -337,7 +342,9 @@ def test_tagged_corpora_reproduce_too(tmp_path: Path) -> None:
     folder = tmp_path / "experiments" / "fce"
     folder.mkdir(parents=True)
     splits = {"train": tagged(60, 1), "dev": tagged(20, 2), "test": tagged(30, 3), "unlabelled": []}
-    write_pack(tmp_path / "tags.pack", encode_splits(splits, TextSettings(), quiet=True), quiet=True)
+    write_pack(
+        tmp_path / "tags.pack", encode_splits(splits, TextSettings(), quiet=True), TextSettings(), quiet=True
+    )
     (folder / "common.toml").write_text(f'corpus = "{tmp_path / "tags.pack"}"\npositive = "i"\n')
     (folder / "vat.toml").write_text('method = "vat"\n')
     plan = Plan(tmp_path / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 from wordward.cache import Encoded, Splits, load_or_encode
 from wordward.config import TextSettings
 from wordward.console import waiting
+from wordward.kept import cache_folder
 from wordward.pack import read_pack
 
 PACK = ".pack"
-VARIABLE = "WORDWARD_CACHE"
 
 
 def open_corpus(
@@ -21,9 +21,9 @@ def open_corpus(
     limit: int | None = None,
     quiet: bool = False,
 ) -> Encoded:
-    """A corpus by its name, encoded once and cached; or that of a packed file, encoded as it was packed."""
+    """A corpus by its name, encoded once and cached; or that of a packed file, packed with the same settings."""
     if name.endswith(PACK):
-        encoded = read_pack(Path(name))
+        encoded = read_pack(Path(name), settings)
     else:
         from wordward.datasets import registry
 
@@ -34,7 +34,7 @@ def open_corpus(
         encoded = load_or_encode(
             cache_folder(),
             name,
-            registry.find(name, data),
+            registry.sources(name, data),
             settings,
             read,
             workers=os.cpu_count() or 1,
@@ -43,9 +43,3 @@ def open_corpus(
     if limit is None:
         return encoded
     return replace(encoded, splits={name: corpus.some(limit) for name, corpus in encoded.splits.items()})
-
-
-def cache_folder() -> Path:
-    """Where encoded corpora are kept: WORDWARD_CACHE, else in the user's cache folder."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else Path.home() / ".cache" / "wordward"

@@ -50,6 +50,18 @@ def find(name: str, data: str | PathLike[str] | None = None) -> Path:
     )
 
 
+def sources(name: str, data: str | PathLike[str] | None = None) -> list[Path]:
+    """Everything that `load` reads of a corpus: its folder or archive, and what lies beside that."""
+    source = find(name, data)
+    return [source, *beside(name, source)]
+
+
+def beside(name: str, source: Path) -> list[Path]:
+    """Files that a corpus reads beside its folder or archive; most are all in one place."""
+    theirs = getattr(corpus(name), "beside", None)
+    return theirs(source) if theirs else []
+
+
 def load(
     name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None
 ) -> Splits:

@@ -27,6 +27,7 @@ INFO = CorpusInfo(
             "rt-polaritydata.tar.gz",
             "md5:50c1c2c047b4225e148e97aa7708c34e",
             "DAI-Lab/fibber, fibber/datasets/downloadable_datasets.py",
+            megabytes=0.5,
         ),
     ),
     note=(
@@ -37,6 +38,7 @@ INFO = CorpusInfo(
 )
 
 LABELS = {"rt-polarity.pos": "positive", "rt-polarity.neg": "negative"}
+UNLABELLED = ("unlabelled.*", "movies.txt*")  # names of files beside it
 _SNAP = "product/productId:"
 
 
@@ -50,8 +52,7 @@ def load(source: Path) -> Splits:
     ]
     labelled, test = hold_out(examples, len(examples) // 10)
     train, dev = hold_out(labelled, tenth(len(labelled)))
-    beside = _beside(source)
-    return Splits(train, dev, test, unlabelled_texts(beside) if beside else [])
+    return Splits(train, dev, test, _unlabelled(source))
 
 
 def unlabelled_texts(path: Path) -> list[Example]:
@@ -76,12 +77,19 @@ def _snap_reviews(path: Path) -> Iterator[Example]:
             yield Example(text.strip(" "), line=number)
 
 
-def _beside(source: Path) -> Path | None:
-    """The unlabelled texts in the corpus's folder, if there are any."""
-    folder = source if source.is_dir() else source.parent
-    found = sorted([*folder.glob("unlabelled.*"), *folder.glob("movies.txt*")])
+def beside(source: Path) -> list[Path]:
+    """The unlabelled texts beside the archive; in a folder, those beside the sentences or above them."""
+    folders = {source.parent}
+    if source.is_dir():
+        folders = {source / above for entry in named(source, *LABELS) for above in Path(entry.name).parents}
+    return sorted(path for folder in folders for name in UNLABELLED for path in folder.glob(name))
+
+
+def _unlabelled(source: Path) -> list[Example]:
+    """The unlabelled texts of the one file that may lie beside the corpus."""
+    found = beside(source)
     if len(found) > 1:
-        raise DataError(
-            f"expected one file of unlabelled texts; found {', '.join(p.name for p in found)}", folder
-        )
-    return found[0] if found else None
+        folder = source if source.is_dir() else source.parent
+        names = ", ".join(str(path.relative_to(folder)) for path in found)
+        raise DataError(f"expected one file of unlabelled texts; found {names}: move the others away", folder)
+    return unlabelled_texts(found[0]) if found else []
