@@ -12,6 +12,7 @@ from typing import cast
 
 from wordward.datasets.archive import ENDINGS, is_archive
 from wordward.datasets.example import DataError
+from wordward.datasets.files import read
 from wordward.datasets.published import Corpus, CorpusInfo, Splits
 
 CORPORA = {
@@ -69,9 +70,7 @@ def load(
     splits = corpus(name).load(find(name, data))
     if unlabelled is None:
         return splits
-    from wordward.datasets.rotten_tomatoes import unlabelled_texts
-
-    return splits._replace(unlabelled=unlabelled_texts(Path(unlabelled)))
+    return splits._replace(unlabelled=read(unlabelled, labelled=False))
 
 
 def holds(path: Path, info: CorpusInfo) -> bool:

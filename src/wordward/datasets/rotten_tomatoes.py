@@ -6,7 +6,7 @@ from pathlib import Path
 from wordward.datasets.archive import named
 from wordward.datasets.example import DataError, Example
 from wordward.datasets.files import read
-from wordward.datasets.lines import legacy_lines, legacy_text
+from wordward.datasets.lines import legacy_text
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
 
 INFO = CorpusInfo(
@@ -39,7 +39,6 @@ INFO = CorpusInfo(
 
 LABELS = {"rt-polarity.pos": "positive", "rt-polarity.neg": "negative"}
 UNLABELLED = ("unlabelled.*", "movies.txt*")  # names of files beside it
-_SNAP = "product/productId:"
 
 
 def load(source: Path) -> Splits:
@@ -55,26 +54,10 @@ def load(source: Path) -> Splits:
     return Splits(train, dev, test, _unlabelled(source))
 
 
-def unlabelled_texts(path: Path) -> list[Example]:
-    """Texts of any readable file; of Amazon reviews as SNAP publishes them, the text of each."""
-    if path.is_file() and path.name.lower().removesuffix(".gz").endswith(".txt"):
-        first = next(legacy_lines(path), "")
-        if first.startswith(_SNAP):
-            return list(_snap_reviews(path))
-    return read(path, labelled=False)
-
-
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         if sentence := line.strip(" \t\r"):
             yield number, sentence
-
-
-def _snap_reviews(path: Path) -> Iterator[Example]:
-    for number, line in enumerate(legacy_lines(path), start=1):
-        name, _, text = line.partition(": ")
-        if name == "review/text" and text.strip():
-            yield Example(text.strip(" "), line=number)
 
 
 def beside(source: Path) -> list[Path]:
@@ -92,4 +75,4 @@ def _unlabelled(source: Path) -> list[Example]:
         folder = source if source.is_dir() else source.parent
         names = ", ".join(str(path.relative_to(folder)) for path in found)
         raise DataError(f"expected one file of unlabelled texts; found {names}: move the others away", folder)
-    return unlabelled_texts(found[0]) if found else []
+    return read(found[0], labelled=False) if found else []
