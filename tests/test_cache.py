@@ -296,7 +296,7 @@ def test_a_pack_is_refused_with_other_text_settings(tmp_path: Path) -> None:
     said = (
         "packed with, --tokenizer=words --no-lowercase --max-length=None; got --tokenizer=authors --lowercase "
         "--max-length=20: give --tokenizer=words --no-lowercase --max-length=None, or write it again with "
-        "`wordward data pack NAME little.pack --tokenizer=authors --lowercase --max-length=20`"
+        "`wordward data pack NAME little.pack --tokenizer=authors --lowercase --max-length=20 --unknown=drop`"
     )
     with pytest.raises(DataError, match=re.escape(said)):
         read_pack(path, asked)

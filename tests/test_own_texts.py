@@ -105,6 +105,13 @@ def test_a_packed_corpus_takes_no_texts(more: Path, tmp_path: Path) -> None:
         open_corpus(pack, TextSettings(), vocabulary=other)
 
 
+def test_a_hugging_face_model_reads_them_too(more: Path) -> None:
+    train = pytest.importorskip("wordward.huggingface.train")
+    data = DataSettings(corpus="rotten_tomatoes", unlabelled=str(more))
+    found, _ = train._examples(TrainConfig(method="vat", transformer="some", data=data))
+    assert len(found["unlabelled"]) == 42
+
+
 def test_the_limit_is_that_of_all_unlabelled_texts(more: Path) -> None:
     found = open_corpus("rotten_tomatoes", TextSettings(), limit=7, texts=Texts([more]), quiet=True)
     assert {len(corpus.rows) for corpus in found.splits.values()} == {7}

@@ -3,6 +3,7 @@
 import json
 import lzma
 import os
+from collections.abc import Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -88,18 +89,23 @@ def _refuse_kind(path: Path, kind: bytes) -> None:
 
 def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> None:
     """Refuse settings that the ids were not made with, since they would be written down but not used."""
-    theirs, ours = asdict(TextSettings()) | packed, asdict(asked)
-    names = [name for name in theirs if theirs[name] != ours.get(name)]
-    if names:
-        had, got = (
-            " ".join(flags_of({name: some.get(name) for name in names}, TextSettings, source=str(path)))
-            for some in (theirs, ours)
-        )
-        raise DataError(
-            f"expected the text settings it was packed with, {had}; got {got}: give {had}, or write it again "
-            f"with `wordward data pack NAME {path.name} {got}`",
-            path,
-        )
+    default, ours = asdict(TextSettings()), asdict(asked)
+    theirs = default | packed
+    differ = {name for name in theirs if theirs[name] != ours.get(name)}
+    if not differ:
+        return
+
+    def flags(some: dict[str, Any], names: Set[str]) -> str:
+        values = {name: some.get(name) for name in theirs if name in names}
+        return " ".join(flags_of(values, TextSettings, source=str(path)))
+
+    had, got = flags(theirs, differ), flags(ours, differ)
+    again = flags(ours, differ | {name for name in ours if ours[name] != default[name]})
+    raise DataError(
+        f"expected the text settings it was packed with, {had}; got {got}: give {had}, or write it again with "
+        f"`wordward data pack NAME {path.name} {again}`",
+        path,
+    )
 
 
 def _read(file: BinaryIO, told: dict[str, Any]) -> Encoded:
