@@ -199,7 +199,7 @@ def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, encoded = tmp_path / "little.pack", cache.encode_splits(splits_of(False), TextSettings())
-    write_pack(path, encoded, quiet=True)
+    write_pack(path, encoded, TextSettings(), quiet=True)
     before = path.read_bytes()
 
     def full(*_: object) -> int:
@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(
         DataError, match=r"little\.pack: expected a file .* No space left on device: free some"
     ):
-        write_pack(path, encoded, quiet=True)
+        write_pack(path, encoded, TextSettings(), quiet=True)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["little.pack"]
 
