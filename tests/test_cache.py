@@ -2,6 +2,8 @@
 
 import errno
 import lzma
+import re
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,11 @@ from reviews import reviews, tagged
 
 from wordward import cache, tokens
 from wordward.config import TextSettings
+from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, Joined, Rows, encode
 from wordward.datasets import DataError, Example
-from wordward.pack import read_pack, write_pack
+from wordward.kept import stamps
+from wordward.pack import EARLIER, read_pack, write_pack
 from wordward.prepare import few
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
@@ -127,7 +131,7 @@ def test_cache_is_read_once_and_never_stale(tmp_path: Path) -> None:
         return splits_of(False)
 
     def get(settings: TextSettings) -> cache.Encoded:
-        return cache.load_or_encode(tmp_path / "cache", "little", source, settings, read, quiet=True)
+        return cache.load_or_encode(tmp_path / "cache", "little", [source], settings, read, quiet=True)
 
     first, second = get(TextSettings()), get(TextSettings())
     assert len(reads) == 1
@@ -140,6 +144,39 @@ def test_cache_is_read_once_and_never_stale(tmp_path: Path) -> None:
     assert isinstance(first.splits["train"].rows.flat, np.memmap)  # type: ignore[attr-defined]
 
 
+def test_a_linked_folder_is_noticed_when_its_texts_change(tmp_path: Path) -> None:
+    inner = tmp_path / "copy" / "texts"
+    inner.mkdir(parents=True)
+    (inner / "one.txt").write_text("the film was warm")
+    (inner / ".hidden").write_text("never read")
+    (inner / "back").symlink_to(tmp_path / "copy")  # would go round for ever
+    linked = tmp_path / "data"
+    linked.mkdir()
+    (linked / "copy").symlink_to(tmp_path / "copy")
+    before = stamps([linked])
+    assert [(name, size) for name, size, _ in before] == [("copy/texts/one.txt", 17)]
+    (inner / "one.txt").write_text("the film was cold!")
+    assert stamps([linked]) != before
+    assert stamps([inner / "one.txt", tmp_path / "nothing"])[0][:2] == ("one.txt", 18)
+
+
+def test_texts_laid_beside_an_archive_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("WORDWARD_DATA", str(tmp_path))
+    folder = tmp_path / "rotten_tomatoes"
+    folder.mkdir()
+    with tarfile.open(folder / "rt-polaritydata.tar.gz", "w:gz") as tar:
+        for name in ("pos", "neg"):
+            file = tmp_path / f"rt-polarity.{name}"
+            file.write_text("".join(f"{example.text}\n" for example in reviews(20, seed=len(name))))
+            tar.add(file, file.name)
+    found = [open_corpus("rotten_tomatoes", TextSettings(), quiet=True)]
+    for texts in ("a warm film\n", "a warm film\na cold film\n"):
+        (folder / "unlabelled.txt").write_text(texts)
+        found.append(open_corpus("rotten_tomatoes", TextSettings(), quiet=True))
+    assert [len(each.splits["unlabelled"].rows) for each in found] == [0, 1, 2]
+
+
 def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "corpus.txt"
     source.write_text("one")
@@ -149,7 +186,7 @@ def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.Mo
 
     def get() -> cache.Encoded:
         return cache.load_or_encode(
-            tmp_path / "cache", "little", source, TextSettings(), lambda: splits_of(False), quiet=True
+            tmp_path / "cache", "little", [source], TextSettings(), lambda: splits_of(False), quiet=True
         )
 
     monkeypatch.setattr(np, "save", full)
@@ -162,7 +199,7 @@ def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, encoded = tmp_path / "little.pack", cache.encode_splits(splits_of(False), TextSettings())
-    write_pack(path, encoded, quiet=True)
+    write_pack(path, encoded, TextSettings(), quiet=True)
     before = path.read_bytes()
 
     def full(*_: object) -> int:
@@ -172,7 +209,7 @@ def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(
         DataError, match=r"little\.pack: expected a file .* No space left on device: free some"
     ):
-        write_pack(path, encoded, quiet=True)
+        write_pack(path, encoded, TextSettings(), quiet=True)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["little.pack"]
 
@@ -197,8 +234,8 @@ def test_pack_comes_back_the_same(tagging: bool, size: int | None, tmp_path: Pat
     if size:  # more words than 16 bits can number
         splits["unlabelled"] = [Example(" ".join(f"w{at}" for at in range(size)))] * 2
     encoded = cache.encode_splits(splits, TextSettings(), quiet=True)
-    write_pack(tmp_path / "little.pack", encoded, quiet=True)
-    found = read_pack(tmp_path / "little.pack")
+    write_pack(tmp_path / "little.pack", encoded, TextSettings(), quiet=True)
+    found = read_pack(tmp_path / "little.pack", TextSettings())
     assert found.classes == encoded.classes
     assert found.tagging == tagging
     check(found, encoded.vocabulary, encoded.splits)
@@ -206,16 +243,18 @@ def test_pack_comes_back_the_same(tagging: bool, size: int | None, tmp_path: Pat
 
 def test_broken_packs_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "little.pack"
-    write_pack(path, cache.encode_splits(splits_of(False), TextSettings(), quiet=True), quiet=True)
+    write_pack(
+        path, cache.encode_splits(splits_of(False), TextSettings(), quiet=True), TextSettings(), quiet=True
+    )
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="whole packed corpus"):
-        read_pack(path)
+        read_pack(path, TextSettings())
     path.write_bytes(lzma.compress(b"something else"))
     with pytest.raises(DataError, match="another kind of file"):
-        read_pack(path)
+        read_pack(path, TextSettings())
     with pytest.raises(DataError, match=r"nothing\.pack: expected a corpus packed by `wordward data pack`"):
-        read_pack(tmp_path / "nothing.pack")
+        read_pack(tmp_path / "nothing.pack", TextSettings())
 
 
 def test_a_pack_broken_off_leaves_nothing(tmp_path: Path) -> None:
@@ -224,7 +263,7 @@ def test_a_pack_broken_off_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"taken\.pack: expected a file that can be written; got: Is a directory"
     ):
-        write_pack(tmp_path / "taken.pack", encoded, quiet=True)
+        write_pack(tmp_path / "taken.pack", encoded, TextSettings(), quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["taken.pack"]
 
 
@@ -243,3 +282,28 @@ def test_a_limit_keeps_every_tag() -> None:
     rows[37] = np.array([0, 2])
     kept = Corpus(Rows.of(rows), Rows.of(rows)).some(10)
     assert {int(tag) for row in kept.labels or () for tag in np.atleast_1d(row)} == {0, 1, 2}
+
+
+def test_a_pack_is_refused_with_other_text_settings(tmp_path: Path) -> None:
+    path, drop = tmp_path / "little.pack", TextSettings(unknown="drop")
+    write_pack(path, cache.encode_splits(splits_of(False), drop, quiet=True), drop, quiet=True)
+    assert read_pack(path, drop).classes == ("bad", "good")
+    with pytest.raises(
+        DataError, match=r"little\.pack: .* packed with, --unknown=drop; got --unknown=unk: give"
+    ):
+        open_corpus(str(path), TextSettings())
+    asked = TextSettings(tokenizer="authors", lowercase=True, max_length=20, unknown="drop")
+    said = (
+        "packed with, --tokenizer=words --no-lowercase --max-length=None; got --tokenizer=authors --lowercase "
+        "--max-length=20: give --tokenizer=words --no-lowercase --max-length=None, or write it again with "
+        "`wordward data pack NAME little.pack --tokenizer=authors --lowercase --max-length=20 --unknown=drop`"
+    )
+    with pytest.raises(DataError, match=re.escape(said)):
+        read_pack(path, asked)
+
+
+def test_a_pack_that_does_not_tell_its_settings_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.pack"
+    path.write_bytes(lzma.compress(EARLIER + b"and more"))
+    with pytest.raises(DataError, match=r"written before they were kept: write it again with `wordward data"):
+        read_pack(path, TextSettings())

@@ -286,8 +286,13 @@ def test_pretraining_settings_out_of_range(flag: str, capsys: pytest.CaptureFixt
 
 
 def test_pretraining_reads_files_or_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pretrain", "--texts", "a.txt", "--corpus", "imdb", "--out", "lm"]) == 1
-    assert "either --texts or --corpus" in capsys.readouterr().err
+    assert main(["pretrain", "--out", "lm"]) == 1
+    assert "give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)" in capsys.readouterr().err
+
+
+def test_a_corpus_comes_with_its_labelled_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--train", "a.csv", "--dev", "b.csv", "--corpus", "imdb", "--out", "run"]) == 1
+    assert "but --train, --dev came beside --corpus: leave that out" in capsys.readouterr().err
 
 
 def test_a_word_for_a_number_names_the_flag(capsys: pytest.CaptureFixture[str]) -> None:

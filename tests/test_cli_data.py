@@ -86,13 +86,42 @@ def test_list_says_what_is_here_and_how_to_get_the_others(run: Run, fce: Path):
     blocks = {block.partition(":")[0]: block for block in out.split("\n\n")}
     assert list(blocks) == list(registry.CORPORA)
     assert f"here      {registry.find('fce')}" in blocks["fce"]
-    assert "`wordward data fetch imdb`" in blocks["imdb"]
+    assert "`wordward data fetch imdb` (84 MB)" in blocks["imdb"]
+    assert "`wordward data fetch rcv1 --accept-licence` (size not known)" in blocks["rcv1"]
     for name, block in blocks.items():
         info = registry.corpus(name).INFO
         assert all(
             text in block for text in (info.title, info.licence, info.citation, info.task, info.homepage)
         )
         assert f"{info.counts.train:,} train" in block
+
+
+@pytest.mark.parametrize("link", [[], ["--link"]])
+def test_add_counts_what_is_read_from_the_data_folder(run: Run, link: list[str], tmp_path: Path):
+    folder = tmp_path / "mine"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("pos", "neg"):
+        (folder / "inner" / f"rt-polarity.{name}").write_text(f"{name} film\n" * 10)
+    (folder / "unlabelled.txt").write_text("one\ntwo\nthree\n")
+    assert "3 unlabelled" in run("add", "rotten_tomatoes", str(folder), *link)[1]
+    assert "unlabelled           3" in run("check", "rotten_tomatoes")[1]
+    (folder / "inner" / "unlabelled.csv").write_text("text\nfour\n")
+    _, _, err = run("add", "rotten_tomatoes", str(folder), "--data", str(tmp_path / "other"))
+    assert "found inner/unlabelled.csv, unlabelled.txt: move the others away" in err
+
+
+def test_add_of_an_archive_leaves_the_texts_beside_it(run: Run, tmp_path: Path):
+    for name in ("pos", "neg"):
+        (tmp_path / "rt").mkdir(exist_ok=True)
+        (tmp_path / "rt" / f"rt-polarity.{name}").write_text(f"{name} film\n" * 10)
+    archive = packed(tmp_path / "rt", tmp_path / "rt.tar.gz")
+    (tmp_path / "unlabelled.txt").write_text("one\ntwo\nthree\n")
+    _, out, _ = run("add", "rotten_tomatoes", str(archive))
+    assert "unlabelled\n" not in out
+    assert f"unlabelled.txt stays where it is: put it into {tmp_path / 'data' / 'rotten_tomatoes'}" in out
+    assert registry.load("rotten_tomatoes").unlabelled == []
+    (tmp_path / "unlabelled.txt").rename(tmp_path / "data" / "rotten_tomatoes" / "unlabelled.txt")
+    assert len(registry.load("rotten_tomatoes").unlabelled) == 3
 
 
 @pytest.mark.parametrize("link", [True, False])
@@ -167,7 +196,7 @@ def test_check_verifies_a_pinned_or_recorded_hash(
     ledger = tmp_path / "data" / fetch.LEDGER
     download = registry.corpus("fce").INFO.downloads[0]
     fetch.record(path, download, path.parent, ledger)
-    assert "(1 hashes as known)" in run("check", "fce")[1]
+    assert "(1 hash as known)" in run("check", "fce")[1]
     ledger.write_text('{"fce/fce-error-detection.tar.gz": "sha256:00"}')
     status, _, err = run("check", "fce")
     assert status == 1

@@ -146,8 +146,13 @@ def test_a_packed_corpus_has_numbers_but_no_texts(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pack, run, out = tmp_path / "little.pack", tmp_path / "packed", tmp_path / "page.html"
+    capsys.readouterr()
     assert main(["data", "pack", "rotten_tomatoes", str(pack), "--lowercase", "--quiet"]) == 0
-    assert main(["train", "--corpus", str(pack), "--out", str(run), *METHOD, *SMALL]) == 0
+    assert capsys.readouterr() == ("", "")
+    train = ["train", "--corpus", str(pack), "--out", str(run), *METHOD, *SMALL]
+    assert main([*train, "--no-lowercase"]) == 1
+    assert "packed with, --lowercase; got --no-lowercase: give --lowercase" in capsys.readouterr().err
+    assert main(train) == 0
     assert main(["report", str(run), "--test", "test", "--quiet", "--device", "cpu", "--out", str(out)]) == 0
     page = Page(out)
     capsys.readouterr()

@@ -24,6 +24,7 @@ from wordward.reproduce import Plan
 from wordward.tables import TABLES, Column, Row
 
 ROOT = Path(__file__).parent.parent
+SHORT = TextSettings(max_length=60)  # of the budget cpu-small
 COLUMNS = {column.name: column for table in TABLES.values() for column in table}
 FOLDERS = sorted(path.name for path in (ROOT / "experiments").iterdir() if (path / "common.toml").exists())
 
@@ -62,8 +63,8 @@ def experiments(tmp_path: Path) -> Path:
         "test": reviews(40, 3),
         "unlabelled": reviews(30, 4),
     }
-    write_pack(tmp_path / "little.pack", encode_splits(splits, TextSettings(), quiet=True), quiet=True)
-    place = f'corpus = "{tmp_path / "little.pack"}"\n'
+    write_pack(tmp_path / "little.pack", encode_splits(splits, SHORT, quiet=True), SHORT, quiet=True)
+    place = f'corpus = "{tmp_path / "little.pack"}"\nmax_length = {SHORT.max_length}\n'
     (folder / "common.toml").write_text(place)
     (folder / "pretrain.toml").write_text(place)
     for row in COLUMNS["imdb"].rows:
@@ -337,7 +338,7 @@ def test_tagged_corpora_reproduce_too(tmp_path: Path) -> None:
     folder = tmp_path / "experiments" / "fce"
     folder.mkdir(parents=True)
     splits = {"train": tagged(60, 1), "dev": tagged(20, 2), "test": tagged(30, 3), "unlabelled": []}
-    write_pack(tmp_path / "tags.pack", encode_splits(splits, TextSettings(), quiet=True), quiet=True)
+    write_pack(tmp_path / "tags.pack", encode_splits(splits, SHORT, quiet=True), SHORT, quiet=True)
     (folder / "common.toml").write_text(f'corpus = "{tmp_path / "tags.pack"}"\npositive = "i"\n')
     (folder / "vat.toml").write_text('method = "vat"\n')
     plan = Plan(tmp_path / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)

@@ -1,5 +1,6 @@
 """Texts and vocabularies that are large: read from disk as they come, searched in blocks, with the same results."""
 
+import lzma
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from wordward.distributed import Team
 from wordward.prepare import prepare
 from wordward.pretrain import _texts
 from wordward.space import BLOCK, nearest
-from wordward.stored import Texts, store
+from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 from wordward.windows import READ_AHEAD, Reader
@@ -179,6 +180,30 @@ def test_stored_texts_change_with_the_file_the_words_and_the_settings(large: Pat
     large.write_text(large.read_text() + "one more film\n")
     assert len(store(texts, vocabulary, plain)) == len(first) + 1
     assert len(list((tmp_path / "cache").glob("texts-*"))) == 4
+
+
+def test_a_compressed_file_counts_as_the_text_it_holds(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = large.with_name("many.txt.xz")
+    packed.write_bytes(lzma.compress(large.read_bytes()))
+    size = packed.stat().st_size
+    monkeypatch.setattr(stored, "LARGE", 2 * size)
+    assert are_large([packed])
+    assert are_large([packed.parent])
+    plain = packed.rename(large.with_name("other.txt"))
+    assert not are_large([plain])
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    vocabulary = Vocabulary.build([("film", "warm")] * 2)
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(DataError, match=r"no space left: free some space, .* WORDWARD_CACHE"):
+        store(Texts([large]), vocabulary, TextSettings())
+    assert not list((tmp_path / "cache").iterdir())
 
 
 def test_a_sentence_without_tokens_is_refused_and_leaves_nothing(large: Path, tmp_path: Path) -> None:

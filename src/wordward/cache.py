@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -12,7 +10,8 @@ import numpy as np
 
 from wordward.config import TextSettings
 from wordward.corpus import Corpus, Rows, label_numbers
-from wordward.datasets import DataError, Example, check_labels
+from wordward.datasets import Example, check_labels
+from wordward.kept import keep, stamps
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 from wordward.tokens import Tokens, tokenise
 
@@ -33,46 +32,38 @@ class Encoded:
 def load_or_encode(
     folder: Path,
     name: str,
-    source: Path,
+    sources: Sequence[Path],
     settings: TextSettings,
     read: Callable[[], Splits],
     *,
+    vocabulary: Vocabulary | None = None,
     workers: int = 1,
     quiet: bool = False,
 ) -> Encoded:
-    """The encoded corpus from the cache in `folder`; `read` gives the texts where it is not there yet."""
-    place = folder / f"{name}-{_key(name, source, settings)}"
+    """The encoded corpus from the cache in `folder`; `read` gives the texts of `sources` where it is not there."""
+    place = folder / f"{name}-{_key(name, sources, settings, vocabulary)}"
     if not place.exists():
-        part = place.with_name(f"{place.name}.{os.getpid()}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        encoded = encode_splits(read(), settings, workers=workers, quiet=quiet)
-        try:
-            save(part, encoded)
-            part.rename(place)
-        except OSError as error:
-            if not place.exists():  # else another process was faster
-                raise DataError(
-                    f"expected a cache that can be written; got: {error}: free some space, or name another folder "
-                    "with WORDWARD_CACHE",
-                    folder,
-                ) from None
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        encoded = encode_splits(read(), settings, vocabulary, workers=workers, quiet=quiet)
+        keep(place, lambda part: save(part, encoded))
     return load(place)
 
 
-def _key(name: str, source: Path, settings: TextSettings) -> str:
-    """What an encoding depends on: the corpus and its files, the text settings, the version."""
-    files = sorted(source.rglob("*")) if source.is_dir() else [source]
-    stamps = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    parts = json.dumps([VERSION, name, stamps, asdict(settings)])
+def _key(name: str, sources: Sequence[Path], settings: TextSettings, vocabulary: Vocabulary | None) -> str:
+    """What an encoding depends on: the corpus and its files, the text settings, the words if given, the version."""
+    words = [] if vocabulary is None else [vocabulary.fingerprint]
+    parts = json.dumps([VERSION, name, stamps(sources), asdict(settings), *words])
     return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 def encode_splits(
-    splits: Splits, settings: TextSettings, *, workers: int = 1, quiet: bool = False
+    splits: Splits,
+    settings: TextSettings,
+    vocabulary: Vocabulary | None = None,
+    *,
+    workers: int = 1,
+    quiet: bool = False,
 ) -> Encoded:
-    """All splits as ids of the vocabulary that the training and unlabelled texts give."""
+    """All splits as ids of a vocabulary; by default that of the training and unlabelled texts."""
     tagging = splits["train"][0].tags is not None
     labelled = [example for name in ("train", "dev", "test") for example in splits[name]]
     classes = check_labels(labelled)  # of all splits: a rare class may be missing from the training texts
@@ -83,7 +74,8 @@ def encode_splits(
     learnt = np.zeros(len(examples), dtype=bool)
     for name in ("train", "unlabelled"):
         learnt[places.get(name, slice(0))] = True
-    vocabulary = _vocabulary(tokens, learnt, settings)
+    if vocabulary is None:
+        vocabulary = _vocabulary(tokens, learnt, settings)
     ids = np.array([vocabulary[word] for word in tokens.words], dtype=np.int32)[tokens.numbers]
     whole = replace(settings, max_length=None)  # every token of a tagger's test texts is to get a tag
     reading = {name: whole if tagging and name == "test" else settings for name in splits}

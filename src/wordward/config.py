@@ -56,7 +56,8 @@ class DataSettings:
     test: str | None = None
     """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
     unlabelled: str | None = None
-    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat."""
+    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; beside
+    --corpus they come to those that the corpus has."""
     limit: int | None = None
     """Use only so many texts of each kind, with one of every label where as many fit, to try things out."""
     text_column: str = "text"
@@ -74,9 +75,10 @@ class DataSettings:
         """Refuse what cannot be used."""
         _check(self, COUNT_OR_NONE, "limit")
         _check(self, SHARE, "dev_share")
-        if beside := [name for name in ("train", "dev", "unlabelled") if self.corpus and getattr(self, name)]:
+        if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise ValueError(
-                f"a corpus comes with all its texts, but --{', --'.join(beside)} came beside --corpus: leave that out"
+                f"a corpus comes with its labelled texts, but --{', --'.join(beside)} came beside --corpus: leave "
+                "that out"
             )
 
 
@@ -247,7 +249,7 @@ class PretrainConfig:
     texts: tuple[str, ...] = ()
     """Files of text, labelled or not; labels are not read."""
     corpus: str | None = None
-    """Instead of files: training and unlabelled texts of a corpus, as in `wordward train`."""
+    """Instead of files, or beside them: training and unlabelled texts of a corpus, as in `wordward train`."""
     limit: int | None = None
     """Use only so many texts of each kind, to try things out."""
     vectors: str | None = None
@@ -283,8 +285,6 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        if self.texts and self.corpus:
-            raise ValueError("give either --texts or --corpus to read, not both")
         _check(self, COUNT, "epochs", "streams", "window")
         _check(self, COUNT_OR_NONE, "limit")
         _check(self, POSITIVE, "learning_rate", "clip")

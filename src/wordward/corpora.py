@@ -2,15 +2,21 @@
 
 import os
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from wordward.cache import Encoded, Splits, load_or_encode
 from wordward.config import TextSettings
 from wordward.console import waiting
+from wordward.corpus import Corpus
+from wordward.datasets import DataError, registry
+from wordward.kept import cache_folder
 from wordward.pack import read_pack
+from wordward.stored import Texts, store
+from wordward.text import Vocabulary
+from wordward.tokens import words_of
 
 PACK = ".pack"
-VARIABLE = "WORDWARD_CACHE"
 
 
 def open_corpus(
@@ -19,33 +25,69 @@ def open_corpus(
     *,
     data: str | None = None,
     limit: int | None = None,
+    vocabulary: Vocabulary | None = None,
+    texts: Texts | None = None,
     quiet: bool = False,
 ) -> Encoded:
-    """A corpus by its name, encoded once and cached; or that of a packed file, encoded as it was packed."""
-    if name.endswith(PACK):
-        encoded = read_pack(Path(name))
-    else:
-        from wordward.datasets import registry
+    """A corpus by its name, encoded once and cached; or that of a packed file, packed with the same settings.
 
-        def read() -> Splits:
-            with waiting(f"reading {name}", quiet=quiet):
-                return registry.load(name, data)._asdict()
-
-        encoded = load_or_encode(
-            cache_folder(),
-            name,
-            registry.find(name, data),
-            settings,
-            read,
-            workers=os.cpu_count() or 1,
-            quiet=quiet,
-        )
+    `texts` come to its unlabelled ones, and their words into the vocabulary unless one is given.
+    """
+    if texts is not None and vocabulary is None:
+        vocabulary = _common_vocabulary(name, texts, settings, data, quiet=quiet)
+    encoded = _encoded(name, settings, data, None, quiet=quiet)
+    if vocabulary is not None and vocabulary.fingerprint != encoded.vocabulary.fingerprint:
+        encoded = _encoded(name, settings, data, vocabulary, quiet=quiet)
+    if texts is not None:
+        rows = store(texts, encoded.vocabulary, settings, tagging=encoded.tagging, quiet=quiet)
+        unlabelled = encoded.splits["unlabelled"] + Corpus(rows)
+        encoded = replace(encoded, splits=encoded.splits | {"unlabelled": unlabelled})
     if limit is None:
         return encoded
     return replace(encoded, splits={name: corpus.some(limit) for name, corpus in encoded.splits.items()})
 
 
-def cache_folder() -> Path:
-    """Where encoded corpora are kept: WORDWARD_CACHE, else in the user's cache folder."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else Path.home() / ".cache" / "wordward"
+def _encoded(
+    name: str, settings: TextSettings, data: str | None, vocabulary: Vocabulary | None, *, quiet: bool
+) -> Encoded:
+    """A corpus as ids of a vocabulary, by default its own; a packed one has no other."""
+    if name.endswith(PACK):
+        if vocabulary is not None:
+            raise DataError(
+                "expected the vocabulary it was packed with; got another, which its numbers do not fit: give the "
+                "corpus by its name",
+                name,
+            )
+        return read_pack(Path(name), settings)
+
+    def read() -> Splits:
+        with waiting(f"reading {name}", quiet=quiet):
+            return registry.load(name, data)._asdict()
+
+    return load_or_encode(
+        cache_folder(),
+        name,
+        registry.sources(name, data),
+        settings,
+        read,
+        vocabulary=vocabulary,
+        workers=os.cpu_count() or 1,
+        quiet=quiet,
+    )
+
+
+def _common_vocabulary(
+    name: str, texts: Texts, settings: TextSettings, data: str | None, *, quiet: bool
+) -> Vocabulary:
+    """The words of a corpus's training and unlabelled texts and of some more."""
+    if name.endswith(PACK):
+        raise DataError(
+            f"expected a corpus by its name beside texts of your own, whose words are counted together; got {name}, "
+            "which holds word numbers alone"
+        )
+    with waiting(f"counting the words of {name} and your texts", quiet=quiet):
+        splits = registry.load(name, data)
+        documents = (words_of(example, settings) for example in chain(splits.train, splits.unlabelled, texts))
+        return Vocabulary.build(
+            documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary
+        )

@@ -3,23 +3,28 @@
 import json
 import lzma
 import os
+from collections.abc import Set
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from wordward.cache import Encoded
+from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.corpus import Corpus, Rows
 from wordward.datasets import DataError
 from wordward.text import Vocabulary
+from wordward.toml import flags_of
 
-MAGIC = b"wordward-pack 1\n"
+MAGIC = b"wordward-pack 2\n"
+EARLIER = b"wordward-pack 1\n"  # did not say with which text settings it was encoded
 PIECE = 1 << 20
 
 
-def write_pack(path: Path, encoded: Encoded, *, quiet: bool = False) -> None:
-    """Write `encoded`: ids as 16 bits and, where the vocabulary is larger, 8 more apart, all under xz."""
+def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: bool = False) -> None:
+    """Write what `settings` encoded: ids as 16 bits and, where there are more words, 8 more apart, all under xz."""
     arrays: list[np.ndarray] = [encoded.vocabulary.counts.astype(np.int64)]
     splits = []
     wide = len(encoded.vocabulary) > 1 << 16
@@ -32,7 +37,8 @@ def write_pack(path: Path, encoded: Encoded, *, quiet: bool = False) -> None:
             arrays.append(labels.astype(np.int32))
         splits.append([name, len(corpus.rows), len(flat), corpus.labels is not None])
     told = {"words": encoded.vocabulary.words, "classes": encoded.classes, "tagging": encoded.tagging}
-    header = json.dumps({**told, "splits": splits}, ensure_ascii=False).encode()
+    told |= {"splits": splits, "text": asdict(settings)}
+    header = json.dumps(told, ensure_ascii=False).encode()
     payload = b"".join([len(header).to_bytes(8, "little"), header, *(array.tobytes() for array in arrays)])
     part = path.with_name(path.name + ".part")
     try:
@@ -52,25 +58,57 @@ def write_pack(path: Path, encoded: Encoded, *, quiet: bool = False) -> None:
         part.unlink(missing_ok=True)
 
 
-def read_pack(path: Path) -> Encoded:
-    """What `write_pack` wrote, in memory."""
+def read_pack(path: Path, settings: TextSettings) -> Encoded:
+    """What `write_pack` wrote, in memory; refused where it was encoded with other settings than these."""
     if not path.is_file():
         raise DataError(
             "expected a corpus packed by `wordward data pack`; there is no file of this name", path
         )
     try:
-        with lzma.open(path, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                raise DataError(
-                    "expected a corpus packed by `wordward data pack`; got another kind of file", path
-                )
-            return _read(file)  # type: ignore[arg-type]
+        with lzma.open(path, "rb") as opened:
+            file = cast(BinaryIO, opened)
+            _refuse_kind(path, file.read(len(MAGIC)))
+            told: dict[str, Any] = json.loads(_exactly(file, int.from_bytes(_exactly(file, 8), "little")))
+            _refuse_others(path, told["text"], settings)
+            return _read(file, told)
     except (lzma.LZMAError, EOFError) as error:
         raise DataError(f"expected a whole packed corpus; got: {error}", path) from None
 
 
-def _read(file: BinaryIO) -> Encoded:
-    told: dict[str, Any] = json.loads(_exactly(file, int.from_bytes(_exactly(file, 8), "little")))
+def _refuse_kind(path: Path, kind: bytes) -> None:
+    """Refuse a file that is no pack, or one that does not tell its text settings."""
+    if kind == EARLIER:
+        raise DataError(
+            "expected a packed corpus that tells its text settings; this one was written before they were kept: "
+            "write it again with `wordward data pack`",
+            path,
+        )
+    if kind != MAGIC:
+        raise DataError("expected a corpus packed by `wordward data pack`; got another kind of file", path)
+
+
+def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> None:
+    """Refuse settings that the ids were not made with, since they would be written down but not used."""
+    default, ours = asdict(TextSettings()), asdict(asked)
+    theirs = default | packed
+    differ = {name for name in theirs if theirs[name] != ours.get(name)}
+    if not differ:
+        return
+
+    def flags(some: dict[str, Any], names: Set[str]) -> str:
+        values = {name: some.get(name) for name in theirs if name in names}
+        return " ".join(flags_of(values, TextSettings, source=str(path)))
+
+    had, got = flags(theirs, differ), flags(ours, differ)
+    again = flags(ours, differ | {name for name in ours if ours[name] != default[name]})
+    raise DataError(
+        f"expected the text settings it was packed with, {had}; got {got}: give {had}, or write it again with "
+        f"`wordward data pack NAME {path.name} {again}`",
+        path,
+    )
+
+
+def _read(file: BinaryIO, told: dict[str, Any]) -> Encoded:
     size, tagging = len(told["words"]), bool(told["tagging"])
 
     def array(kind: type, count: int) -> np.ndarray:

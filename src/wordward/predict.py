@@ -118,7 +118,10 @@ class Run:
 
     def split(self, name: str, *, limit: int | None = None) -> Corpus:
         """A split of the known corpus that the run is on."""
-        return open_corpus(str(self.config.data.corpus), self.config.text, limit=limit).splits[name]
+        found = open_corpus(
+            str(self.config.data.corpus), self.config.text, limit=limit, vocabulary=self.vocabulary
+        )
+        return found.splits[name]
 
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
         """Ids as batches of them go into the model."""

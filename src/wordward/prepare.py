@@ -139,8 +139,14 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
-    """A known corpus in its own splits; its unlabelled texts serve the KL methods."""
-    encoded = open_corpus(str(config.data.corpus), config.text, limit=config.data.limit, quiet=quiet)
+    """A known corpus in its own splits; its unlabelled texts, and the user's own, serve the KL methods."""
+    data, vocabulary = config.data, None
+    if config.pretrained and run_folder.load_config(config.pretrained, PretrainConfig).corpus == data.corpus:
+        vocabulary = _read_vocabulary(config)
+    texts = _texts(data) if data.unlabelled else None
+    encoded = open_corpus(
+        str(data.corpus), config.text, limit=data.limit, vocabulary=vocabulary, texts=texts, quiet=quiet
+    )
     if config.pretrained:
         theirs = run_folder.load_vocabulary(config.pretrained).fingerprint
         if theirs != encoded.vocabulary.fingerprint:
@@ -177,10 +183,16 @@ def few(examples: list[Example], limit: int | None, *, in_order: bool = True) ->
 
 def _unlabelled(data: DataSettings) -> list[Example] | Texts:
     """The texts without labels; those of large files are read one at a time."""
+    texts = _texts(data)
+    if all(path.exists() for path in texts.paths) and are_large(texts.paths):
+        return texts
+    return read_as(data, str(data.unlabelled), labelled=False)
+
+
+def _texts(data: DataSettings) -> Texts:
+    """The texts without labels, to be read one at a time."""
     path = Path(at_hand(str(data.unlabelled)))
-    if path.exists() and are_large([path]):
-        return Texts([path], text_column=data.text_column, format=_kind(data, path))
-    return read_as(data, str(path), labelled=False)
+    return Texts([path], text_column=data.text_column, format=_kind(data, path))
 
 
 def _kind(data: DataSettings, path: Path) -> str | None:
@@ -212,17 +224,22 @@ def at_hand(path: str) -> str:
 def _vocabulary(config: TrainConfig, examples: Iterable[Example]) -> Vocabulary:
     """The language model's vocabulary, else that of the training and unlabelled texts."""
     if config.pretrained:
-        theirs = run_folder.load_config(config.pretrained, PretrainConfig).text
-        for name in ("tokenizer", "lowercase"):
-            if getattr(theirs, name) != getattr(config.text, name):
-                raise run_folder.RunError(
-                    f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
-                    f"{getattr(config.text, name)}: set the same --{name}"
-                )
-        return run_folder.load_vocabulary(config.pretrained)
+        return _read_vocabulary(config)
     settings = config.text
     documents = (words_of(example, settings) for example in examples)
     return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
+
+
+def _read_vocabulary(config: TrainConfig) -> Vocabulary:
+    """The vocabulary of the language model, which must take the same for a word."""
+    theirs = run_folder.load_config(str(config.pretrained), PretrainConfig).text
+    for name in ("tokenizer", "lowercase"):
+        if getattr(theirs, name) != getattr(config.text, name):
+            raise run_folder.RunError(
+                f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
+                f"{getattr(config.text, name)}: set the same --{name}"
+            )
+    return run_folder.load_vocabulary(str(config.pretrained))
 
 
 def _positive(config: TrainConfig, data: Data) -> int | None:

@@ -258,7 +258,8 @@ def _texts(
     kind = None if config.format == "auto" else config.format
     paths = [Path(at_hand(path)) for path in config.texts]
     if config.corpus:
-        encoded = open_corpus(config.corpus, config.text, limit=config.limit, quiet=quiet)
+        own = Texts(paths, text_column=config.text_column, format=kind) if paths else None
+        encoded = open_corpus(config.corpus, config.text, limit=config.limit, texts=own, quiet=quiet)
         rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
         return encoded.vocabulary, *_hold_out(rows, config)
     if all(path.exists() for path in paths) and are_large(paths):

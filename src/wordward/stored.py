@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import shutil
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,14 +11,15 @@ import numpy as np
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpora import cache_folder
 from wordward.corpus import Rows, encode_words
 from wordward.datasets import Columns, DataError, Example, read_each
+from wordward.kept import cache_folder, keep, stamps
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
 VERSION = 1  # of the files below; raise it when the same texts would give other ids
-LARGE = 1 << 28  # bytes of text files, as they lie on disk, from which on their texts are stored
+LARGE = 1 << 28  # bytes of text from which on it is stored
+PACKED = 5  # bytes of text that a byte of a compressed file may hold
 SHOWN = 1000  # texts between two moves of the progress bar
 IDS, OFFSETS = "ids.int32", "offsets.npy"
 
@@ -38,18 +37,13 @@ class Texts:
         for path in self.paths:
             yield from read_each(path, columns, self.format)
 
-    def stamps(self) -> list[tuple[str, int, int]]:
-        """Name, size and time of every file."""
-        files = [
-            file for path in self.paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
-        ]
-        found = [(file.name, file.stat()) for file in files if file.is_file()]
-        return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in found]
-
 
 def are_large(paths: Sequence[Path]) -> bool:
     """Whether the texts of some files are better not held in memory."""
-    return sum(size for _, size, _ in Texts(paths).stamps()) >= LARGE
+    sizes = (
+        size * (PACKED if name.lower().endswith((".gz", ".xz")) else 1) for name, size, _ in stamps(paths)
+    )
+    return sum(sizes) >= LARGE
 
 
 def store(
@@ -63,7 +57,7 @@ def store(
     """The texts as ids in the cache, where they are left for the next run."""
     told = [
         VERSION,
-        texts.stamps(),
+        stamps(texts.paths),
         texts.text_column,
         texts.format,
         asdict(settings),
@@ -73,22 +67,15 @@ def store(
     key = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     place = cache_folder() / f"texts-{key}"
     if not place.exists():
-        part = place.with_name(f"{place.name}.{os.getpid()}.part")
-        part.mkdir(parents=True, exist_ok=True)
-        try:
-            _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet)
-            part.rename(place)
-        except OSError:
-            if not place.exists():  # else another process was faster
-                raise
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        keep(place, lambda part: _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet))
     return Rows(np.memmap(place / IDS, dtype=np.int32, mode="r"), np.load(place / OFFSETS))
 
 
 def _write(
     folder: Path, texts: Texts, vocabulary: Vocabulary, settings: TextSettings, *, tagging: bool, quiet: bool
 ) -> None:
+    """Read the texts, and write their ids and where each begins."""
+    folder.mkdir(parents=True)
     lengths = array("q", [0])
     with (folder / IDS).open("wb") as file, progress(quiet=quiet) as bars:
         bar = bars.add_task("encoding", total=None, unit="texts")

@@ -43,7 +43,7 @@ class List:
             try:
                 print(f"  here      {registry.find(name, self.data)}")
             except ValueError:
-                print(f"  here      no: `wordward data fetch {name}`, or `wordward data add {name} PATH`")
+                print(f"  here      no: `{_fetch(info)}`{_size(info)}, or `wordward data add {name} PATH`")
             if info.note:
                 print(f"  note      {info.note}")
 
@@ -109,12 +109,18 @@ class Add:
         with waiting(f"reading {self.name}"):
             splits = registry.corpus(self.name).load(source)
             _place(source, target, link=self.link)
+        found = registry.find(self.name, self.data)
+        if found.resolve() not in (source, target, target.parent):
+            raise ValueError(
+                f"expected {target} to be found; {found.resolve()} is found before it: move one of them away"
+            )
+        more = registry.beside(self.name, source)  # of an archive, it is not copied
+        if more or registry.beside(self.name, found):
+            splits = registry.load(self.name, self.data)
         counts = ", ".join(f"{count:,} {split}" for split, count in splits.counts._asdict().items() if count)
         print(f"{self.name}: {target}: {counts}")
-        if (found := registry.find(self.name, self.data).resolve()) not in (source, target, target.parent):
-            raise ValueError(
-                f"expected {target} to be found; {found} is found before it: move one of them away"
-            )
+        if more and not splits.unlabelled:
+            print(f"{more[0]} stays where it is: put it into {target.parent} for it to be read")
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class Check:
             for path, hash in hashes.items():
                 fetch.verify(path, hash)
             found = survey.check(registry.load(self.name, self.data), info)
-        print(f"{self.name}: {source}" + (f" ({len(hashes)} hashes as known)" if hashes else ""))
+        print(f"{self.name}: {source}{_known(len(hashes))}")
         _print_check(found)
         if found.wrong:
             here = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
@@ -186,10 +192,10 @@ class Pack:
         if not self.out.endswith(PACK):
             raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")
         path = Path(self.out)
-        write_pack(
-            path, open_corpus(self.name, self.text, data=self.data, quiet=self.quiet), quiet=self.quiet
-        )
-        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+        encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
+        write_pack(path, encoded, self.text, quiet=self.quiet)
+        if not self.quiet:
+            print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 ACTIONS: dict[str, Any] = {
@@ -217,12 +223,28 @@ class Data:
         self.action()
 
 
+def _fetch(info: "CorpusInfo") -> str:
+    """The command that downloads a corpus."""
+    return f"wordward data fetch {info.name}" + (" --accept-licence" if info.terms else "")
+
+
+def _size(info: "CorpusInfo") -> str:
+    """How much there is to download, as far as it is known."""
+    sizes = [download.megabytes for download in info.downloads if download.megabytes is not None]
+    return f" ({sum(sizes):g} MB)" if len(sizes) == len(info.downloads) else " (size not known)"
+
+
+def _known(hashes: int) -> str:
+    """How many files have the hash they should have."""
+    return f" ({hashes} {'hash' if hashes == 1 else 'hashes'} as known)" if hashes else ""
+
+
 def _terms(info: "CorpusInfo", folder: Path) -> str:
     """What to download and where to put it, for a corpus that comes with terms."""
     urls = "\n".join(f"  {download.url}" for download in info.downloads)
     return (
         f"{info.name} comes with terms: {info.terms}.\n"
-        f"Fetch it with `wordward data fetch {info.name} --accept-licence`, or download\n{urls}\n"
+        f"Fetch it with `{_fetch(info)}`{_size(info)}, or download\n{urls}\n"
         f"into {folder} yourself (page: {info.homepage})"
     )
 

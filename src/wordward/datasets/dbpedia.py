@@ -26,6 +26,7 @@ INFO = CorpusInfo(
             "dbpedia_csv.tgz",
             "sha256:42db5221ddedddb673a4cabcc5f3a7d869714c878bcfe4ba94b29d14aa38e417",
             "huggingface/datasets, datasets/dbpedia_14/dataset_infos.json",
+            megabytes=68,
         ),
     ),
     note=(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wordward.datasets.example import DataError, Example
 from wordward.datasets.lines import Row, Source, csv_rows, lines, tsv_rows, without_end
+from wordward.datasets.snap import is_snap, reviews
 
 # The first ending that fits decides; Elec publishes its one-text-a-line files as .txt.tok.
 _ENDINGS = {
@@ -261,6 +262,9 @@ def _txt(path: Path, columns: Columns) -> Iterator[Example]:
             "needed (train --unlabelled, attack --no-labels)",
             path,
         )
+    if is_snap(path):
+        yield from reviews(path)
+        return
     for number, line in enumerate(lines(path), start=1):
         if line.strip():
             yield _example([line], path, number)

@@ -26,6 +26,7 @@ INFO = CorpusInfo(
             "sha256:c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
             "tensorflow/datasets, tensorflow_datasets/url_checksums/imdb_reviews.txt; "
             "huggingface/datasets, datasets/imdb/dataset_infos.json",
+            megabytes=84,
         ),
     ),
 )

@@ -50,6 +50,7 @@ class Download:
     name: str
     checksum: str | None = None  # "sha256:..." or "md5:..."; never one that we computed
     cited: str = ""  # where the checksum is stated
+    megabytes: float | None = None  # where it is known
 
 
 @dataclass(frozen=True)

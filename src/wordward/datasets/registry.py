@@ -12,6 +12,7 @@ from typing import cast
 
 from wordward.datasets.archive import ENDINGS, is_archive
 from wordward.datasets.example import DataError
+from wordward.datasets.files import read
 from wordward.datasets.published import Corpus, CorpusInfo, Splits
 
 CORPORA = {
@@ -50,6 +51,18 @@ def find(name: str, data: str | PathLike[str] | None = None) -> Path:
     )
 
 
+def sources(name: str, data: str | PathLike[str] | None = None) -> list[Path]:
+    """Everything that `load` reads of a corpus: its folder or archive, and what lies beside that."""
+    source = find(name, data)
+    return [source, *beside(name, source)]
+
+
+def beside(name: str, source: Path) -> list[Path]:
+    """Files that a corpus reads beside its folder or archive; most are all in one place."""
+    theirs = getattr(corpus(name), "beside", None)
+    return theirs(source) if theirs else []
+
+
 def load(
     name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None
 ) -> Splits:
@@ -57,9 +70,7 @@ def load(
     splits = corpus(name).load(find(name, data))
     if unlabelled is None:
         return splits
-    from wordward.datasets.rotten_tomatoes import unlabelled_texts
-
-    return splits._replace(unlabelled=unlabelled_texts(Path(unlabelled)))
+    return splits._replace(unlabelled=read(unlabelled, labelled=False))
 
 
 def holds(path: Path, info: CorpusInfo) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from wordward.datasets.archive import named
 from wordward.datasets.example import DataError, Example
 from wordward.datasets.files import read
-from wordward.datasets.lines import legacy_lines, legacy_text
+from wordward.datasets.lines import legacy_text
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
 
 INFO = CorpusInfo(
@@ -27,6 +27,7 @@ INFO = CorpusInfo(
             "rt-polaritydata.tar.gz",
             "md5:50c1c2c047b4225e148e97aa7708c34e",
             "DAI-Lab/fibber, fibber/datasets/downloadable_datasets.py",
+            megabytes=0.5,
         ),
     ),
     note=(
@@ -37,7 +38,7 @@ INFO = CorpusInfo(
 )
 
 LABELS = {"rt-polarity.pos": "positive", "rt-polarity.neg": "negative"}
-_SNAP = "product/productId:"
+UNLABELLED = ("unlabelled.*", "movies.txt*")  # names of files beside it
 
 
 def load(source: Path) -> Splits:
@@ -50,17 +51,7 @@ def load(source: Path) -> Splits:
     ]
     labelled, test = hold_out(examples, len(examples) // 10)
     train, dev = hold_out(labelled, tenth(len(labelled)))
-    beside = _beside(source)
-    return Splits(train, dev, test, unlabelled_texts(beside) if beside else [])
-
-
-def unlabelled_texts(path: Path) -> list[Example]:
-    """Texts of any readable file; of Amazon reviews as SNAP publishes them, the text of each."""
-    if path.is_file() and path.name.lower().removesuffix(".gz").endswith(".txt"):
-        first = next(legacy_lines(path), "")
-        if first.startswith(_SNAP):
-            return list(_snap_reviews(path))
-    return read(path, labelled=False)
+    return Splits(train, dev, test, _unlabelled(source))
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
@@ -69,19 +60,19 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
             yield number, sentence
 
 
-def _snap_reviews(path: Path) -> Iterator[Example]:
-    for number, line in enumerate(legacy_lines(path), start=1):
-        name, _, text = line.partition(": ")
-        if name == "review/text" and text.strip():
-            yield Example(text.strip(" "), line=number)
+def beside(source: Path) -> list[Path]:
+    """The unlabelled texts beside the archive; in a folder, those beside the sentences or above them."""
+    folders = {source.parent}
+    if source.is_dir():
+        folders = {source / above for entry in named(source, *LABELS) for above in Path(entry.name).parents}
+    return sorted(path for folder in folders for name in UNLABELLED for path in folder.glob(name))
 
 
-def _beside(source: Path) -> Path | None:
-    """The unlabelled texts in the corpus's folder, if there are any."""
-    folder = source if source.is_dir() else source.parent
-    found = sorted([*folder.glob("unlabelled.*"), *folder.glob("movies.txt*")])
+def _unlabelled(source: Path) -> list[Example]:
+    """The unlabelled texts of the one file that may lie beside the corpus."""
+    found = beside(source)
     if len(found) > 1:
-        raise DataError(
-            f"expected one file of unlabelled texts; found {', '.join(p.name for p in found)}", folder
-        )
-    return found[0] if found else None
+        folder = source if source.is_dir() else source.parent
+        names = ", ".join(str(path.relative_to(folder)) for path in found)
+        raise DataError(f"expected one file of unlabelled texts; found {names}: move the others away", folder)
+    return read(found[0], labelled=False) if found else []

@@ -137,7 +137,9 @@ def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str,
     else:
         labelled, held_out, classes = labelled_examples(config)
         found = {"train": labelled, "dev": held_out}
-        extra = read_as(data, data.unlabelled, labelled=False) if data.unlabelled else []
+        extra = []
+    if data.unlabelled:
+        extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
     return found | ({"unlabelled": extra} if extra else {}), classes
 
 

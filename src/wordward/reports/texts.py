@@ -12,7 +12,6 @@ from wordward.datasets import Example
 from wordward.metrics import Interval
 from wordward.predict import Run
 from wordward.prepare import labelled_examples, read_as, split_examples
-from wordward.run_folder import RunError
 from wordward.scoring import probabilities, scores
 
 SPLITS = ("dev", "test")
@@ -65,9 +64,10 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
         if run.of_pieces:
             examples = split_examples(config.data, "dev")
             return examples, run.encode(examples, labelled=True, cut=True), ""
-        encoded = open_corpus(config.data.corpus, config.text, limit=config.data.limit, quiet=True)
-        if encoded.vocabulary.fingerprint != run.vocabulary.fingerprint:
-            raise RunError(f"{config.data.corpus} gives another vocabulary now")
+        few = config.data.limit
+        encoded = open_corpus(
+            config.data.corpus, config.text, limit=few, vocabulary=run.vocabulary, quiet=True
+        )
         return _split(config.data, "dev"), encoded.splits["dev"], ""
     except (OSError, ValueError) as error:
         why = str(error) or type(error).__name__

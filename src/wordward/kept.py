@@ -1,0 +1,59 @@
+"""What the cache is made of: folders written whole or not at all, and the stamps of the files behind them."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from wordward.datasets import DataError
+
+VARIABLE = "WORDWARD_CACHE"
+Stamp = tuple[str, int, int]  # a file's path from what was named, its size, its time
+
+
+def cache_folder() -> Path:
+    """Where encoded texts are kept: WORDWARD_CACHE, else in the user's cache folder."""
+    given = os.environ.get(VARIABLE)
+    return Path(given) if given else Path.home() / ".cache" / "wordward"
+
+
+def stamps(paths: Iterable[Path]) -> list[Stamp]:
+    """The stamps of some files and of all files in some folders, linked ones too; hidden ones are never read."""
+    found: list[Stamp] = []
+    for path in paths:
+        if path.is_dir():
+            found += _inside(path, "", ())
+        elif path.is_file():
+            found.append((path.name, path.stat().st_size, path.stat().st_mtime_ns))
+    return found
+
+
+def _inside(folder: Path, prefix: str, above: tuple[Path, ...]) -> Iterator[Stamp]:
+    """The stamps of a folder's files; a link back to a folder above is not followed."""
+    above = (*above, folder.resolve())
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            if not entry.is_symlink() or Path(entry).resolve() not in above:
+                yield from _inside(Path(entry), f"{prefix}{entry.name}/", above)
+        elif entry.is_file():
+            yield f"{prefix}{entry.name}", entry.stat().st_size, entry.stat().st_mtime_ns
+
+
+def keep(place: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` make a folder, which gets the name of `place` once it is whole."""
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        write(part)
+        part.rename(place)
+    except OSError as error:
+        if not place.exists():  # else another process was faster
+            raise DataError(
+                f"expected a cache that can be written; got: {error}: free some space, or name another folder "
+                f"with {VARIABLE}",
+                place.parent,
+            ) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
