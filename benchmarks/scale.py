@@ -154,7 +154,7 @@ def storing() -> Iterator[Figure]:
     settings = TextSettings()
     words = Vocabulary.build((line.split() for line in lines), min_documents=1)
     with tempfile.TemporaryDirectory() as folder:
-        file, place = Path(folder) / "many.txt", Path(folder)
+        file = Path(folder) / "many.txt"
         file.write_text("\n".join(lines))
         texts = Texts([file])
 
@@ -162,7 +162,8 @@ def storing() -> Iterator[Figure]:
             Vocabulary.build(words_of(example, settings) for example in texts)
 
         def encode() -> None:
-            _write(place, texts, words, settings, tagging=False, quiet=True)
+            with tempfile.TemporaryDirectory() as fresh:
+                _write(Path(fresh) / "ids", texts, words, settings, tagging=False, quiet=True)
 
         taken = side_by_side({"count": count, "encode": encode}, CPU, repeats=3)
     total = sum(len(line.split()) for line in lines)
