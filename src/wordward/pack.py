@@ -11,7 +11,7 @@ import numpy as np
 from wordward.cache import Encoded
 from wordward.console import progress
 from wordward.corpus import Corpus, Rows
-from wordward.datasets import DataError
+from wordward.datasets import DataError, MissingError
 from wordward.text import Vocabulary
 
 MAGIC = b"wordward-pack 1\n"
@@ -49,7 +49,7 @@ def write_pack(path: Path, encoded: Encoded, *, quiet: bool = False) -> None:
 def read_pack(path: Path) -> Encoded:
     """What `write_pack` wrote, in memory."""
     if not path.is_file():
-        raise DataError(
+        raise MissingError(
             "expected a corpus packed by `wordward data pack`; there is no file of this name", path
         )
     try:
