@@ -121,7 +121,8 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
     classes = check_labels(labelled, data.train)
     if data.dev:
         return labelled, read_as(data, data.dev), classes
-    return *_hold_out(labelled, data.dev_share, config.training.seed), classes
+    seed = config.training.seed if data.split_seed is None else data.split_seed
+    return *_hold_out(labelled, data.dev_share, seed), classes
 
 
 def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
