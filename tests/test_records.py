@@ -150,6 +150,19 @@ def test_commands_side_by_side_share_language_model_and_rows(plan: Plan) -> None
     assert found[0]["language_model"] == found[1]["language_model"]
 
 
+def test_the_small_preset_learns(plan: Plan, tmp_path: Path) -> None:
+    """With the settings of the IMDB column, made for a large run, on easy sentences of ours."""
+    texts = {name: reviews(300, seed) for seed, name in enumerate(("train", "dev", "test", "unlabelled"))}
+    write_pack(tmp_path / "more.pack", encode_splits(texts, TextSettings(), quiet=True), quiet=True)
+    for name in ("common.toml", "pretrain.toml"):
+        told = (ROOT / "experiments" / "imdb" / name).read_text()
+        place = f'corpus = "{tmp_path / "more.pack"}"'
+        assert 'corpus = "imdb"' in told
+        (plan.experiments / "imdb" / name).write_text(told.replace('corpus = "imdb"', place))
+    (record,) = run(replace(plan, preset="cpu-small"))
+    assert record["test"]["value"] < 0.3
+
+
 def test_a_small_table_says_so_and_tells_no_difference(plan: Plan) -> None:
     records = run(plan)
     full, small = (results.markdown(COLUMNS["imdb"], records, preset=p) for p in ("paper", "cpu-small"))

@@ -221,7 +221,7 @@ def test_a_row_that_diverges_is_left_out_and_the_others_go_on(
     jobs: int, experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = experiments / "imdb" / "advt.toml"
-    file.write_text(file.read_text() + "\n[training]\nlearning_rate = 1e30\n")
+    file.write_text(file.read_text() + "\n[perturbation]\nregularizer_weight = 1e39\n")
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=jobs, quiet=True)
     table = reproduce.reproduce("imdb", plan, rows=("advt", "baseline"), results_folder=tmp_path / "kept")
     assert "advt, seed 1 left out: the loss is no number at step" in capsys.readouterr().err
