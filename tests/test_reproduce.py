@@ -18,13 +18,14 @@ from wordward.cache import encode_splits
 from wordward.cli import main
 from wordward.config import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.experiments import SMALL_TRAINING
 from wordward.metrics import mcnemar
 from wordward.pack import write_pack
 from wordward.reproduce import Plan
 from wordward.tables import TABLES, Column, Row
 
 ROOT = Path(__file__).parent.parent
-SHORT = TextSettings(max_length=60)  # of the budget cpu-small
+SHORT = TextSettings(max_length=60, max_vocabulary=5000)  # of the budget cpu-small
 COLUMNS = {column.name: column for table in TABLES.values() for column in table}
 FOLDERS = sorted(path.name for path in (ROOT / "experiments").iterdir() if (path / "common.toml").exists())
 
@@ -64,7 +65,7 @@ def experiments(tmp_path: Path) -> Path:
         "unlabelled": reviews(30, 4),
     }
     write_pack(tmp_path / "little.pack", encode_splits(splits, SHORT, quiet=True), SHORT, quiet=True)
-    place = f'corpus = "{tmp_path / "little.pack"}"\nmax_length = {SHORT.max_length}\n'
+    place = f'corpus = "{tmp_path / "little.pack"}"\nmax_length = 60\nmax_vocabulary = 5000\n'
     (folder / "common.toml").write_text(place)
     (folder / "pretrain.toml").write_text(place)
     for row in COLUMNS["imdb"].rows:
@@ -222,7 +223,7 @@ def test_a_row_that_diverges_is_left_out_and_the_others_go_on(
     jobs: int, experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = experiments / "imdb" / "advt.toml"
-    file.write_text(file.read_text() + "\n[training]\nlearning_rate = 1e30\n")
+    file.write_text(file.read_text() + "\n[perturbation]\nregularizer_weight = 1e39\n")
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=jobs, quiet=True)
     table = reproduce.reproduce("imdb", plan, rows=("advt", "baseline"), results_folder=tmp_path / "kept")
     assert "advt, seed 1 left out: the loss is no number at step" in capsys.readouterr().err
@@ -355,7 +356,7 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
     limit: int, names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Labels of a few texts among thousands, of which a plain draw leaves none to learn from."""
-    monkeypatch.setitem(reproduce.SMALL_TRAINING, "limit", limit)
+    monkeypatch.setitem(SMALL_TRAINING, "limit", limit)
     folder = tmp_path / "experiments" / "r52"
     folder.mkdir(parents=True)
     rare = [Example(f"a word on the {name} was said", name) for name in ("rye", "tin", "zinc", "lead", "tea")]

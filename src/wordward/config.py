@@ -18,6 +18,7 @@ FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
 SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
 DROPOUT: Rule = "0 or more and less than 1", lambda value: 0 <= value < 1
 SEED: Rule = "0 or more", lambda value: 0 <= value < inf
+SEED_OR_NONE: Rule = "0 or more, or None", lambda value: value is None or 0 <= value < inf
 
 
 def _check(settings: Any, rule: Rule, *names: str) -> None:
@@ -70,11 +71,14 @@ class DataSettings:
     """Kind of the files, by default told from the name."""
     dev_share: float = 0.1
     """Share of the training texts held out where no dev file is given."""
+    split_seed: int | None = None
+    """Start of the random choice of that share, where it is to be the same for every seed; by default the seed."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
         _check(self, COUNT_OR_NONE, "limit")
         _check(self, SHARE, "dev_share")
+        _check(self, SEED_OR_NONE, "split_seed")
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise ValueError(
                 f"a corpus comes with its labelled texts, but --{', --'.join(beside)} came beside --corpus: leave "

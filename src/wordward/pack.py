@@ -14,7 +14,7 @@ from wordward.cache import Encoded
 from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.corpus import Corpus, Rows
-from wordward.datasets import DataError
+from wordward.datasets import DataError, MissingError
 from wordward.text import Vocabulary
 from wordward.toml import flags_of
 
@@ -61,7 +61,7 @@ def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: b
 def read_pack(path: Path, settings: TextSettings) -> Encoded:
     """What `write_pack` wrote, in memory; refused where it was encoded with other settings than these."""
     if not path.is_file():
-        raise DataError(
+        raise MissingError(
             "expected a corpus packed by `wordward data pack`; there is no file of this name", path
         )
     try:

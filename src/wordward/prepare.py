@@ -122,7 +122,8 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
     labelled = few(whole, data.limit, in_order=False)
     if data.dev:
         return labelled, read_as(data, data.dev), classes
-    return *_hold_out(labelled, data.dev_share, config.training.seed), classes
+    seed = config.training.seed if data.split_seed is None else data.split_seed
+    return *_hold_out(labelled, data.dev_share, seed), classes
 
 
 def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:

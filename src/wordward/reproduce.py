@@ -4,103 +4,92 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import tyro
 
 from wordward import results, run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.robustness import accuracies
-from wordward.config import PRESETS, PretrainConfig, TrainConfig
+from wordward.config import TrainConfig
 from wordward.console import progress, say
 from wordward.corpus import Corpus
-from wordward.datasets import DataError
+from wordward.datasets import MissingError
 from wordward.distributed import refuse_several
+from wordward.experiments import (
+    COMMON,
+    LANGUAGE_MODEL,
+    Plan,
+    check_records,
+    language_model,
+    reading_config,
+    row_config,
+)
+from wordward.locks import BusyError, locked
 from wordward.predict import Run, load_run
 from wordward.prepare import read_as, split_examples
 from wordward.pretrain import pretrain
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
 from wordward.tables import TABLES, Column, Row
-from wordward.toml import flags, flags_of
 from wordward.train import DivergedError, train
 from wordward.workers import stoppable, workers
 
-Config = TypeVar("Config", TrainConfig, PretrainConfig)
-COMMON, READING = "common.toml", "pretrain.toml"
 
-# The overrides of --preset cpu-small: everything runs, in minutes, on two cores.
-_SMALL: dict[str, Any] = {"limit": 300, "max_length": 60, "precision": "fp32"}
-SMALL_READING = _SMALL | {"dim": 32, "hidden": 32, "epochs": 1, "streams": 8}
-SMALL_TRAINING = _SMALL | {"dim": 32, "hidden": 32, "head": PRESETS["small"]["head"], "vectors": "None"}
-SMALL_TRAINING |= {"epochs": 2, "batch_size": 16, "unlabelled_batch_size": 16}
-SMALL_FINE_TUNING = _SMALL | {"limit": 64, "max_length": 32, "epochs": 1}
+class TableError(RuntimeError):
+    """Columns that failed, with what is there of the table."""
 
-
-@dataclass(frozen=True)
-class Plan:
-    """Where things are and how large they are to be."""
-
-    experiments: Path
-    out: Path
-    preset: str = "paper"  # or cpu-small
-    seeds: int = 1
-    device: str = "auto"
-    jobs: int = 1
-    quiet: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("seeds", "jobs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, but is {getattr(self, name)}")
-
-
-def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
-    """A config from TOML files, later ones over earlier ones, and single settings over all."""
-    arguments = [flag for file in files if file.exists() for flag in flags(file, kind)]
-    arguments += flags_of(settings, kind, source="reproduce")
-    return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
-
-
-def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
-    """What one row of a column trains with one seed."""
-    folder = plan.experiments / column.name
-    files = folder / COMMON, folder / f"{row.name}.toml"
-    settings: dict[str, Any] = {"seed": seed, "device": plan.device}
-    if (folder / READING).exists():
-        settings["pretrained"] = str(plan.out / column.name / "lm")
-    if plan.preset == "cpu-small":
-        settings |= SMALL_FINE_TUNING if config_of(TrainConfig, *files).transformer else SMALL_TRAINING
-    return config_of(TrainConfig, *files, **settings)
-
-
-def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
-    """What the column's language model trains with; None where it starts from word vectors."""
-    folder = plan.experiments / column.name
-    if not (folder / READING).exists():
-        return None
-    settings = SMALL_READING if plan.preset == "cpu-small" else {}
-    return config_of(PretrainConfig, folder / READING, device=plan.device, **settings)
+    def __init__(self, message: str, shown: str = "") -> None:
+        super().__init__(message)
+        self.shown = shown
 
 
 def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
-    """Train one row (or take it up where it stopped) and score it on test."""
-    config = row_config(column, row, seed, plan)
-    folder = plan.out / column.name / row.name / f"seed-{seed}"
+    """Train one row (or take it up where it stopped) and score it on test, unless another process is at it."""
+
+    def busy() -> None:
+        raise BusyError("another command is at it; the same command once more shows it when that is done")
+
+    folder = _folder(column, row, seed, plan)
+    with locked(folder.with_name(f"{folder.name}.lock"), busy=busy):
+        config = row_config(column, row, seed, plan)
+        result = _trained(config, folder, quiet=plan.quiet or plan.jobs > 1)
+        start = {LANGUAGE_MODEL: language_model(Path(config.pretrained))} if config.pretrained else {}
+        run = load_run(folder, device=plan.device)
+        return {
+            "column": column.name,
+            "row": row.name,
+            "preset": plan.preset,
+            **result,
+            **start,
+            **_tested(run),
+            "config": run_folder.config_text(folder),
+            **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
+        }
+
+
+def _folder(column: Column, row: Row, seed: int, plan: Plan) -> Path:
+    return plan.out / column.name / row.name / f"seed-{seed}"
+
+
+def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any]:
+    """What came out of a run, which is trained to its end where it was not yet."""
     done = folder / run_folder.RESULT
     going = (folder / run_folder.CONFIG).exists()
     if going:
         run_folder.check_settings(folder, config)
     result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
     if result is None or result["stopped"]:
-        result = train(config, folder, resume=going, quiet=plan.quiet or plan.jobs > 1)
+        result = train(config, folder, resume=going, quiet=quiet)
         if result["stopped"]:
             raise KeyboardInterrupt
-    run = load_run(folder, device=plan.device)
+    return result
+
+
+def _tested(run: Run) -> dict[str, Any]:
+    """The score on the test texts, and which of them were wrong."""
     corpus = test_corpus(run)
     assert corpus.labels is not None
     found = probabilities(run.model, corpus, run.device)
@@ -111,17 +100,7 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
             for chance, label in zip(found, corpus.labels, strict=True)
         ]
     )
-    return {
-        "column": column.name,
-        "row": row.name,
-        "preset": plan.preset,
-        **result,
-        "test": measured._asdict(),
-        "counted": len(wrong),
-        "wrong": results.pack_bits(wrong),
-        "config": run_folder.config_text(folder),
-        **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
-    }
+    return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
 
 
 def test_corpus(run: Run) -> Corpus:
@@ -156,33 +135,51 @@ def reproduce(
         raise ValueError(f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
     if not plan.experiments.is_dir():
         raise ValueError(f"{plan.experiments} holds no experiments: run this in a clone of wordward")
-    shown = []
+    shown, failed = [], []
     for column in TABLES[table]:
-        if not (plan.experiments / column.name).is_dir():
-            shown.append(f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n")
-            continue
         wanted = [row for row in column.rows if not rows or row.name in rows]
-        file = results_folder / f"{column.name}.jsonl"
         try:
-            _run_column(column, wanted, plan, file)
-        except DataError as error:
+            shown.append(_column(column, wanted, plan, results_folder / f"{column.name}.jsonl"))
+        except MissingError as error:
             if len(TABLES[table]) == 1:
                 raise
             shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
-            continue
+        except (ValueError, OSError, RuntimeError) as error:
+            if len(TABLES[table]) == 1:
+                raise
+            shown.append(f"### {column.title}\n\nfailed: {error}\n")
+            failed.append(f"{column.name}: {error}")
         except KeyboardInterrupt:
             say("the same command goes on where this one was stopped", quiet=plan.quiet)
             raise
-        records = [record for record in results.load(file) if record["preset"] == plan.preset]
-        shown.append(results.markdown(column, records))
+    if failed:
+        told = "; ".join(failed)
+        raise TableError(
+            f"{len(failed)} of the {len(TABLES[table])} columns failed: {told}", "\n".join(shown)
+        )
     return "\n".join(shown)
+
+
+def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
+    """A column's table, what `file` has no result of yet being run."""
+    if not (plan.experiments / column.name).is_dir():
+        return f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n"
+    check_records(column, _records(file, plan), plan, file)
+    _run_column(column, rows, plan, file)
+    return results.markdown(column, _records(file, plan), preset=plan.preset)
+
+
+def _records(file: Path, plan: Plan) -> list[results.Record]:
+    return [record for record in results.load(file) if record["preset"] == plan.preset]
+
+
+def _kept(file: Path, plan: Plan) -> set[tuple[str, int]]:
+    return {(record["row"], record["seed"]) for record in _records(file, plan)}
 
 
 def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> None:
     """The rows and seeds of which `file` holds no result yet, the language model before them."""
-    kept = {
-        (record["row"], record["seed"]) for record in results.load(file) if record["preset"] == plan.preset
-    }
+    kept = _kept(file, plan)
     wanted = [(row, seed) for seed in range(1, plan.seeds + 1) for row in rows]
     missing = [(row, seed) for row, seed in wanted if (row.name, seed) not in kept]
     if found := len(wanted) - len(missing):
@@ -190,36 +187,56 @@ def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> 
             f"{column.name}: {found} of {len(wanted)} runs are in {file}, not trained again", quiet=plan.quiet
         )
     if missing:
-        _read_first(column, plan)
+        _read_first(column, missing, plan)
         _run_all(column, missing, plan, file)
 
 
-def _read_first(column: Column, plan: Plan) -> None:
+def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) -> None:
+    """The language model, where it is not trained yet; of several commands one trains it and the others wait."""
     config = reading_config(column, plan)
     folder = plan.out / column.name / "lm"
     if config is None:
         return
-    done, going = folder / run_folder.RESULT, (folder / run_folder.CONFIG).exists()
-    if going:
-        run_folder.check_settings(folder, config)
-    if done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]:
-        return
-    say(f"{column.name}: language model", quiet=plan.quiet)
-    if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:
-        raise KeyboardInterrupt
+
+    def busy() -> None:
+        say(f"{column.name}: another command trains the language model; waiting for it", quiet=plan.quiet)
+
+    with locked(folder.with_name("lm.lock"), busy=busy):
+        done, going = folder / run_folder.RESULT, (folder / run_folder.CONFIG).exists()
+        if going:
+            run_folder.check_settings(folder, config)
+        else:
+            _refuse_begun(column, missing, plan)
+        if done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]:
+            return
+        say(f"{column.name}: language model", quiet=plan.quiet)
+        if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:
+            raise KeyboardInterrupt
+
+
+def _refuse_begun(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) -> None:
+    """Rows that were begun from a language model which is gone would be taken for rows of the next one."""
+    folders = (_folder(column, row, seed, plan) for row, seed in missing)
+    if begun := [str(folder) for folder in folders if (folder / run_folder.CONFIG).exists()]:
+        raise run_folder.RunError(
+            f"{', '.join(begun)} started from a language model that is no longer in {plan.out / column.name / 'lm'}: "
+            "put it back, choose another --out, or delete these folders to train them anew"
+        )
 
 
 def _run_all(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
     """Rows with their seeds, `jobs` at a time; each result is kept as soon as it is there."""
-    if plan.jobs == 1:
-        for row, seed in missing:
-            say(f"{column.name}: {row.name}, seed {seed}", quiet=plan.quiet)
-            try:
-                results.append(file, run_row(column, row, seed, plan))
-            except DivergedError as error:
-                say(f"{column.name}: {row.name}, seed {seed} left out: {error}")  # an error: also where quiet
+    if plan.jobs > 1:
+        _side_by_side(column, missing, plan, file)
         return
-    _side_by_side(column, missing, plan, file)
+    for row, seed in missing:
+        if (row.name, seed) in _kept(file, plan):
+            continue  # by another command, meanwhile
+        say(f"{column.name}: {row.name}, seed {seed}", quiet=plan.quiet)
+        try:
+            results.append(file, run_row(column, row, seed, plan))
+        except (DivergedError, BusyError) as error:
+            say(f"{column.name}: {row.name}, seed {seed} left out: {error}")  # also where quiet
 
 
 def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
@@ -233,13 +250,16 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
         while left or running:
             while left and len(running) < plan.jobs:
                 row, seed = left.pop(0)
+                if (row.name, seed) in _kept(file, plan):
+                    bars.advance(bar)  # by another command, meanwhile
+                    continue
                 running[pool.submit(stoppable, run_row, column, row, seed, plan)] = row, seed
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
+            for done in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 row, seed = running.pop(done)
                 bars.advance(bar)
                 try:
                     record = done.result()
-                except DivergedError as error:
+                except (DivergedError, BusyError) as error:
                     say(f"{column.name}: {row.name}, seed {seed} left out: {error}")
                     continue
                 results.append(file, record)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wordward.locks import locked
 from wordward.metrics import mcnemar
 from wordward.tables import TABLES, Column
 
@@ -20,13 +21,13 @@ T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 
 
 
 def append(path: Path, record: Record) -> None:
-    """Add a record; one of the same row, seed and preset is replaced."""
-    kept = [other for other in load(path) if _identity(other) != _identity(record)]
-    lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    part.replace(path)
+    """Add a record; one of the same row, seed and preset is replaced. Several processes may do so at once."""
+    with locked(path.with_name(path.name + ".lock")):
+        kept = [other for other in load(path) if _identity(other) != _identity(record)]
+        lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
+        part = path.with_name(path.name + ".part")
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        part.replace(path)
 
 
 def load(path: Path) -> list[Record]:
@@ -58,9 +59,10 @@ def unpack_bits(text: str, count: int) -> np.ndarray:
     return np.unpackbits(np.frombuffer(base64.b64decode(text), dtype=np.uint8), count=count).astype(bool)
 
 
-def markdown(column: Column, records: Sequence[Record]) -> str:
+def markdown(column: Column, records: Sequence[Record], *, preset: str = "paper") -> str:
     """A column's table: paper, ours with its 95 % interval over seeds, difference, dev, seconds."""
-    lines = [f"### {column.title}", ""]
+    small = preset != "paper"  # a fraction of the texts: no difference to the paper is worth telling
+    lines = [f"### {column.title}{f', preset {preset}' if small else ''}", ""]
     if column.stand_in:
         lines += [f"*Stand-in*: {column.stand_in}", ""]
     titles = ["method", "paper", "ours", "95 % interval", "seeds", "difference", "our dev", "seconds a run"]
@@ -68,7 +70,7 @@ def markdown(column: Column, records: Sequence[Record]) -> str:
     lines += [f"| {' | '.join(titles)} |", "|---|---:|---:|---|" + "---:|" * (len(titles) - 4)]
     for row in column.rows:
         ours = [record for record in records if record["row"] == row.name]
-        cells = _ours(ours, None if column.stand_in else row.paper) if ours else ["–"]
+        cells = _ours(ours, None if column.stand_in or small else row.paper) if ours else ["–"]
         cells += _attacked(ours) if ours and column.attacked else []
         lines.append(_line(row.title, row.paper, cells, len(titles)))
     for title, paper in column.cited:

@@ -136,20 +136,33 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
 
 def check_settings(folder: Path, config: Any) -> None:
     """Refuse a run that was trained with other settings than those asked for now."""
-    had, wanted = (_flat(each) for each in (load_config(folder, type(config)), config))
-    open_ = {"device"} | {name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")}
-    if other := [name for name in wanted if name not in open_ and wanted[name] != had[name]]:
-        told = ", ".join(f"{name} {had[name]}, not {wanted[name]}" for name in other)
+    if told := other_settings(settings(load_config(folder, type(config))), settings(config)):
         raise RunError(
             f"{folder} was trained with other settings ({told}): choose another --out, or delete it to train it anew"
         )
 
 
-def _flat(config: Any) -> dict[str, Any]:
+def other_settings(had: dict[str, Any], wanted: dict[str, Any], *, free: Iterable[str] = ()) -> str:
+    """In words, the settings that are not those asked for now; what is left open, or `free`, may differ."""
+    had, wanted = (_split_settled(each) for each in (had, wanted))
+    open_ = {"device", *free} | {
+        name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")
+    }
+    other = [name for name in wanted if name not in open_ and wanted[name] != had[name]]
+    return ", ".join(f"{name} {had[name]}, not {wanted[name]}" for name in other)
+
+
+def _split_settled(found: dict[str, Any]) -> dict[str, Any]:
+    """The held-out share is drawn by the seed where it has none of its own."""
+    left = "split_seed" in found and found["split_seed"] is None
+    return found | {"split_seed": found["seed"]} if left else found
+
+
+def settings(config: Any) -> dict[str, Any]:
     """Settings by name, those of its parts too."""
     found: dict[str, Any] = {}
     for name, value in vars(config).items():
-        found |= _flat(value) if is_dataclass(value) else {name: value}
+        found |= settings(value) if is_dataclass(value) else {name: value}
     return found
 
 

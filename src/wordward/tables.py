@@ -88,9 +88,9 @@ ELEC_STAND_IN = Column(
     "elec_standin",
     "Amazon electronics reviews, test error (%)",
     ELEC.rows,
-    stand_in="not the Elec of Johnson and Zhang (2015) but 25,000 + 25,000 Amazon electronics reviews chosen by its "
-    "recipe (1-2 stars against 4-5, balanced, products of test apart) and 200,000 without labels; the paper's "
-    "numbers are those on Elec",
+    stand_in="not the Elec of Johnson and Zhang (2015) but Amazon electronics reviews of the LARA collection, "
+    "25,000 + 25,000 chosen by Elec's recipe (1-2 stars against 4-5, balanced, products of test apart) and 200,000 "
+    "without labels; the paper's numbers are those on Elec",
 )
 R52 = Column(
     "r52",

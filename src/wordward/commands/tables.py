@@ -33,12 +33,17 @@ class Reproduce:
     """Say nothing but errors."""
 
     def __call__(self) -> None:
-        from wordward.reproduce import Plan, reproduce
+        from wordward.experiments import Plan
+        from wordward.reproduce import TableError, reproduce
 
         experiments, out = Path(self.experiments), Path(self.out) / self.preset
         kept = experiments / "results" if self.preset == "paper" else out
         plan = Plan(experiments, out, self.preset, self.seeds, self.device, self.jobs, self.quiet)
-        print(reproduce(self.table, plan, rows=self.rows, results_folder=kept))
+        try:
+            print(reproduce(self.table, plan, rows=self.rows, results_folder=kept))
+        except TableError as error:
+            print(error.shown)
+            raise
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,14 @@
 """Labelled and unlabelled texts, from the user's own files or a published corpus."""
 
-from wordward.datasets.example import DataError, Example, check_labels, draw, drop_shared, split
+from wordward.datasets.example import (
+    DataError,
+    Example,
+    MissingError,
+    check_labels,
+    draw,
+    drop_shared,
+    split,
+)
 from wordward.datasets.files import FORMATS, Columns, read, read_each
 from wordward.datasets.published import CorpusInfo, Splits
 from wordward.datasets.registry import CORPORA, find, load
@@ -12,6 +20,7 @@ __all__ = [
     "CorpusInfo",
     "DataError",
     "Example",
+    "MissingError",
     "Splits",
     "check_labels",
     "draw",

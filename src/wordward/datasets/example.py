@@ -37,6 +37,10 @@ class DataError(ValueError):
         self.line = line
 
 
+class MissingError(DataError):
+    """A corpus or file that is not there."""
+
+
 def check_labels(examples: Iterable[Example], source: object = None) -> tuple[str, ...]:
     """The classes (or tags) in alphabetical order; two or more, and every example has one. `source` is for errors."""
     classes: set[str] = set()

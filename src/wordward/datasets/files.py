@@ -9,7 +9,7 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import DataError, Example, MissingError
 from wordward.datasets.lines import Row, Source, csv_rows, lines, tsv_rows, without_end
 from wordward.datasets.snap import is_snap, reviews
 
@@ -62,7 +62,7 @@ def read(
 def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterator[Example]:
     """As `read`, one after the other."""
     if not path.exists():
-        raise DataError("expected a file or folder; there is none of this name", path)
+        raise MissingError("expected a file or folder; there is none of this name", path)
     kind = "folder" if path.is_dir() else format or _format(path)
     if kind not in _READERS:
         raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from wordward.datasets.archive import ENDINGS, is_archive
-from wordward.datasets.example import DataError
+from wordward.datasets.example import DataError, MissingError
 from wordward.datasets.files import read
 from wordward.datasets.published import Corpus, CorpusInfo, Splits
 
@@ -45,7 +45,7 @@ def find(name: str, data: str | PathLike[str] | None = None) -> Path:
     info, place = corpus(name).INFO, folder(data)
     for found in _candidates(info, place):
         return found
-    raise DataError(
+    raise MissingError(
         f"expected {info.title} in {place / name}; it is not there: get it with `wordward data fetch {name}`, or "
         f"`wordward data add {name} PATH` for a copy you have; --data or {VARIABLE} names another data folder"
     )

@@ -1,0 +1,135 @@
+"""What the TOML files of experiments/ ask for: the settings of rows and language models, and of their records."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tyro
+
+from wordward import run_folder
+from wordward.config import PRESETS, PretrainConfig, TrainConfig
+from wordward.corpora import PACK
+from wordward.results import Record
+from wordward.tables import Column, Row
+from wordward.toml import flags, flags_of, from_toml
+
+Config = TypeVar("Config", TrainConfig, PretrainConfig)
+COMMON, READING = "common.toml", "pretrain.toml"
+LANGUAGE_MODEL = "language_model"  # of a record: what its row started from
+SPLIT_SEED = 1  # of the texts held out where a column has no dev texts: the same for every seed
+
+# The overrides of --preset cpu-small: everything runs, in minutes, on two cores, and learns something. It has a few
+# hundred steps, so they are large and not averaged, perturbations are short, and the language model, which reads so
+# little, changes little.
+_SMALL: dict[str, Any] = {"limit": 1000, "max_length": 60, "precision": "fp32"}
+_SIZES: dict[str, Any] = _SMALL | {"max_vocabulary": 5000, "dim": 32, "hidden": 32}
+SMALL_READING = _SIZES | {"epochs": 1, "streams": 8, "learning_rate": 0.0003}
+SMALL_TRAINING = _SIZES | {"head": PRESETS["small"]["head"], "vectors": "None", "rescaled": False}
+SMALL_TRAINING |= {"word_dropout": 0.2, "head_dropout": 0.0, "learning_rate": 0.01, "averaging": 0.0}
+SMALL_TRAINING |= {"epsilon": 0.3, "epochs": 5, "batch_size": 16, "unlabelled_batch_size": 16}
+SMALL_FINE_TUNING = _SMALL | {"limit": 64, "max_length": 32, "epochs": 1}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where things are and how large they are to be."""
+
+    experiments: Path
+    out: Path
+    preset: str = "paper"  # or cpu-small
+    seeds: int = 1
+    device: str = "auto"
+    jobs: int = 1
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "jobs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, but is {getattr(self, name)}")
+
+
+def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
+    """A config from TOML files, later ones over earlier ones, and single settings over all."""
+    arguments = [flag for file in files if file.exists() for flag in flags(file, kind)]
+    arguments += flags_of(settings, kind, source="reproduce")
+    return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+
+
+def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
+    """What one row of a column trains with one seed."""
+    folder = plan.experiments / column.name
+    files = folder / COMMON, folder / f"{row.name}.toml"
+    told = config_of(TrainConfig, *files)
+    settings: dict[str, Any] = {"seed": seed, "device": plan.device}
+    if not told.data.corpus and not told.data.dev and told.data.split_seed is None:
+        settings["split_seed"] = SPLIT_SEED
+    if (folder / READING).exists():
+        settings["pretrained"] = str(plan.out / column.name / "lm")
+    if plan.preset == "cpu-small":
+        settings |= SMALL_FINE_TUNING if told.transformer else SMALL_TRAINING
+    return config_of(TrainConfig, *files, **settings)
+
+
+def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
+    """What the column's language model trains with; None where it starts from word vectors."""
+    folder = plan.experiments / column.name
+    if not (folder / READING).exists():
+        return None
+    settings = SMALL_READING if plan.preset == "cpu-small" else {}
+    return config_of(PretrainConfig, folder / READING, device=plan.device, **settings)
+
+
+def language_model(folder: Path) -> dict[str, Any]:
+    """What a record keeps of the language model: held-out perplexity, and the settings that are not the defaults."""
+    result = json.loads((folder / run_folder.RESULT).read_text(encoding="utf-8"))
+    default = run_folder.settings(PretrainConfig())
+    found = run_folder.settings(run_folder.load_config(folder, PretrainConfig))
+    changed = {name: value for name, value in found.items() if value != default[name] and name != "device"}
+    return {"perplexity": result["perplexity"], "settings": changed}
+
+
+def check_records(column: Column, records: Iterable[Record], plan: Plan, file: Path) -> None:
+    """Refuse records of `file` that were trained with other settings than the TOML files give now."""
+    rows = {row.name: row for row in column.rows}
+    reading = reading_config(column, plan)
+    wanted: dict[str, TrainConfig] = {}
+    for record in (record for record in records if record["row"] in rows):
+        name, seed = record["row"], record["seed"]
+        if name not in wanted:
+            wanted[name] = row_config(column, rows[name], 1, plan)
+        told = _other_row(record, replace(wanted[name], training=replace(wanted[name].training, seed=seed)))
+        if reading is not None and LANGUAGE_MODEL in record:
+            other = _other_reading(record[LANGUAGE_MODEL]["settings"], reading)
+            told = ", ".join(filter(None, [told, other and f"of the language model: {other}"]))
+        if told:
+            raise run_folder.RunError(
+                f"{file} holds {name}, seed {seed}, trained with other settings than "
+                f"{plan.experiments / column.name} gives now ({told}): put the settings back, or move that file "
+                "away and choose another --out"
+            )
+
+
+def _other_row(record: Record, wanted: TrainConfig) -> str:
+    """The settings of a record that differ, other than those of the machine it was trained on."""
+    try:
+        had = from_toml(TrainConfig, record["config"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return f"which cannot be read: {error}"
+    free = ["checkpoint_steps"]
+    free += ["corpus"] if _same_corpus(had.data.corpus, wanted.data.corpus) else []
+    free += ["pretrained"] if had.pretrained and wanted.pretrained else []
+    return run_folder.other_settings(run_folder.settings(had), run_folder.settings(wanted), free=free)
+
+
+def _other_reading(changed: dict[str, Any], wanted: PretrainConfig) -> str:
+    had = run_folder.settings(PretrainConfig()) | changed
+    had["texts"] = tuple(had["texts"])  # a list in JSON
+    free = ["corpus"] if _same_corpus(had["corpus"], wanted.corpus) else []
+    return run_folder.other_settings(had, run_folder.settings(wanted), free=free)
+
+
+def _same_corpus(had: str | None, wanted: str | None) -> bool:
+    """Whether two corpora may be one: packed, it has the name of any file."""
+    return had == wanted or bool(had and wanted and (had.endswith(PACK) or wanted.endswith(PACK)))
