@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import __main__ as entry  # noqa: E402
-from benchmarks import steps  # noqa: E402
+from benchmarks import scale, steps  # noqa: E402
 from benchmarks.timing import Figure, ratio  # noqa: E402
 
 from wordward.config import ModelSettings  # noqa: E402
@@ -48,3 +48,7 @@ def test_the_command_prints_a_table_and_keeps_json(
 
 def test_the_page_agrees_with_the_kept_figures() -> None:
     assert (ROOT / "docs" / "benchmarks.md").read_text() == entry.page(ROOT / "benchmarks" / "results")
+
+
+def test_the_table_of_scale_agrees_with_the_kept_figures() -> None:
+    assert scale.page() in (ROOT / "docs" / "scale.md").read_text()
