@@ -122,7 +122,7 @@ def command_line(words: list[str]) -> None:
     program = words[0]
     if program == "wordward":
         _wordward(words[1:])
-    elif program == "torchrun":  # several processes: tests/test_distributed.py
+    elif program in ("torchrun", "accelerate"):  # several processes: tests/test_distributed.py
         parse(words[words.index("wordward") + 1 :])
     elif program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
