@@ -80,6 +80,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         averaging: float = 0.0,
         criterion: Literal["auto", "error", "macro_f1"] = "auto",
         dev_share: float = 0.1,
+        split_seed: int | None = None,
         precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
@@ -121,6 +122,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.averaging = averaging
         self.criterion = criterion
         self.dev_share = dev_share
+        self.split_seed = split_seed
         self.precision = precision
         self.device = device
         self.random_state = random_state
@@ -136,7 +138,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         more = None if unlabelled is None else _texts(unlabelled, "unlabelled", filled=True)
         with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(self.device):
             here = Path(place)
-            data = DataSettings(train=str(here / "texts.jsonl"), dev_share=_plain(self.dev_share))
+            data = DataSettings(
+                train=str(here / "texts.jsonl"),
+                dev_share=_plain(self.dev_share),
+                split_seed=_plain(self.split_seed),
+            )
             _write(data.train, texts, [names[number] for number in numbers])
             if more is not None:
                 data = replace(data, unlabelled=str(here / "unlabelled.jsonl"))
