@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 Part = TypeVar("Part")
-MANY = 256  # texts from which on processes are worth the seconds that they take to start
+MANY = 2000  # texts from which on processes are worth the seconds that they take to start
 
 
 def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:

@@ -60,7 +60,7 @@ class Attack:
     force: bool = False
     """Begin --out anew."""
     jobs: int | None = None
-    """Processes to share the texts out to; by default all cores for 256 texts and more on a CPU, else one."""
+    """Processes to share the texts out to; by default all cores for 2,000 texts and more on a CPU, else one."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
     label_column: str | None = None

@@ -67,7 +67,7 @@ class Explain:
     force: bool = False
     """Begin --json anew."""
     jobs: int | None = None
-    """Processes to share the texts out to; by default all cores for 256 texts and more on a CPU, else one."""
+    """Processes to share the texts out to; by default all cores for 2,000 texts and more on a CPU, else one."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
