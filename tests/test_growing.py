@@ -28,7 +28,7 @@ from wordward.growing import ResultsFile, describe
 from wordward.predict import Run, load_run
 from wordward.render import from_json
 from wordward.toml import to_toml
-from wordward.workers import jobs_for
+from wordward.workers import MANY, jobs_for
 
 KEPT = Attacked("fine", "fine", "good", given=True, before="good", after="good", passes=9, words=1)
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 3 --learning-rate 0.02 --epsilon 1 --k 5 --device cpu --quiet"
@@ -279,5 +279,5 @@ def test_limits_and_jobs_of_the_command(
     assert main([*command, "--json", str(tmp_path / "x.jsonl"), "--top", "0"]) == 1
     assert list(tmp_path.iterdir()) == []  # what cannot be asked leaves nothing behind
     cores = os.cpu_count()
-    asked = [(None, 255, True), (None, 256, True), (None, 256, False), (3, 2, True), (2, 9, False)]
+    asked = [(None, MANY - 1, True), (None, MANY, True), (None, MANY, False), (3, 2, True), (2, 9, False)]
     assert [jobs_for(jobs, texts, on_cpu=cpu) for jobs, texts, cpu in asked] == [1, cores, 1, 3, 2]
