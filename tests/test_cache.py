@@ -19,9 +19,9 @@ from wordward.config import TextSettings
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, Joined, Rows, encode
 from wordward.datasets import DataError, Example
+from wordward.examples import few
 from wordward.kept import stamps
 from wordward.pack import EARLIER, read_pack, write_pack
-from wordward.prepare import few
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 

@@ -14,9 +14,9 @@ from wordward import experiments, locks, reproduce, results, run_folder
 from wordward.cache import encode_splits
 from wordward.cli import main
 from wordward.config import TextSettings, TrainConfig
+from wordward.examples import labelled_examples
 from wordward.experiments import Plan
 from wordward.pack import write_pack
-from wordward.prepare import labelled_examples
 from wordward.tables import TABLES
 
 ROOT = Path(__file__).parent.parent

@@ -14,9 +14,9 @@ from wordward import run_folder
 from wordward.attacks.attacked import Attacked, Change
 from wordward.cli import _expand, _parse, main
 from wordward.config import TrainConfig
+from wordward.examples import read_as
 from wordward.metrics import mcnemar
 from wordward.predict import load_run
-from wordward.prepare import read_as
 from wordward.rendering.wording import percent
 from wordward.report import ReportSettings, gather, of_sense
 from wordward.reports.html import draw

@@ -5,22 +5,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.config import DataSettings, PretrainConfig, TrainConfig
+from wordward.config import PretrainConfig, TrainConfig
 from wordward.console import say
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
-from wordward.datasets import DataError, Example, check_labels, draw, read, split
+from wordward.datasets import DataError, Example
+from wordward.examples import at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary, Loss
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.recipes import PAPER_EPSILON, Method, parse_methods
-from wordward.stored import Texts, are_large, store
+from wordward.stored import Texts, store
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -99,7 +99,7 @@ def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
     data = config.data
     labelled, held_out, classes = labelled_examples(config)
     tagging = labelled[0].tags is not None
-    extra = _unlabelled(data) if data.unlabelled else []
+    extra = unlabelled_examples(data) if data.unlabelled else []
     vocabulary = _vocabulary(config, chain(labelled, extra))
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
@@ -114,37 +114,12 @@ def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
     return Data(vocabulary, classes, train, dev, unlabelled, tagging)
 
 
-def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example], tuple[str, ...]]:
-    """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
-    data = config.data
-    whole = read_as(replace(data, limit=None), data.train)
-    classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
-    labelled = few(whole, data.limit, in_order=False)
-    if data.dev:
-        return labelled, read_as(data, data.dev), classes
-    seed = config.training.seed if data.split_seed is None else data.split_seed
-    return *_hold_out(labelled, data.dev_share, seed), classes
-
-
-def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """A share held out, but never all texts of a class: those of a rare class stay to be learnt from."""
-    kept, held_out = split(examples, share, seed)
-    known = {name for example in kept for name in example.names}
-    rare = [example for example in held_out if not set(example.names) <= known]
-    rest = [example for example in held_out if set(example.names) <= known]
-    if not rest:
-        raise DataError(
-            "expected enough texts to hold some out; there are too few of each class: give more, or --dev FILE"
-        )
-    return [*kept, *rare], rest
-
-
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     """A known corpus in its own splits; its unlabelled texts, and the user's own, serve the KL methods."""
     data, vocabulary = config.data, None
     if config.pretrained and run_folder.load_config(config.pretrained, PretrainConfig).corpus == data.corpus:
         vocabulary = _read_vocabulary(config)
-    texts = _texts(data) if data.unlabelled else None
+    texts = unlabelled_texts(data) if data.unlabelled else None
     encoded = open_corpus(
         str(data.corpus), config.text, limit=data.limit, vocabulary=vocabulary, texts=texts, quiet=quiet
     )
@@ -160,66 +135,6 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     return Data(
         encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging
     )
-
-
-def split_examples(data: DataSettings, name: str) -> list[Example]:
-    """The texts of a split of a known corpus, as few as the settings allow."""
-    from wordward.corpora import PACK
-    from wordward.datasets import registry
-
-    if str(data.corpus).endswith(PACK):
-        raise DataError(
-            f"{data.corpus} holds word numbers, not texts: give the corpus by its name, or a file of texts"
-        )
-    return few(registry.load(str(data.corpus))._asdict()[name], data.limit)
-
-
-def few(examples: list[Example], limit: int | None, *, in_order: bool = True) -> list[Example]:
-    """At most `limit` examples, as `draw` draws them; in their own order those of `Corpus.some`."""
-    if limit is None or len(examples) <= limit:
-        return examples
-    chosen = draw(len(examples), limit, [example.names for example in examples])
-    return [examples[at] for at in (np.sort(chosen) if in_order else chosen)]
-
-
-def _unlabelled(data: DataSettings) -> list[Example] | Texts:
-    """The texts without labels; those of large files are read one at a time."""
-    texts = _texts(data)
-    if all(path.exists() for path in texts.paths) and are_large(texts.paths):
-        return texts
-    return read_as(data, str(data.unlabelled), labelled=False)
-
-
-def _texts(data: DataSettings) -> Texts:
-    """The texts without labels, to be read one at a time."""
-    path = Path(at_hand(str(data.unlabelled)))
-    return Texts([path], text_column=data.text_column, format=_kind(data, path))
-
-
-def _kind(data: DataSettings, path: Path) -> str | None:
-    return None if data.format == "auto" or path.is_dir() else data.format
-
-
-def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
-    """Read a file the way that a run's settings say."""
-    path = at_hand(path)
-    examples = read(
-        path,
-        text_column=data.text_column,
-        label_column=data.label_column,
-        tag_column=data.tag_column,
-        labelled=labelled,
-        format=_kind(data, Path(path)),
-    )
-    return few(examples, data.limit, in_order=False)
-
-
-def at_hand(path: str) -> str:
-    """A file as named, or else the one of that name in the data folder."""
-    from wordward.datasets.registry import folder
-
-    there = folder() / path
-    return str(there) if not Path(path).exists() and there.exists() else path
 
 
 def _vocabulary(config: TrainConfig, examples: Iterable[Example]) -> Vocabulary:

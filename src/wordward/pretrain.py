@@ -17,12 +17,12 @@ from wordward.corpora import open_corpus
 from wordward.corpus import Chosen, Corpus, encode, to_device
 from wordward.datasets import DataError, Example, read, split
 from wordward.distributed import ALONE, Team, team
+from wordward.examples import at_hand
 from wordward.graphed import GraphedWindow
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
 from wordward.predict import pick_device
-from wordward.prepare import at_hand
 from wordward.step import Updater
 from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary

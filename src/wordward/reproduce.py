@@ -18,6 +18,7 @@ from wordward.console import progress, say
 from wordward.corpus import Corpus
 from wordward.datasets import MissingError
 from wordward.distributed import refuse_several
+from wordward.examples import read_as, split_examples
 from wordward.experiments import (
     COMMON,
     LANGUAGE_MODEL,
@@ -29,7 +30,6 @@ from wordward.experiments import (
 )
 from wordward.locks import BusyError, locked
 from wordward.predict import Run, load_run
-from wordward.prepare import read_as, split_examples
 from wordward.pretrain import pretrain
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores

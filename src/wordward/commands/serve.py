@@ -56,7 +56,7 @@ class Serve:
             serve(app, there, open_page=self.open)
 
     def _examples(self, run: "Run") -> list[str]:
-        from wordward.prepare import read_as
+        from wordward.examples import read_as
 
         data = replace(run.config.data, limit=None)
         return [example.text for example in read_as(data, str(self.examples), labelled=False)[:EXAMPLES]]

@@ -20,7 +20,7 @@ def is_split(run: "Run", data: str) -> bool:
 
 def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) -> "list[Example]":
     """The texts of a split, or of a file that is read as those of the run were but for `columns`."""
-    from wordward.prepare import read_as, split_examples
+    from wordward.examples import read_as, split_examples
 
     settings = replace(run.config.data, limit=None)
     if is_split(run, data):

@@ -45,8 +45,8 @@ class Evaluate:
 
     def __call__(self) -> None:
         from wordward.commands.texts import is_split
+        from wordward.examples import read_as
         from wordward.predict import evaluate, load_run
-        from wordward.prepare import read_as
 
         run = load_run(self.run, device=self.device, positive=self.positive)
         if is_split(run, self.data):
@@ -119,7 +119,7 @@ class Predict:
             return
         texts = list(self.texts)
         if self.file is not None:
-            from wordward.prepare import read_as
+            from wordward.examples import read_as
 
             data = changed(
                 replace(settings, limit=None),

@@ -14,11 +14,11 @@ from wordward import run_folder
 from wordward.config import TextSettings, TrainConfig
 from wordward.corpus import Batch, Corpus
 from wordward.datasets import Example
+from wordward.examples import at_hand, split_examples
 from wordward.huggingface.load import load_model, load_tokenizer, longest
 from wordward.huggingface.pieces import PieceCorpus, PieceVocabulary, Reader, Reads
 from wordward.huggingface.words import Word, special_ids, unperturbed_ids, words_of
 from wordward.predict import Pieces, Reading, Row, Run, place_tokens
-from wordward.prepare import at_hand, split_examples
 from wordward.scoring import probabilities
 from wordward.tap import Tap
 from wordward.text import Token, Vocabulary, tokenize

@@ -15,6 +15,7 @@ from wordward.console import say
 from wordward.corpus import Corpus
 from wordward.datasets import Example, check_labels
 from wordward.distributed import refuse_several
+from wordward.examples import at_hand, few, labelled_examples, read_as, split_examples
 from wordward.huggingface.load import (
     check_folder,
     known_labels,
@@ -27,7 +28,7 @@ from wordward.huggingface.pieces import Reader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
 from wordward.predict import pick_device
-from wordward.prepare import Data, at_hand, few, labelled_examples, read_as, settle, split_examples
+from wordward.prepare import Data, settle
 from wordward.recipes import parse_methods
 from wordward.tap import Tap
 from wordward.text import Vocabulary, split_words

@@ -9,9 +9,9 @@ from wordward.config import DataSettings
 from wordward.corpora import PACK, open_corpus
 from wordward.corpus import Corpus
 from wordward.datasets import Example
+from wordward.examples import labelled_examples, read_as, split_examples
 from wordward.metrics import Interval
 from wordward.predict import Run
-from wordward.prepare import labelled_examples, read_as, split_examples
 from wordward.scoring import probabilities, scores
 
 SPLITS = ("dev", "test")
