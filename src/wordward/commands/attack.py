@@ -11,6 +11,7 @@ import tyro
 
 from wordward.attacks.attacked import AttackSettings
 from wordward.commands.tables import Device
+from wordward.commands.texts import COLUMNS, check_counts, drawn, is_split, texts_of
 from wordward.commands.use import Format
 
 if TYPE_CHECKING:
@@ -108,14 +109,10 @@ class Attack:
             raise ValueError("--figure draws the comparison of --models: give the run folders there")
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
             raise ValueError("with --models, give --swaps instead of --max-swaps")
-        for name in ("limit", "jobs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be 1 or more, but is {value}")
+        check_counts(self, "limit", "jobs")
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.commands.texts import drawn, is_split, texts_of
         from wordward.datasets import Example
 
         if data is None:
@@ -128,15 +125,8 @@ class Attack:
                 f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
                 "give a file of texts"
             )
-        examples = texts_of(
-            run,
-            data,
-            labelled=self.labels,
-            text_column=self.text_column,
-            label_column=self.label_column,
-            tag_column=self.tag_column,
-            format=self.format,
-        )
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        examples = texts_of(run, data, labelled=self.labels, **columns)
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
         return drawn(examples, self.limit)

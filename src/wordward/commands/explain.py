@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.commands.tables import Device
-from wordward.commands.texts import SPLITS, drawn, is_split, texts_of
+from wordward.commands.texts import COLUMNS, SPLITS, check_counts, drawn, is_split, texts_of
 from wordward.commands.use import Format, standard_input
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordward.explanation import Explanation
     from wordward.growing import ResultsFile
     from wordward.predict import Run
-
-COLUMNS = "text_column", "label_column", "tag_column", "format"
 
 
 @dataclass(frozen=True)
@@ -148,10 +146,7 @@ class Explain:
                 f"expected texts as arguments or in a file; got {len(texts)} and --file {self.file}: "
                 "leave one out"
             )
-        for name in ("limit", "jobs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be 1 or more, but is {value}")
+        check_counts(self, "limit", "jobs")
         for flag, path in (("--html", self.html), ("--figure", self.figure), ("--json", self.json)):
             if path in (None, "-"):
                 continue

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from wordward.predict import Run
 
 SPLITS = ("train", "dev", "test")
+COLUMNS = "text_column", "label_column", "tag_column", "format"  # of a command: how its file is read
 
 
 def is_split(run: "Run", data: str) -> bool:
@@ -30,9 +31,16 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) ->
 
 def drawn(examples: "Sequence[Example]", limit: int | None) -> "list[Example]":
     """So many of the texts, drawn at random but always the same, in their order."""
-    import numpy as np
+    from wordward.datasets import draw
 
     if limit is None or len(examples) <= limit:
         return list(examples)
-    chosen = np.sort(np.random.default_rng(0).permutation(len(examples))[:limit])
-    return [examples[at] for at in chosen]
+    return [examples[at] for at in sorted(draw(len(examples), limit))]
+
+
+def check_counts(command: object, *names: str) -> None:
+    """Refuse counts of a command that are given and are none."""
+    for name in names:
+        value = getattr(command, name)
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be 1 or more, but is {value}")
