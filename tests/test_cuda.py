@@ -31,6 +31,7 @@ from wordward.recipes import RECIPES, parse_methods
 from wordward.scoring import probabilities
 from wordward.space import GROUP, nearest
 from wordward.step import Stepper, Updater
+from wordward.tap import Tap, gradient_at
 from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
 
@@ -74,13 +75,47 @@ def test_every_precision_learns(method: str, precision: str, csv_file: Path, tmp
     )
     assert train(config, tmp_path / "run", quiet=True)["dev"]["error"] < 0.1
     run = load_run(tmp_path / "run", device="cuda")
-    (found,) = explain(run, reviews(1, seed=2))  # cuDNN's LSTM cannot run backward in eval mode
+    (found,) = explain(run, reviews(1, seed=2))
     assert found.strongest is not None
     assert found.strongest.pulls[0].relative == 1.0
     there, here = (
         load_run(tmp_path / "run", device=name).predict(["the film was dull"])[0] for name in ("cuda", "cpu")
     )
     assert there["probabilities"]["bad"] == pytest.approx(here["probabilities"]["bad"], abs=1e-3)
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("name", ["advt", "vat"])
+def test_the_passes_over_a_batch_drop_the_same(name: str, same: bool) -> None:
+    model = Classifier(40, 3, replace(SIZES, word_dropout=0.5)).cuda()
+    ids, labels = torch.randint(3, 40, (5, 7)).cuda(), torch.randint(0, 3, (5,)).cuda()
+    dropped: list[torch.Tensor] = []
+    model.words.dropout.register_forward_hook(lambda *args: dropped.append(args[-1] == 0))
+    made = adversary(model, name, epsilon=2.0, same_dropout=same)
+    with torch.autocast("cuda", dtype=torch.float16):
+        made(lambda: model(ids), labels)
+    assert len(dropped) == {"advt": 2, "vat": 3}[name]
+    assert all(torch.equal(each, dropped[0]) for each in dropped[1:]) == same
+
+
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+def test_gradients_in_eval_mode_are_those_of_the_cpu_by_cudnn(kind: type[Classifier] | type[Tagger]) -> None:
+    torch.manual_seed(0)
+    model = kind(40, 3, replace(SIZES, word_dropout=0.5)).eval()
+    ids, found, nodes = torch.randint(3, 40, (5, 7)), {}, set()
+    for device in ("cpu", "cuda"):
+        model.to(device)
+        here = ids.to(device)
+        run = Tap(model).run(lambda here=here: model(here), watch=True)
+        walk = [run.logits.grad_fn]
+        while walk:
+            node = walk.pop()
+            if node is not None and device == "cuda":
+                nodes.add(node.name())
+                walk += [following for following, _ in node.next_functions]
+        found[device] = gradient_at(run.logits.square().sum(), run.shift).cpu()
+    torch.testing.assert_close(found["cuda"], found["cpu"], rtol=1e-2, atol=1e-4)
+    assert any("Cudnn" in name for name in nodes), nodes
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])

@@ -168,6 +168,33 @@ class TestShift:
         expected = torch.autograd.grad(model.after(here).sum(), here)[0]
         torch.testing.assert_close(torch.autograd.grad(run.logits.sum(), run.shift)[0], expected)
 
+    def test_a_recurrent_layer_in_eval_mode_is_left_as_it_was(self):
+        lstm = nn.LSTM(4, 5, num_layers=2, dropout=0.5, batch_first=True)
+        model = nn.Sequential(nn.Embedding(6, 4), lstm).eval()
+        during = []
+
+        def forward(*, fail: bool = False) -> Tensor:
+            during.append((lstm.training, lstm.dropout))
+            if fail:
+                raise ValueError("our own")
+            return model(IDS)[0]
+
+        run = Tap(model).run(forward, watch=True)
+        assert during == [(True, 0.0)]  # cuDNN's runs backward only in training
+        assert torch.equal(run.logits, model(IDS)[0])
+        with pytest.raises(ValueError, match="our own"):
+            Tap(model).run(lambda: forward(fail=True))
+        assert (lstm.training, lstm.dropout) == (False, 0.5)
+
+    def test_a_recurrent_layer_in_training_keeps_its_dropout(self):
+        lstm = nn.LSTM(4, 5, num_layers=2, dropout=0.5, batch_first=True)
+        model = nn.Sequential(nn.Embedding(6, 4), lstm)
+        torch.manual_seed(0)
+        run = Tap(model).run(lambda: model(IDS)[0])
+        torch.manual_seed(0)
+        assert torch.equal(run.logits, model(IDS)[0])
+        assert (lstm.training, lstm.dropout) == (True, 0.5)
+
     def test_the_shift_itself_gets_no_gradient(self):
         model = Net().eval()
         shift = torch.randn(2, 3, 4).double().requires_grad_()

@@ -28,6 +28,7 @@ class Options(TypedDict, total=False):
     refresh: int | Literal["auto", "batch", "epoch"]
     normalization: Literal["paper", "authors"]
     average: Literal["sentences", "tokens"]
+    same_dropout: bool
 
 
 def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Adversary:

@@ -201,12 +201,12 @@ class AdversarialTrainer(Trainer):
         seen = len(passes)
 
         def slope(shift: Tensor) -> Tensor:
-            there = adversary.tap.run(forward, shift, watch=True)
+            there = adversary.tap.run(forward, shift, watch=True, like=clean)
             assert there.shift is not None
             return _slope(passes[-1][0], there.shift, keep=adversary.method.recipe.counts == "every")
 
         found = adversary.ascend(clean.ids, gradient, mask, slope)
-        adversary.tap.run(forward, found.perturbation)
+        adversary.tap.run(forward, found.perturbation, like=clean)
         return adversary.counted([loss for loss, _ in passes[seen:]])
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:

@@ -54,7 +54,7 @@ class Adversary:
         candidates: Tensor | Collection[int] | None = None,
         loss: Loss | None = None,
     ) -> None:
-        self.tap = Tap(model, embedding=embedding, site=site)
+        self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
         self.epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space] * deviation(
@@ -126,12 +126,12 @@ class Adversary:
         losses: list[Tensor] = []
 
         def slope(shift: Tensor) -> Tensor:
-            there = self.tap.run(forward, shift, watch=True)
+            there = self.tap.run(forward, shift, watch=True, like=clean)
             losses.append(self.loss(there.logits, target, mask))
             return gradient_at(losses[-1], there.shift, retain_graph=self.method.recipe.counts == "every")
 
         found = self.ascend(clean.ids, gradient, mask, slope, noise=noise)
-        perturbed = self.tap.run(forward, found.perturbation).logits
+        perturbed = self.tap.run(forward, found.perturbation, like=clean).logits
         losses.append(self.loss(perturbed, target, mask))
         return self._outcome(self.counted(losses), clean, perturbed, mask, found)
 
@@ -155,7 +155,7 @@ class Adversary:
         step = settings.xi * unit(start * real, (2,))
         gradient = torch.zeros_like(step)
         for left in reversed(range(settings.power_iterations)):
-            probe = self.tap.run(forward, step, watch=True)
+            probe = self.tap.run(forward, step, watch=True, like=clean)
             gradient = gradient_at(self.loss(probe.logits, clean.logits, mask), probe.shift).to(
                 self.tap.dtype
             )

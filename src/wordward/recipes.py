@@ -163,6 +163,9 @@ class MethodSettings:
     token, then the perturbation at length epsilon over the sentence."""
     average: Literal["sentences", "tokens"] = "sentences"
     """For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens."""
+    same_dropout: bool = False
+    """Drop the same numbers in all passes over a batch, so that r raises the very loss it was found for (Miyato et
+    al.); by default each pass drops its own, as in the authors' code."""
 
     def __post_init__(self) -> None:
         """Refuse what no method can use."""

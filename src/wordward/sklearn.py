@@ -50,6 +50,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         regularizer_weight: float = 1.0,
         xi: float = 1.0,
         power_iterations: int = 1,
+        same_dropout: bool = False,
         ascent_steps: int | None = None,
         step_size: float | None = None,
         metric: Literal["cosine", "euclidean"] = "cosine",
@@ -92,6 +93,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.regularizer_weight = regularizer_weight
         self.xi = xi
         self.power_iterations = power_iterations
+        self.same_dropout = same_dropout
         self.ascent_steps = ascent_steps
         self.step_size = step_size
         self.metric = metric

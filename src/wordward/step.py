@@ -13,7 +13,7 @@ from wordward.corpus import Batch
 from wordward.distributed import ALONE, Team
 from wordward.method import Adversary
 from wordward.objective import Average, label_loss
-from wordward.tap import Forward, gradient_at
+from wordward.tap import Forward, Pass, gradient_at
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -145,11 +145,16 @@ class Stepper:
         for adversary in self.supervised:
             adversary.tick()
             adversary.directions.part = batch.part
-            total = total + self._perturbed(adversary, forward, batch, gradient)
+            total = total + self._perturbed(adversary, forward, batch, clean, gradient)
         return total
 
     def _perturbed(
-        self, adversary: Adversary, forward: Forward, batch: Batch, gradient: Tensor | None
+        self,
+        adversary: Adversary,
+        forward: Forward,
+        batch: Batch,
+        clean: Pass | None,
+        gradient: Tensor | None,
     ) -> Tensor:
         """Walk back the loss of the perturbed texts; where each step counts, one backward serves the ascent too."""
         recipe, walked = adversary.method.recipe, []
@@ -157,7 +162,7 @@ class Stepper:
 
         def lose(shift: Tensor, *, watch: bool = False) -> tuple[Tensor, Tensor | None]:
             assert batch.labels is not None
-            there = adversary.tap.run(forward, shift, watch=watch)
+            there = adversary.tap.run(forward, shift, watch=watch, like=clean)
             return adversary.loss(there.logits, batch.labels, batch.mask), there.shift
 
         def slope(shift: Tensor) -> Tensor:

@@ -1,11 +1,13 @@
 """The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from wordward.chance import State, replayed, state_of
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
@@ -21,10 +23,14 @@ class Pass(NamedTuple):
     logits: Tensor
     ids: Tensor  # (batch, time)
     shift: Tensor | None  # (batch, time, dim), a leaf where the gradient was asked for
+    chance: State | None = None  # before it, where later passes are to drop the same numbers
 
 
 class Tap:
-    """A hook on `embedding`, and on the later `site` where the shift is added (by default the same)."""
+    """A hook on `embedding`, and on the later `site` where the shift is added (by default the same).
+
+    `same_dropout`: what a pass drops, those that are `like` it drop too.
+    """
 
     def __init__(
         self,
@@ -32,8 +38,9 @@ class Tap:
         *,
         embedding: nn.Module | str | None = None,
         site: nn.Module | str | None = None,
+        same_dropout: bool = False,
     ) -> None:
-        self.model = model
+        self.model, self.same_dropout = model, same_dropout
         self.embedding = _module(model, embedding) if embedding is not None else find_embedding(model)
         self.site = _module(model, site) if site is not None else self.embedding
 
@@ -84,8 +91,20 @@ class Tap:
         """All vectors, (vocabulary, dim)."""
         return self.words(torch.arange(self.size, device=self.device))
 
-    def run(self, forward: Forward, shift: Tensor | None = None, *, watch: bool = False) -> Pass:
-        """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient."""
+    def run(
+        self,
+        forward: Forward,
+        shift: Tensor | None = None,
+        *,
+        watch: bool = False,
+        like: Pass | None = None,
+    ) -> Pass:
+        """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient.
+
+        `like`: a pass over the same texts before this one.
+        """
+        again = None if like is None else like.chance
+        before = state_of(self.device) if self.same_dropout and again is None else again
         seen: dict[str, Tensor] = {}
         graded = torch.is_grad_enabled()
         if watch and torch.is_inference_mode_enabled():
@@ -125,7 +144,8 @@ class Tap:
         with (
             _hooked(self.embedding, read, with_kwargs=True),
             _hooked(self.site, add),
-            self._backward_through_rnn(),
+            _ready_for_backward(self.model),
+            replayed(again, self.device),
         ):
             logits = _logits(forward())
         self._check(seen, needs_shift=watch or shift is not None)
@@ -134,7 +154,7 @@ class Tap:
                 "the logits have no gradient, so no direction can be found: pass a closure that does not "
                 "detach them"
             )
-        return Pass(logits, seen["ids"], seen.get("shift"))
+        return Pass(logits, seen["ids"], seen.get("shift"), before)
 
     def _check(self, seen: dict[str, Tensor], needs_shift: bool) -> None:
         if "ids" not in seen:
@@ -150,12 +170,6 @@ class Tap:
                 "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
                 "`embedding=`"
             )
-
-    def _backward_through_rnn(self) -> Any:
-        """Let recurrent layers in eval mode run backward: cuDNN's cannot, PyTorch's own can."""
-        if self._weight.is_cuda and not self.model.training:
-            return torch.backends.cudnn.flags(enabled=False)
-        return nullcontext()
 
 
 def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
@@ -212,6 +226,20 @@ def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = 
         yield
     finally:
         handle.remove()
+
+
+@contextmanager
+def _ready_for_backward(model: nn.Module) -> Iterator[None]:
+    """Recurrent layers in eval mode run as if in training, without dropout: cuDNN's run backward only then."""
+    held = [module for module in model.modules() if isinstance(module, nn.RNNBase) and not module.training]
+    dropouts = [module.dropout for module in held]
+    try:
+        for module in held:
+            module.training, module.dropout = True, 0.0
+        yield
+    finally:
+        for module, dropout in zip(held, dropouts, strict=True):
+            module.training, module.dropout = False, dropout
 
 
 def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
