@@ -291,7 +291,7 @@ def test_a_web_page_in_place_of_the_file(site: Site):
 
 def test_no_server_at_all(site: Site):
     site.url = "http://127.0.0.1:1/file.gz"
-    with pytest.raises(DataError, match=r"broke off after 0 bytes \(.*refused"):
+    with pytest.raises(DataError, match=r"nothing came \(.*refused.*or hand over a copy"):
         site.fetch(attempts=2)
 
 

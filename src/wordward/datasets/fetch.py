@@ -109,6 +109,11 @@ def _whole(url: str, part: Path, report: Report, *, attempts: int, pause: float,
         except _BrokenOffError as error:
             if attempt == attempts - 1:
                 size = part.stat().st_size if part.exists() else 0
+                if not size:
+                    raise DataError(
+                        f"expected {url}; nothing came ({error}): run the same command again when the network or the "
+                        "server is back, or hand over a copy you have with `wordward data add`"
+                    ) from None
                 raise DataError(
                     f"expected the whole of {url}; it broke off after {size:,} bytes ({error}): run the same command "
                     "again to go on from there"
