@@ -553,14 +553,16 @@ class TestRegistry:
         (tmp_path / "fce").mkdir()
         for name in ("a.zip", "b.zip"):
             laid_out(tmp_path, FCE, "zip").rename(tmp_path / "fce" / name)
-        with pytest.raises(DataError, match="it is not there"):
+        with pytest.raises(DataError, match=r"which of a\.zip, b\.zip is it\? Move the others away"):
             registry.find("fce", tmp_path)
 
     def test_nothing_there(self, tmp_path: Path):
         (tmp_path / "fce").mkdir()
         (tmp_path / "fce" / "fce-public.train.original.tsv").write_bytes(b"I\tc\n")
-        with pytest.raises(DataError, match="it is not there: get it with `wordward data fetch fce`"):
+        with pytest.raises(DataError, match="it is not there: get it with `wordward data fetch fce`") as none:
             registry.find("fce", tmp_path)
+        assert "fce-public.train.original.tsv, fce-public.dev.original.tsv" in str(none.value)
+        assert "WORDWARD_DATA, or --data of `wordward data`, names another" in str(none.value)
 
     def test_an_unknown_name(self):
         with pytest.raises(

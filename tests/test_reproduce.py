@@ -382,9 +382,12 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
 def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "nothing"))
     plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
-    shown = reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
+    with pytest.raises(reproduce.TableError, match="none of the 5 corpora of elec-rcv1-rotten") as none:
+        reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
+    shown = none.value.shown
     assert shown.count("not at hand") == 5
     assert "wordward data fetch elec" in shown
+    assert f"none of this name here or in the data folder, {tmp_path / 'nothing'}" in shown
     with pytest.raises(DataError, match="wordward data fetch imdb"):
         reproduce.reproduce("imdb", plan, results_folder=tmp_path / "kept")
 

@@ -39,7 +39,7 @@ from wordward.workers import stoppable, workers
 
 
 class TableError(RuntimeError):
-    """Columns that failed, with what is there of the table."""
+    """Columns that failed, or none at hand, with what is there of the table."""
 
     def __init__(self, message: str, shown: str = "") -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ def reproduce(
         raise ValueError(f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
     if not plan.experiments.is_dir():
         raise ValueError(f"{plan.experiments} holds no experiments: run this in a clone of wordward")
-    shown, failed = [], []
+    shown, failed, missing = [], [], 0
     for column in TABLES[table]:
         wanted = [row for row in column.rows if not rows or row.name in rows]
         try:
@@ -144,6 +144,7 @@ def reproduce(
             if len(TABLES[table]) == 1:
                 raise
             shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
+            missing += 1
         except (ValueError, OSError, RuntimeError) as error:
             if len(TABLES[table]) == 1:
                 raise
@@ -152,12 +153,14 @@ def reproduce(
         except KeyboardInterrupt:
             say("the same command goes on where this one was stopped", quiet=plan.quiet)
             raise
+    told = "\n".join(shown)
     if failed:
-        told = "; ".join(failed)
         raise TableError(
-            f"{len(failed)} of the {len(TABLES[table])} columns failed: {told}", "\n".join(shown)
+            f"{len(failed)} of the {len(TABLES[table])} columns failed: {'; '.join(failed)}", told
         )
-    return "\n".join(shown)
+    if missing == len(TABLES[table]):
+        raise TableError(f"none of the {missing} corpora of {table} is at hand, so nothing was trained", told)
+    return told
 
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
