@@ -556,6 +556,12 @@ class TestRegistry:
         with pytest.raises(DataError, match=r"which of a\.zip, b\.zip is it\? Move the others away"):
             registry.find("fce", tmp_path)
 
+    def test_a_link_whose_archive_is_gone(self, tmp_path: Path):
+        (tmp_path / "fce").mkdir()
+        (tmp_path / "fce" / "fce-error-detection.tar.gz").symlink_to(tmp_path / "gone.tar.gz")
+        with pytest.raises(DataError, match="it is not there"):
+            registry.find("fce", tmp_path)
+
     def test_nothing_there(self, tmp_path: Path):
         (tmp_path / "fce").mkdir()
         (tmp_path / "fce" / "fce-public.train.original.tsv").write_bytes(b"I\tc\n")

@@ -1,5 +1,6 @@
 """Tables: every TOML parses, a killed reproduction goes on without redoing rows, results give the page."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,14 @@ def test_every_row_has_a_toml_that_parses(name: str, tmp_path: Path) -> None:
             assert (reading.text, reading.corpus) == (config.text, config.data.corpus)
     found = {path.stem for path in (ROOT / "experiments" / name).glob("*.toml")}
     assert found - {"common", "pretrain"} == {row.name for row in column.rows}
+
+
+def test_every_file_that_a_row_reads_is_documented() -> None:
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    told = (path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*/*.toml"))
+    files = {file for toml in told for file in re.findall(r'"([\w/.]+\.xz)"', toml)}
+    assert len(files) > 5
+    assert [file for file in sorted(files) if f"| `{file}` |" not in page] == []
 
 
 def test_the_command_knows_every_table(capsys: pytest.CaptureFixture[str]) -> None:

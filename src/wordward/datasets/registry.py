@@ -98,7 +98,8 @@ def _candidates(info: CorpusInfo, place: Path) -> Iterator[Path]:
 
 
 def _archives(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*") if is_archive(path)) if folder.is_dir() else []
+    """The archives in a folder, without links whose file is gone."""
+    return sorted(path for path in folder.glob("*") if is_archive(path) and path.is_file())
 
 
 def _stem(name: str) -> str:
