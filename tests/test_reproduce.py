@@ -297,12 +297,24 @@ def test_what_would_train_nothing_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_row_without_its_toml_is_not_trained_as_another(
+    experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (experiments / "imdb" / "vat.toml").unlink()
+    place = ["--experiments", str(experiments), "--out", str(tmp_path / "out"), "--preset", "cpu-small"]
+    assert main(["reproduce", "imdb", *place]) == 1
+    assert f"not there: {experiments / 'imdb' / 'vat.toml'}: put it back" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_results_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["results", "--folder", str(tmp_path)]) == 1
     assert f"expected results as *.jsonl in {tmp_path}; found none" in capsys.readouterr().err
-    (tmp_path / "imdb.jsonl").write_text('{"column": "imdb"}\n{"colu')
-    assert main(["results", "--folder", str(tmp_path)]) == 1
-    assert "imdb.jsonl, line 2: expected a result as JSON" in capsys.readouterr().err
+    whole = (ROOT / "experiments" / "results" / "imdb.jsonl").read_text(encoding="utf-8").split("\n")[0]
+    for line in ('{"colu', '{"column": "imdb"}', "[1]", "\x85"):
+        (tmp_path / "imdb.jsonl").write_text(f"{whole}\n{line}", encoding="latin-1")
+        assert main(["results", "--folder", str(tmp_path)]) == 1
+        assert "imdb.jsonl, line 2: expected a result as JSON" in capsys.readouterr().err
 
 
 def test_results_page_agrees_with_the_records() -> None:

@@ -24,6 +24,7 @@ from wordward.experiments import (
     LANGUAGE_MODEL,
     Plan,
     check_records,
+    check_rows,
     language_model,
     reading_config,
     row_config,
@@ -167,6 +168,7 @@ def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, what `file` has no result of yet being run."""
     if not (plan.experiments / column.name).is_dir():
         return f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n"
+    check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
     _run_column(column, rows, plan, file)
     return results.markdown(column, _records(file, plan), preset=plan.preset)
