@@ -148,6 +148,22 @@ def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> N
     assert tests[0] == tests[1]
 
 
+def test_few_rows_share_all_cores(experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight jobs for two rows are two, each with half of the cores."""
+    asked: list[tuple[int, int]] = []
+
+    def workers(count: int, *, threads: int) -> None:
+        asked.append((count, threads))
+        raise ZeroDivisionError("enough seen")
+
+    monkeypatch.setattr(reproduce, "workers", workers)
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=8, quiet=True)
+    with pytest.raises(ZeroDivisionError):
+        reproduce.reproduce("imdb", plan, rows=("baseline", "advt"), results_folder=tmp_path / "kept")
+    assert asked == [(2, 8)]
+
+
 def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
     experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

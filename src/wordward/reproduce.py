@@ -249,11 +249,12 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
     # The longest first, so that none is left alone at the end.
     left = sorted(missing, key=lambda job: -_cost(job[0]))
     running: dict[Future[results.Record], tuple[Row, int]] = {}
-    threads = max(1, (os.cpu_count() or 1) // plan.jobs)
-    with workers(plan.jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
+    jobs = min(plan.jobs, len(left))
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with workers(jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
         bar = bars.add_task(column.name, total=len(left), unit="rows")
         while left or running:
-            while left and len(running) < plan.jobs:
+            while left and len(running) < jobs:
                 row, seed = left.pop(0)
                 if (row.name, seed) in _kept(file, plan):
                     bars.advance(bar)  # by another command, meanwhile
