@@ -297,6 +297,42 @@ class TestFaults:
             with pytest.raises(DataError):
                 registry.corpus(name).load(source)
 
+    @pytest.mark.parametrize("how", ["tar.gz", "tar.xz"])
+    def test_a_wrong_byte_in_a_compressed_archive(self, tmp_path: Path, how: str):
+        files = {f"a/{n}.txt": b" ".join(b"word%d" % (n * at**3) for at in range(99)) for n in range(120)}
+        source = laid_out(tmp_path, files, how)
+        whole = source.read_bytes()
+        for at in range(100, len(whole), 1999):
+            source.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+            with pytest.raises(DataError, match="readable"):
+                names_read(source)
+
+    @pytest.mark.parametrize("how", ["tar", "tar.gz"])
+    def test_an_archive_that_ends_between_two_files(self, tmp_path: Path, how: str):
+        source = laid_out(tmp_path, {"a.txt": b"x", "b.txt": b"y"}, "tar")
+        whole, after_a = source.read_bytes(), 2 * tarfile.BLOCKSIZE
+        for size in (after_a, after_a + 100, 2 * after_a):  # the last lacks only the mark of the end
+            path = tmp_path / f"cut.{how}"
+            path.write_bytes(whole[:size] if how == "tar" else gzip.compress(whole[:size]))
+            with pytest.raises(DataError, match="where a file or the end of the archive should be"):
+                names_read(path)
+
+    def test_a_header_gone_wrong_is_no_end(self, tmp_path: Path):
+        source = laid_out(tmp_path, {"a.txt": b"x", "b.txt": b"y", "c.txt": b"z"}, "tar")
+        raw = bytearray(source.read_bytes())
+        raw[raw.index(b"b.txt")] ^= 1
+        source.write_bytes(raw)
+        with pytest.raises(DataError, match="bad checksum where a file or the end"):
+            names_read(source)
+
+    def test_a_zip_of_a_version_that_python_does_not_know(self, tmp_path: Path):
+        source = laid_out(tmp_path, {"a.txt": b"x"}, "zip")
+        raw = bytearray(source.read_bytes())
+        raw[raw.index(b"PK\x01\x02") + 6] = 200
+        source.write_bytes(raw)
+        with pytest.raises(DataError, match=r"got: zip file version 20\.0"):
+            names_read(source)
+
     def test_neither_folder_nor_archive(self, tmp_path: Path):
         (tmp_path / "imdb.rar").write_bytes(b"")
         with pytest.raises(DataError, match=r"expected a folder or an archive \(\.tar\.gz"):
@@ -517,14 +553,22 @@ class TestRegistry:
         (tmp_path / "fce").mkdir()
         for name in ("a.zip", "b.zip"):
             laid_out(tmp_path, FCE, "zip").rename(tmp_path / "fce" / name)
+        with pytest.raises(DataError, match=r"which of a\.zip, b\.zip is it\? Move the others away"):
+            registry.find("fce", tmp_path)
+
+    def test_a_link_whose_archive_is_gone(self, tmp_path: Path):
+        (tmp_path / "fce").mkdir()
+        (tmp_path / "fce" / "fce-error-detection.tar.gz").symlink_to(tmp_path / "gone.tar.gz")
         with pytest.raises(DataError, match="it is not there"):
             registry.find("fce", tmp_path)
 
     def test_nothing_there(self, tmp_path: Path):
         (tmp_path / "fce").mkdir()
         (tmp_path / "fce" / "fce-public.train.original.tsv").write_bytes(b"I\tc\n")
-        with pytest.raises(DataError, match="it is not there: get it with `wordward data fetch fce`"):
+        with pytest.raises(DataError, match="it is not there: get it with `wordward data fetch fce`") as none:
             registry.find("fce", tmp_path)
+        assert "fce-public.train.original.tsv, fce-public.dev.original.tsv" in str(none.value)
+        assert "WORDWARD_DATA, or --data of `wordward data`, names another" in str(none.value)
 
     def test_an_unknown_name(self):
         with pytest.raises(

@@ -190,6 +190,8 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     (plan.experiments / "imdb").rename(plan.experiments / "rotten_tomatoes")
     (plan.experiments / "rcv1").mkdir()
     (plan.experiments / "rcv1" / "common.toml").write_text('corpus = "rcv1"\n')
+    for name in ("r52", "rcv1"):
+        (plan.experiments / name / "baseline.toml").write_text('method = "baseline"\n')
     place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu", "--quiet"]
     assert main(["reproduce", "elec-rcv1-rotten", "--rows", "baseline", *place]) == 1
     shown, said = capsys.readouterr()

@@ -1,5 +1,6 @@
 """Tables: every TOML parses, a killed reproduction goes on without redoing rows, results give the page."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,14 @@ def test_every_row_has_a_toml_that_parses(name: str, tmp_path: Path) -> None:
             assert (reading.text, reading.corpus) == (config.text, config.data.corpus)
     found = {path.stem for path in (ROOT / "experiments" / name).glob("*.toml")}
     assert found - {"common", "pretrain"} == {row.name for row in column.rows}
+
+
+def test_every_file_that_a_row_reads_is_documented() -> None:
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    told = (path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*/*.toml"))
+    files = {file for toml in told for file in re.findall(r'"([\w/.]+\.xz)"', toml)}
+    assert len(files) > 5
+    assert [file for file in sorted(files) if f"| `{file}` |" not in page] == []
 
 
 def test_the_command_knows_every_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +146,22 @@ def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> N
         reproduce.reproduce("imdb", plan, rows=("baseline", "ivat"), results_folder=tmp_path / f"kept{jobs}")
         tests.append([(r["row"], r["test"]) for r in results.load(tmp_path / f"kept{jobs}" / "imdb.jsonl")])
     assert tests[0] == tests[1]
+
+
+def test_few_rows_share_all_cores(experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight jobs for two rows are two, each with half of the cores."""
+    asked: list[tuple[int, int]] = []
+
+    def workers(count: int, *, threads: int) -> None:
+        asked.append((count, threads))
+        raise ZeroDivisionError("enough seen")
+
+    monkeypatch.setattr(reproduce, "workers", workers)
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=8, quiet=True)
+    with pytest.raises(ZeroDivisionError):
+        reproduce.reproduce("imdb", plan, rows=("baseline", "advt"), results_folder=tmp_path / "kept")
+    assert asked == [(2, 8)]
 
 
 def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
@@ -288,12 +313,24 @@ def test_what_would_train_nothing_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_row_without_its_toml_is_not_trained_as_another(
+    experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (experiments / "imdb" / "vat.toml").unlink()
+    place = ["--experiments", str(experiments), "--out", str(tmp_path / "out"), "--preset", "cpu-small"]
+    assert main(["reproduce", "imdb", *place]) == 1
+    assert f"not there: {experiments / 'imdb' / 'vat.toml'}: put it back" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_results_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["results", "--folder", str(tmp_path)]) == 1
     assert f"expected results as *.jsonl in {tmp_path}; found none" in capsys.readouterr().err
-    (tmp_path / "imdb.jsonl").write_text('{"column": "imdb"}\n{"colu')
-    assert main(["results", "--folder", str(tmp_path)]) == 1
-    assert "imdb.jsonl, line 2: expected a result as JSON" in capsys.readouterr().err
+    whole = (ROOT / "experiments" / "results" / "imdb.jsonl").read_text(encoding="utf-8").split("\n")[0]
+    for line in ('{"colu', '{"column": "imdb"}', "[1]", "\x85"):
+        (tmp_path / "imdb.jsonl").write_text(f"{whole}\n{line}", encoding="latin-1")
+        assert main(["results", "--folder", str(tmp_path)]) == 1
+        assert "imdb.jsonl, line 2: expected a result as JSON" in capsys.readouterr().err
 
 
 def test_results_page_agrees_with_the_records() -> None:
@@ -382,9 +419,12 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
 def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "nothing"))
     plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
-    shown = reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
+    with pytest.raises(reproduce.TableError, match="none of the 5 corpora of elec-rcv1-rotten") as none:
+        reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
+    shown = none.value.shown
     assert shown.count("not at hand") == 5
     assert "wordward data fetch elec" in shown
+    assert f"none of this name here or in the data folder, {tmp_path / 'nothing'}" in shown
     with pytest.raises(DataError, match="wordward data fetch imdb"):
         reproduce.reproduce("imdb", plan, results_folder=tmp_path / "kept")
 

@@ -23,7 +23,7 @@ from wordward.config import (
     TrainingSettings,
 )
 from wordward.corpus import Batch
-from wordward.datasets import DataError
+from wordward.datasets import DataError, MissingError
 from wordward.explain import apply, explain
 from wordward.predict import evaluate, load_run, pick_device
 from wordward.prepare import adversaries, build, prepare
@@ -490,6 +490,31 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
     ):
         train(config(csv_file, epochs=1), tmp_path / "run", resume=resume, quiet=True)
     assert (tmp_path / "run").exists() == resume
+
+
+@pytest.mark.parametrize("setting", ["train", "dev", "unlabelled", "vectors"])
+def test_a_file_that_is_nowhere(
+    setting: str, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "mine"))
+    settings = config(csv_file, "ivat")
+    if setting == "vectors":
+        settings = replace(settings, vectors="none.csv")
+    else:
+        settings = replace(settings, data=replace(settings.data, **{setting: "none.csv"}))
+    with pytest.raises(MissingError, match=r"^none\.csv: .* here or in the data folder, .*mine \(see"):
+        train(settings, tmp_path / "run", quiet=True)
+
+
+@pytest.mark.parametrize("unknown", ["unk", "drop"])
+def test_words_that_are_left_out_are_not_called_known(
+    unknown: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = config(csv_file, epochs=1)
+    train(replace(settings, text=replace(settings.text, unknown=unknown, max_vocabulary=5)), tmp_path / "run")
+    said = capsys.readouterr().err
+    assert ("8 words (others are left out)" in said) == (unknown == "drop")
+    assert ("% of the text unknown)" in said) == (unknown == "unk")
 
 
 @pytest.mark.parametrize("kind", ["ours", "Hugging Face"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from wordward.config import DataSettings, TrainConfig
-from wordward.datasets import DataError, Example, check_labels, draw, read, split
+from wordward.datasets import DataError, Example, MissingError, check_labels, draw, read, split
 from wordward.stored import Texts, are_large
 
 
@@ -50,20 +50,20 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
 def unlabelled_examples(data: DataSettings) -> list[Example] | Texts:
     """The texts without labels; those of large files are read one at a time."""
     texts = unlabelled_texts(data)
-    if all(path.exists() for path in texts.paths) and are_large(texts.paths):
+    if are_large(texts.paths):
         return texts
     return read_as(data, str(data.unlabelled), labelled=False)
 
 
 def unlabelled_texts(data: DataSettings) -> Texts:
     """The texts without labels, to be read one at a time."""
-    path = Path(at_hand(str(data.unlabelled)))
+    path = Path(file_at_hand(str(data.unlabelled)))
     return Texts([path], text_column=data.text_column, format=_kind(data, path))
 
 
 def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
     """Read a file the way that a run's settings say."""
-    path = at_hand(path)
+    path = file_at_hand(path)
     examples = read(
         path,
         text_column=data.text_column,
@@ -85,6 +85,17 @@ def few(examples: list[Example], limit: int | None, *, in_order: bool = True) ->
 
 def _kind(data: DataSettings, path: Path) -> str | None:
     return None if data.format == "auto" or path.is_dir() else data.format
+
+
+def file_at_hand(path: str) -> str:
+    """A file that must be there, as named or in the data folder."""
+    from wordward.datasets.registry import VARIABLE, folder
+
+    found = at_hand(path)
+    if not Path(found).exists():
+        here = "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"
+        raise MissingError(f"expected a file or folder; there is none of this name{here}", path)
+    return found
 
 
 def at_hand(path: str) -> str:

@@ -90,6 +90,16 @@ def language_model(folder: Path) -> dict[str, Any]:
     return {"perplexity": result["perplexity"], "settings": changed}
 
 
+def check_rows(column: Column, rows: Iterable[Row], plan: Plan) -> None:
+    """Refuse rows without a TOML file, which would be trained with the default method and settings."""
+    files = (plan.experiments / column.name / f"{row.name}.toml" for row in rows)
+    if gone := [str(file) for file in files if not file.is_file()]:
+        raise ValueError(
+            f"expected a TOML file for every row; not there: {', '.join(gone)}: put it back, or name the other rows "
+            "with --rows"
+        )
+
+
 def check_records(column: Column, records: Iterable[Record], plan: Plan, file: Path) -> None:
     """Refuse records of `file` that were trained with other settings than the TOML files give now."""
     rows = {row.name: row for row in column.rows}

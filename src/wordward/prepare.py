@@ -15,7 +15,7 @@ from wordward.console import say
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example
-from wordward.examples import at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
+from wordward.examples import file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary, Loss
 from wordward.models import Classifier, LanguageModel, Tagger
@@ -181,7 +181,7 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier 
         checkpoint.load_weights(config.pretrained, language_model, data.vocabulary)
         from_language_model(model, language_model, data.vocabulary.counts)
     if config.vectors:
-        found = from_vectors(model.words.table, at_hand(config.vectors), data.vocabulary)
+        found = from_vectors(model.words.table, file_at_hand(config.vectors), data.vocabulary)
         say(f"{config.vectors} knows {found:,} of the {len(data.vocabulary):,} words", quiet=quiet)
     return model
 

@@ -17,7 +17,7 @@ from wordward.corpora import open_corpus
 from wordward.corpus import Chosen, Corpus, encode, to_device
 from wordward.datasets import DataError, Example, read, split
 from wordward.distributed import ALONE, Team, team
-from wordward.examples import at_hand
+from wordward.examples import file_at_hand
 from wordward.graphed import GraphedWindow
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
@@ -48,7 +48,7 @@ class Pretrainer:
         self.model = LanguageModel(len(vocabulary), config.model)
         if config.vectors:
             # A word without a vector starts near zero, which is the mean of those that have one.
-            from_vectors(self.model.words.table, at_hand(config.vectors), vocabulary)
+            from_vectors(self.model.words.table, file_at_hand(config.vectors), vocabulary)
         self.model.to(self.device)
         team.same(self.model)
         team.part_ways(self.device, seed=config.seed, steps=0)
@@ -256,13 +256,13 @@ def _texts(
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
     kind = None if config.format == "auto" else config.format
-    paths = [Path(at_hand(path)) for path in config.texts]
+    paths = [Path(file_at_hand(path)) for path in config.texts]
     if config.corpus:
         own = Texts(paths, text_column=config.text_column, format=kind) if paths else None
         encoded = open_corpus(config.corpus, config.text, limit=config.limit, texts=own, quiet=quiet)
         rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
         return encoded.vocabulary, *_hold_out(rows, config)
-    if all(path.exists() for path in paths) and are_large(paths):
+    if are_large(paths):
         texts = Texts(paths, text_column=config.text_column, format=kind)
         vocabulary = _vocabulary(texts, config)
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))

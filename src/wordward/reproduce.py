@@ -24,6 +24,7 @@ from wordward.experiments import (
     LANGUAGE_MODEL,
     Plan,
     check_records,
+    check_rows,
     language_model,
     reading_config,
     row_config,
@@ -39,7 +40,7 @@ from wordward.workers import stoppable, workers
 
 
 class TableError(RuntimeError):
-    """Columns that failed, with what is there of the table."""
+    """Columns that failed, or none at hand, with what is there of the table."""
 
     def __init__(self, message: str, shown: str = "") -> None:
         super().__init__(message)
@@ -135,7 +136,7 @@ def reproduce(
         raise ValueError(f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
     if not plan.experiments.is_dir():
         raise ValueError(f"{plan.experiments} holds no experiments: run this in a clone of wordward")
-    shown, failed = [], []
+    shown, failed, missing = [], [], 0
     for column in TABLES[table]:
         wanted = [row for row in column.rows if not rows or row.name in rows]
         try:
@@ -144,6 +145,7 @@ def reproduce(
             if len(TABLES[table]) == 1:
                 raise
             shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
+            missing += 1
         except (ValueError, OSError, RuntimeError) as error:
             if len(TABLES[table]) == 1:
                 raise
@@ -152,18 +154,21 @@ def reproduce(
         except KeyboardInterrupt:
             say("the same command goes on where this one was stopped", quiet=plan.quiet)
             raise
+    told = "\n".join(shown)
     if failed:
-        told = "; ".join(failed)
         raise TableError(
-            f"{len(failed)} of the {len(TABLES[table])} columns failed: {told}", "\n".join(shown)
+            f"{len(failed)} of the {len(TABLES[table])} columns failed: {'; '.join(failed)}", told
         )
-    return "\n".join(shown)
+    if missing == len(TABLES[table]):
+        raise TableError(f"none of the {missing} corpora of {table} is at hand, so nothing was trained", told)
+    return told
 
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, what `file` has no result of yet being run."""
     if not (plan.experiments / column.name).is_dir():
         return f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n"
+    check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
     _run_column(column, rows, plan, file)
     return results.markdown(column, _records(file, plan), preset=plan.preset)
@@ -244,11 +249,12 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
     # The longest first, so that none is left alone at the end.
     left = sorted(missing, key=lambda job: -_cost(job[0]))
     running: dict[Future[results.Record], tuple[Row, int]] = {}
-    threads = max(1, (os.cpu_count() or 1) // plan.jobs)
-    with workers(plan.jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
+    jobs = min(plan.jobs, len(left))
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with workers(jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
         bar = bars.add_task(column.name, total=len(left), unit="rows")
         while left or running:
-            while left and len(running) < plan.jobs:
+            while left and len(running) < jobs:
                 row, seed = left.pop(0)
                 if (row.name, seed) in _kept(file, plan):
                     bars.advance(bar)  # by another command, meanwhile

@@ -15,6 +15,7 @@ from wordward.tables import TABLES, Column
 
 Record = dict[str, Any]
 PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
+IDENTITY = {"column", "preset", "row", "seed"}  # what tells a record from the others
 SWAPS = 4  # words that an attack may swap, where a table tells of one
 ATTACKED = [f"accuracy under {SWAPS} swaps (%)"]
 T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -35,14 +36,21 @@ def load(path: Path) -> list[Record]:
     if not path.exists():
         return []
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         try:
-            found += [json.loads(line)] if line else []
+            found += [_whole(json.loads(line))] if line else []
         except ValueError as error:
             raise ValueError(
                 f"{path}, line {number}: expected a result as JSON; got: {error}: delete the line to run it again"
             ) from None
     return found
+
+
+def _whole(record: Any) -> Record:
+    """The record, if it says which run it is of."""
+    if not isinstance(record, dict) or not record.keys() >= IDENTITY:
+        raise ValueError(f"no object with {', '.join(sorted(IDENTITY))}")
+    return record
 
 
 def _identity(record: Record) -> tuple[str, str, str, int]:

@@ -25,11 +25,6 @@ class Column:
     )
     attacked: int = 0  # test texts that are attacked too
 
-    @property
-    def larger_is_better(self) -> bool:
-        """Whether the numbers are F0.5 rather than error rates."""
-        return self.name == "fce"
-
 
 def _rows(baseline: float, advt: float, iadvt: float, vat: float, ivat: float) -> tuple[Row, ...]:
     return (

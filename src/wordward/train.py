@@ -78,11 +78,13 @@ def _describe(trainer: Trainer) -> str:
     texts = "sentences" if data.tagging else "texts"
     extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
     several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
+    unknown = f"{counts[UNK] / counts.sum():.1%} of the text unknown"
+    if trainer.config.text.unknown == "drop" and not data.tagging:
+        unknown = "others are left out"
     return (
         f"{trainer.config.method} on {trainer.device}{several}: "
         f"{len(data.train.rows):,} {texts} to learn from{extra}, {len(data.dev.rows):,} dev, "
-        f"{data.labels_said}, {len(data.vocabulary):,} words "
-        f"({counts[UNK] / counts.sum():.1%} of the text unknown)"
+        f"{data.labels_said}, {len(data.vocabulary):,} words ({unknown})"
     )
 
 

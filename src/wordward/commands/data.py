@@ -78,8 +78,10 @@ class Fetch:
                     bar.update(task, completed=here / 1e6, total=total and total / 1e6)
 
                 path = fetch.fetch(download, folder, ledger=ledger, report=report)
+                known = fetch.expected(download, folder, ledger)  # not of a file that was laid there
                 hash = "as " + download.cited if download.checksum else f"recorded in {ledger}"
-                say(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, hash {hash}", quiet=self.quiet)
+                size = f"{path.stat().st_size / 1e6:,.1f} MB"
+                say(f"{path}: {size}, hash {hash if known else 'not known'}", quiet=self.quiet)
         say(f"next: wordward data check {self.name}", quiet=self.quiet)
         if info.note:
             say(info.note, quiet=self.quiet)
@@ -91,7 +93,7 @@ class Add:
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
-    path: tyro.conf.Positional[str]
+    path: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="PATH")]]
     """Folder or archive, as published."""
     link: bool = False
     """Link to it instead of copying it."""
@@ -176,8 +178,8 @@ class Pack:
     """Encode a corpus and write it as one small file, for --corpus FILE.pack on another machine."""
 
     name: tyro.conf.Positional[Name]
-    """Corpus."""
-    out: tyro.conf.Positional[str]
+    """A corpus of `wordward data list`."""
+    out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE")]]
     """File to write; its name must end in .pack."""
     text: TextSettings
     data: Folder = None
@@ -192,6 +194,8 @@ class Pack:
         if not self.out.endswith(PACK):
             raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")
         path = Path(self.out)
+        if path.is_dir() or not os.access(path.parent, os.W_OK):  # said before minutes of work
+            raise ValueError(f"{path} cannot be written: name a file in a folder that is there and can be")
         encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
         write_pack(path, encoded, self.text, quiet=self.quiet)
         if not self.quiet:

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from wordward.datasets.example import DataError
 
@@ -23,7 +23,15 @@ ENDINGS = (".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar", ".zip")
 DEPTH = 4  # folders below the source that are looked into
 
 # What a damaged file or archive may raise while it is read.
-BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+BROKEN = (
+    OSError,
+    EOFError,
+    NotImplementedError,  # a version of zip that Python does not know
+    zlib.error,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +137,8 @@ def _tar(source: Path, wanted: Callable[[str], bool]) -> _Found:
     # Read as a stream: looking for a member by its place would unpack the archive again and again.
     with (
         source.open("rb") as raw,
-        tarfile.open(fileobj=decompressed(raw, packed), mode="r|") as tar,
+        decompressed(raw, packed) as unpacked,
+        tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Member) as tar,
     ):
         while (member := tar.next()) is not None:
             tar.members.clear()  # type: ignore[attr-defined]  # tarfile would keep every header
@@ -139,6 +148,22 @@ def _tar(source: Path, wanted: Callable[[str], bool]) -> _Found:
             stream = tar.extractfile(member)
             assert stream is not None, "a regular member has content"
             yield clean, decompressed(stream, member.name)
+        while unpacked.read(1 << 20):  # to the end, where the checksum of the compression is
+            pass
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose header must be whole: tarfile takes a broken one for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """As ever, but of what is no header only zeros are the end."""
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if buf and not any(buf):
+                raise
+            raise tarfile.ReadError(f"{error} where a file or the end of the archive should be") from None
 
 
 def _zip(source: Path, wanted: Callable[[str], bool]) -> _Found:

@@ -20,6 +20,7 @@ from wordward.datasets.published import Download
 LEDGER = "hashes.json"  # in the data folder: what was first downloaded
 Report = Callable[[int, int | None], None]  # bytes here, bytes in all
 _BEGINNINGS = {".gz": b"\x1f\x8b", ".tgz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zip": b"PK"}
+_ELSEWHERE = "look for it on the publisher's page, and hand it over with `wordward data add`"
 
 
 class _BrokenOffError(Exception):
@@ -45,7 +46,7 @@ def fetch(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _whole(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
-        _check(part, download, expected(download, folder, ledger))
+        _check(part, download, expected(download, folder, ledger), ledger)
         record(part, download, folder, ledger)
         os.replace(part, target)
     except OSError as error:
@@ -73,13 +74,13 @@ def record(path: Path, download: Download, folder: Path, ledger: Path) -> None:
         os.replace(new, ledger)
 
 
-def verify(path: Path, wanted: str | None) -> None:
+def verify(path: Path, wanted: str | None, remedy: str = "delete it and fetch it again") -> None:
     """Refuse a file whose hash is not the wanted one."""
     if wanted is None:
         return
     found = checksum(path, wanted.partition(":")[0])
     if found != wanted:
-        raise DataError(f"expected a file of hash {wanted}; got {found}: delete it and fetch it again", path)
+        raise DataError(f"expected a file of hash {wanted}; got {found}: {remedy}", path)
 
 
 def checksum(path: Path, method: str) -> str:
@@ -109,6 +110,11 @@ def _whole(url: str, part: Path, report: Report, *, attempts: int, pause: float,
         except _BrokenOffError as error:
             if attempt == attempts - 1:
                 size = part.stat().st_size if part.exists() else 0
+                if not size:
+                    raise DataError(
+                        f"expected {url}; nothing came ({error}): run the same command again when the network or the "
+                        "server is back, or hand over a copy you have with `wordward data add`"
+                    ) from None
                 raise DataError(
                     f"expected the whole of {url}; it broke off after {size:,} bytes ({error}): run the same command "
                     "again to go on from there"
@@ -166,8 +172,7 @@ def _refused(error: HTTPError, url: str, part: Path, have: int) -> None:
     if error.code == 429 or error.code >= 500:
         raise _BrokenOffError(f"the server answers {error.code} {error.reason}") from None
     raise DataError(
-        f"expected a file at {url}; the server answers {error.code} {error.reason}: look for it on the publisher's "
-        "page, and hand it over with `wordward data add`"
+        f"expected a file at {url}; the server answers {error.code} {error.reason}: {_ELSEWHERE}"
     ) from None
 
 
@@ -177,11 +182,14 @@ def _first_byte(headers: Message) -> int | None:
     return int(first) if unit == "bytes" and first.isdecimal() else None
 
 
-def _check(part: Path, download: Download, wanted: str | None) -> None:
+def _check(part: Path, download: Download, wanted: str | None, ledger: Path) -> None:
     """Refuse a wrong file; nothing of it is kept, not even to go on from."""
+    remedy = "it was deleted, fetch it again"
+    if not download.checksum:
+        remedy += f"; if the publisher has another version now, delete its line in {ledger}"
     try:
         _check_beginning(part, download)
-        verify(part, wanted)
+        verify(part, wanted, remedy)
     except DataError:
         _forget(part)
         raise
@@ -193,7 +201,9 @@ def _check_beginning(part: Path, download: Download) -> None:
     with part.open("rb") as file:
         found = file.read(16)
     if wanted and not found.startswith(wanted):
-        raise DataError(f"expected the archive {download.name} at {download.url}; it begins with {found!r}")
+        raise DataError(
+            f"expected the archive {download.name} at {download.url}; it begins with {found!r}: {_ELSEWHERE}"
+        )
 
 
 def _note(part: Path, headers: Message) -> None:

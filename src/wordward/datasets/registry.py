@@ -45,9 +45,12 @@ def find(name: str, data: str | PathLike[str] | None = None) -> Path:
     info, place = corpus(name).INFO, folder(data)
     for found in _candidates(info, place):
         return found
+    several = ", ".join(path.name for path in _archives(place / name))
+    found = f"which of {several} is it? Move the others away, or" if several else "it is not there:"
     raise MissingError(
-        f"expected {info.title} in {place / name}; it is not there: get it with `wordward data fetch {name}`, or "
-        f"`wordward data add {name} PATH` for a copy you have; --data or {VARIABLE} names another data folder"
+        f"expected {info.title} in {place / name}, its archive or {', '.join(info.needs)}; {found} get it with "
+        f"`wordward data fetch {name}`, or `wordward data add {name} PATH` for a copy you have; {VARIABLE}, or "
+        "--data of `wordward data`, names another data folder"
     )
 
 
@@ -85,13 +88,18 @@ def _candidates(info: CorpusInfo, place: Path) -> Iterator[Path]:
     """What may be the corpus, the likeliest first: an archive as published is whole, a folder may not be."""
     stems = [_stem(download.name) for download in info.downloads if is_archive(Path(download.name))]
     own = place / info.name
-    archives = sorted(path for path in own.glob("*") if is_archive(path)) if own.is_dir() else []
+    archives = _archives(own)
     yield from (path for path in archives if _stem(path.name) in stems)
     if holds(own, info):
         yield own
     if len(archives) == 1:
         yield archives[0]
     yield from (path for stem in stems for end in ENDINGS if (path := place / f"{stem}{end}").is_file())
+
+
+def _archives(folder: Path) -> list[Path]:
+    """The archives in a folder, without links whose file is gone."""
+    return sorted(path for path in folder.glob("*") if is_archive(path) and path.is_file())
 
 
 def _stem(name: str) -> str:
