@@ -49,6 +49,7 @@ def test_own_texts_come_to_those_of_the_corpus(more: Path) -> None:
     stored = found.unlabelled.rows.parts[1]
     assert isinstance(stored, Rows)
     assert isinstance(stored.flat, np.memmap)
+    assert len(list(more.with_name("cache").glob("rotten_tomatoes-*"))) == 1  # not with its own words first
     own = open_corpus("rotten_tomatoes", TextSettings(), quiet=True)
     assert "novel" not in own.vocabulary
     for name in ("train", "dev"):

@@ -33,9 +33,10 @@ def open_corpus(
 
     `texts` come to its unlabelled ones, and their words into the vocabulary unless one is given.
     """
+    common = None
     if texts is not None and vocabulary is None:
-        vocabulary = _common_vocabulary(name, texts, settings, data, quiet=quiet)
-    encoded = _encoded(name, settings, data, None, quiet=quiet)
+        common = vocabulary = _common_vocabulary(name, texts, settings, data, quiet=quiet)
+    encoded = _encoded(name, settings, data, common, quiet=quiet)
     if vocabulary is not None and vocabulary.fingerprint != encoded.vocabulary.fingerprint:
         encoded = _encoded(name, settings, data, vocabulary, quiet=quiet)
     if texts is not None:
