@@ -8,13 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from wordward.chance import State, replayed, state_of
+from wordward.embedding import module_of, table_reader
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
-NO_BAG = (
-    "nn.EmbeddingBag gives a text one vector, so that no word has one to move: take nn.Embedding, and the mean (or "
-    "sum) over its vectors"
-)
 
 
 class Pass(NamedTuple):
@@ -41,17 +38,8 @@ class Tap:
         same_dropout: bool = False,
     ) -> None:
         self.model, self.same_dropout = model, same_dropout
-        self.embedding = _module(model, embedding) if embedding is not None else find_embedding(model)
-        self.site = _module(model, site) if site is not None else self.embedding
-
-        if isinstance(self.embedding, nn.EmbeddingBag):
-            raise ValueError(NO_BAG)
-        weight = getattr(self.embedding, "weight", None)
-        if not isinstance(weight, Tensor) or weight.dim() != 2:
-            raise ValueError(
-                f"the embedding must hold a table `weight` (words, dim), but {type(self.embedding).__name__} has "
-                "none: pass the module that does as `embedding=`"
-            )
+        self.embedding = table_reader(model, embedding)
+        self.site = module_of(model, site) if site is not None else self.embedding
 
     @property
     def _weight(self) -> Tensor:
@@ -179,44 +167,6 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
     half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
     scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
     return torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph)[0]
-
-
-def find_embedding(model: nn.Module) -> nn.Module:
-    """The embedding of token ids: what a Hugging Face model names, else the only `nn.Embedding`."""
-    getter = getattr(model, "get_input_embeddings", None)
-    if callable(getter) and isinstance(found := getter(), nn.Module):
-        return _reader(model, found)
-    found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if not found:
-        bag = any(isinstance(module, nn.EmbeddingBag) for module in model.modules())
-        what = NO_BAG if bag else "pass the one to perturb as `embedding=`"
-        raise ValueError(f"{type(model).__name__} has no nn.Embedding: {what}")
-    raise ValueError(
-        f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
-        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
-    )
-
-
-def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
-    """What runs: T5 and BART name a shared table, but the encoder reads it through a module of its own."""
-    table = getattr(named, "weight", None)
-    for name, module in model.named_modules(remove_duplicate=False):
-        shares = isinstance(module, nn.Embedding) and module.weight is table
-        if shares and "encoder" in name.split("."):
-            return module
-    return named
-
-
-def _module(model: nn.Module, name: nn.Module | str) -> nn.Module:
-    """A module given as itself or by its dotted name."""
-    if isinstance(name, nn.Module):
-        return name
-    modules = dict(model.named_modules())
-    if name not in modules:
-        raise ValueError(f"the model has no module {name!r}; it has {', '.join(filter(None, modules))}")
-    return modules[name]
 
 
 @contextmanager

@@ -21,12 +21,17 @@ Name = Annotated[
 Folder = Annotated[str | None, tyro.conf.arg(metavar="FOLDER")]
 
 
-@dataclass(frozen=True)
-class List:
-    """List the corpora: what they are, the paper's counts, licence, citation, where they are or how to get them."""
+@dataclass(frozen=True, kw_only=True)
+class InFolder:
+    """What looks into the data folder."""
 
     data: Folder = None
     """Data folder; by default that of WORDWARD_DATA, else `data`."""
+
+
+@dataclass(frozen=True)
+class List(InFolder):
+    """List the corpora: what they are, the paper's counts, licence, citation, where they are or how to get them."""
 
     def __call__(self) -> None:
         from wordward.datasets import registry
@@ -49,15 +54,13 @@ class List:
 
 
 @dataclass(frozen=True)
-class Fetch:
+class Fetch(InFolder):
     """Download a corpus from its publisher; a broken transfer goes on where it stopped."""
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
     accept_licence: bool = False
     """Agree to the terms of a corpus that has some; without it they are shown, with what to download."""
-    data: Folder = None
-    """Data folder; by default that of WORDWARD_DATA, else `data`."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -88,7 +91,7 @@ class Fetch:
 
 
 @dataclass(frozen=True)
-class Add:
+class Add(InFolder):
     """Copy (or link) a copy of a corpus that you have into the data folder, once it has been read."""
 
     name: tyro.conf.Positional[Name]
@@ -97,8 +100,6 @@ class Add:
     """Folder or archive, as published."""
     link: bool = False
     """Link to it instead of copying it."""
-    data: Folder = None
-    """Data folder; by default that of WORDWARD_DATA, else `data`."""
 
     def __call__(self) -> None:
         from wordward.console import waiting
@@ -126,13 +127,11 @@ class Add:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(InFolder):
     """Compare counts with the paper's, look for duplicates and empty texts; status 1 if a labelled count is wrong."""
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
-    data: Folder = None
-    """Data folder; by default that of WORDWARD_DATA, else `data`."""
 
     def __call__(self) -> None:
         from wordward.console import waiting
@@ -154,15 +153,13 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(InFolder):
     """Count texts, words and classes."""
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
     tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
     """What a word is, as in `wordward train`."""
-    data: Folder = None
-    """Data folder; by default that of WORDWARD_DATA, else `data`."""
 
     def __call__(self) -> None:
         from wordward.console import waiting
@@ -174,7 +171,7 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class Pack:
+class Pack(InFolder):
     """Encode a corpus and write it as one small file, for --corpus FILE.pack on another machine."""
 
     name: tyro.conf.Positional[Name]
@@ -182,8 +179,6 @@ class Pack:
     out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE")]]
     """File to write; its name must end in .pack."""
     text: TextSettings
-    data: Folder = None
-    """Data folder; by default that of WORDWARD_DATA, else `data`."""
     quiet: bool = False
     """Say nothing but errors."""
 

@@ -1,0 +1,60 @@
+"""Which module of a model reads token ids."""
+
+from torch import Tensor, nn
+
+NO_BAG = (
+    "nn.EmbeddingBag gives a text one vector, so that no word has one to move: take nn.Embedding, and the mean (or "
+    "sum) over its vectors"
+)
+
+
+def table_reader(model: nn.Module, named: nn.Module | str | None = None) -> nn.Module:
+    """The embedding of token ids, as named or as found; it holds a table (words, dim)."""
+    embedding = module_of(model, named) if named is not None else _found(model)
+    if isinstance(embedding, nn.EmbeddingBag):
+        raise ValueError(NO_BAG)
+    weight = getattr(embedding, "weight", None)
+    if not isinstance(weight, Tensor) or weight.dim() != 2:
+        raise ValueError(
+            f"the embedding must hold a table `weight` (words, dim), but {type(embedding).__name__} has "
+            "none: pass the module that does as `embedding=`"
+        )
+    return embedding
+
+
+def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:
+    """A module given as itself or by its dotted name."""
+    if isinstance(name, nn.Module):
+        return name
+    modules = dict(model.named_modules())
+    if name not in modules:
+        raise ValueError(f"the model has no module {name!r}; it has {', '.join(filter(None, modules))}")
+    return modules[name]
+
+
+def _found(model: nn.Module) -> nn.Module:
+    """What a Hugging Face model names, else the only `nn.Embedding`."""
+    getter = getattr(model, "get_input_embeddings", None)
+    if callable(getter) and isinstance(found := getter(), nn.Module):
+        return _reader(model, found)
+    found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        bag = any(isinstance(module, nn.EmbeddingBag) for module in model.modules())
+        what = NO_BAG if bag else "pass the one to perturb as `embedding=`"
+        raise ValueError(f"{type(model).__name__} has no nn.Embedding: {what}")
+    raise ValueError(
+        f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
+        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
+    )
+
+
+def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
+    """What runs: T5 and BART name a shared table, but the encoder reads it through a module of its own."""
+    table = getattr(named, "weight", None)
+    for name, module in model.named_modules(remove_duplicate=False):
+        shares = isinstance(module, nn.Embedding) and module.weight is table
+        if shares and "encoder" in name.split("."):
+            return module
+    return named
