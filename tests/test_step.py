@@ -56,9 +56,7 @@ def test_no_tensor_of_a_step_is_larger_than_the_table_or_the_strengths(method: s
 
 @pytest.mark.parametrize("given", [None, 2.0])
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
-def test_a_taggers_default_epsilon_goes_with_the_length_of_each_sentence(
-    kind: Kind, given: float | None
-) -> None:
+def test_the_default_epsilon_goes_with_the_length_of_each_text(kind: Kind, given: float | None) -> None:
     stepper, labelled, _ = a_step("advt", kind, epsilon=given)
     (adversary,) = stepper.supervised
     stepper.model.eval()
@@ -67,7 +65,7 @@ def test_a_taggers_default_epsilon_goes_with_the_length_of_each_sentence(
     )
     lengths = labelled.mask.sum(1)
     wanted = torch.full((BATCH,), given or 5.0)
-    if given is None and kind is Tagger:
+    if given is None:
         wanted = 5 * deviation(adversary.tap.table()) * (lengths / 240).sqrt()
     torch.testing.assert_close(outcome.perturbation.flatten(1).norm(dim=1), wanted)
 

@@ -19,7 +19,7 @@ from wordward.examples import file_at_hand, labelled_examples, unlabelled_exampl
 from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary, Loss
 from wordward.models import Classifier, LanguageModel, Tagger
-from wordward.recipes import PAPER_EPSILON, Method, parse_methods
+from wordward.recipes import Method, parse_methods
 from wordward.stored import Texts, store
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
@@ -202,14 +202,7 @@ def adversary_of(
     *,
     loss: Loss | None = None,
 ) -> Adversary:
-    """A method on a model of ours.
-
-    A classifier's table starts at unit scale, so epsilon is the paper's as it stands; a tagger's sentences are short,
-    and it would learn little at that length.
-    """
-    if isinstance(model, Classifier):
-        epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space]
-        method = replace(method, settings=replace(method.settings, epsilon=epsilon))
+    """A method on a model of ours."""
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):
         raise ValueError(

@@ -139,8 +139,8 @@ class MethodSettings:
     """What a user may set on any method; the defaults are the paper's."""
 
     epsilon: float | None = None
-    """Length of the perturbation; the paper's by default (5 free, 15 toward words), for taggers, and for models
-    that are not ours, times the standard deviation of the table and the root of a text's length in 240 words."""
+    """Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the standard
+    deviation of the table and the root of the text's length in 240 words."""
     regularizer_weight: float = 1.0
     """lambda in eq:obj_advt."""
     k: int | None = 10
