@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.chance import State, replayed, state_of
+from wordward.chance import State, drawn_on, replayed, state_of
 from wordward.embedding import module_of, table_reader
 
 Forward = Callable[[], Any]
@@ -92,7 +92,7 @@ class Tap:
         `like`: a pass over the same texts before this one.
         """
         again = None if like is None else like.chance
-        before = state_of(self.device) if self.same_dropout and again is None else again
+        before = state_of(drawn_on(self.model)) if self.same_dropout and again is None else again
         seen: dict[str, Tensor] = {}
         graded = torch.is_grad_enabled()
         if watch and torch.is_inference_mode_enabled():
@@ -133,7 +133,7 @@ class Tap:
             _hooked(self.embedding, read, with_kwargs=True),
             _hooked(self.site, add),
             _ready_for_backward(self.model),
-            replayed(again, self.device),
+            replayed(again),
         ):
             logits = _logits(forward())
         self._check(seen, needs_shift=watch or shift is not None)
