@@ -152,3 +152,17 @@ def test_a_model_draws_on_each_device_that_it_is_spread_over():
     model = make("classifier")
     model.register_parameter("elsewhere", nn.Parameter(torch.empty(1, device="meta")))
     assert drawn_on(model) == {torch.device("cpu"), torch.device("meta")}
+
+
+def test_every_pass_begins_with_chance_set(monkeypatch: pytest.MonkeyPatch):
+    """cuDNN's recurrent layers draw a seed after that, so a first pass without it would not be like the others."""
+    model, ids, events = make("classifier").train(), padded(TEXTS), []
+    put = torch.set_rng_state
+    monkeypatch.setattr(torch, "set_rng_state", lambda state: [events.append("set"), put(state)])
+
+    def forward() -> Tensor:
+        events.append("pass")
+        return model(ids)
+
+    wordward.advt(model, same_dropout=True)(forward, labels_for("classifier"))
+    assert events == ["set", "pass", "set", "pass", "set"]

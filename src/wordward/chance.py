@@ -10,6 +10,16 @@ State = dict[torch.device, Tensor]  # of each device's default generator
 CPU = torch.device("cpu")
 
 
+def settled(model: nn.Module) -> State:
+    """Where chance is, and set to be there, as before a pass that draws the same once more.
+
+    cuDNN's recurrent layers take a new seed for the dropout between them whenever a generator is set.
+    """
+    state = state_of(drawn_on(model))
+    put_back(state)
+    return state
+
+
 def drawn_on(model: nn.Module) -> set[torch.device]:
     """Where a pass through the model may draw: a model may be spread over several devices."""
     return {CPU, *(parameter.device for parameter in model.parameters())}

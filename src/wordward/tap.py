@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.chance import State, drawn_on, replayed, state_of
+from wordward.chance import State, replayed, settled
 from wordward.embedding import module_of, table_reader
 
 Forward = Callable[[], Any]
@@ -92,7 +92,7 @@ class Tap:
         `like`: a pass over the same texts before this one.
         """
         again = None if like is None else like.chance
-        before = state_of(drawn_on(self.model)) if self.same_dropout and again is None else again
+        before = settled(self.model) if self.same_dropout and again is None else again
         seen: dict[str, Tensor] = {}
         graded = torch.is_grad_enabled()
         if watch and torch.is_inference_mode_enabled():
