@@ -91,6 +91,11 @@ class Tap:
 
         `like`: a pass over the same texts before this one.
         """
+        if not callable(forward):
+            raise TypeError(
+                f"expected a closure that runs the model, but got {type(forward).__name__}: pass "
+                "`lambda: model(ids)`, not `model(ids)`"
+            )
         again = None if like is None else like.chance
         before = settled(self.model) if self.same_dropout and again is None else again
         seen: dict[str, Tensor] = {}
