@@ -162,6 +162,23 @@ def test_presets_name_real_settings(tmp_path: Path) -> None:
         assert flags(toml, TrainConfig)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('same_dropout = "no"', 'sets same_dropout = "no"; expected true or false, without quotes'),
+        ("same_dropout = 1", "sets same_dropout = 1; expected true or false, without quotes"),
+        ("refresh = true", "sets refresh = true; expected neither true nor false"),
+    ],
+)
+def test_a_switch_in_a_file_is_true_or_false(
+    line: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in (line, f"[perturbation]\n{line}"):
+        (tmp_path / "set.toml").write_text(f"{text}\n")
+        assert main(["train", "--config", str(tmp_path / "set.toml"), "--out", str(tmp_path / "run")]) == 1
+        assert f"set.toml {told}" in capsys.readouterr().err
+
+
 BAD = {
     "missing column": ("words,label\nfine,good\n", "column 'text'"),
     "one class": ("text,label\n" + "fine film,good\n" * 9, "two classes"),

@@ -121,6 +121,9 @@ def test_a_file_gives_its_labels_where_it_has_some(
     assert "expected a column 'feeling'" in refused(
         capsys, run, "--file", str(tmp_path / "other.csv"), *columns
     )
+    (tmp_path / "partly.csv").write_text("text,label\nthe film was warm,good\nthe cast was dull,\n")
+    assert main(["explain", run, "--file", str(tmp_path / "partly.csv"), "--json", "-"]) == 0
+    assert "partly.csv, line 3: expected a label; it is empty" in capsys.readouterr().err
 
 
 def test_standard_input(

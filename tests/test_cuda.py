@@ -98,6 +98,39 @@ def test_the_passes_over_a_batch_drop_the_same(name: str, same: bool) -> None:
     assert all(torch.equal(each, dropped[0]) for each in dropped[1:]) == same
 
 
+@pytest.mark.parametrize("name", ["advt", "vat"])
+def test_so_do_those_of_a_model_whose_table_is_elsewhere(name: str) -> None:
+    class Apart(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.out = torch.nn.Embedding(40, 12), torch.nn.Linear(12, 3, device="cuda")
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return self.out(torch.nn.functional.dropout(self.table(ids).cuda().mean(1))).cpu()
+
+    model, ids, labels = Apart(), torch.randint(3, 40, (5, 7)), torch.randint(0, 3, (5,))
+    found = adversary(model, name, epsilon=1e-6, same_dropout=True)(lambda: model(ids), labels)
+    torch.testing.assert_close(found.perturbed, found.clean, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["advt", "vat"])
+def test_so_do_those_between_layers_of_cudnn(name: str) -> None:
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.out = torch.nn.Embedding(40, 12), torch.nn.Linear(16, 3)
+            self.rnn = torch.nn.GRU(12, 16, 2, batch_first=True, dropout=0.5)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return self.out(self.rnn(self.table(ids))[0].mean(1))
+
+    model, labels = Layers().cuda(), torch.randint(0, 3, (5,)).cuda()
+    ids = torch.randint(3, 40, (5, 7)).cuda()
+    model(ids)  # a pass of its own, as that of the label loss beside VAT
+    found = adversary(model, name, epsilon=1e-6, same_dropout=True)(lambda: model(ids), labels)
+    torch.testing.assert_close(found.perturbed, found.clean, rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
 def test_gradients_in_eval_mode_are_those_of_the_cpu_by_cudnn(kind: type[Classifier] | type[Tagger]) -> None:
     torch.manual_seed(0)

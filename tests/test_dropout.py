@@ -13,6 +13,7 @@ from stepping import a_step
 from torch import Tensor, nn
 
 import wordward
+from wordward.chance import drawn_on, replayed, state_of
 from wordward.models import Classifier, Tagger
 
 METHODS = ["random", "advt", "iadvt", "vat", "ivat", "pgd", "freelb", "smart", "random-kl"]
@@ -131,3 +132,37 @@ def test_chance_goes_on_though_a_pass_fails():
     with pytest.raises(ValueError, match="our own"):
         wordward.advt(model, same_dropout=True)(forward, labels_for("classifier"))
     assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_chance_is_put_back_on_every_device_of_the_model(monkeypatch: pytest.MonkeyPatch):
+    places = {0: 3, 1: 5}  # of the generators of two GPUs
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.tensor(places[device.index]))
+    monkeypatch.setattr(
+        torch.cuda, "set_rng_state", lambda state, device: places.update({device.index: int(state)})
+    )
+    before = state_of([torch.device("cuda", 0), torch.device("cuda", 1)])
+    places.update({0: 4, 1: 7})
+    with replayed(before):
+        assert places == {0: 3, 1: 5}
+        places.update({0: 4, 1: 7})
+    assert places == {0: 4, 1: 7}
+
+
+def test_a_model_draws_on_each_device_that_it_is_spread_over():
+    model = make("classifier")
+    model.register_parameter("elsewhere", nn.Parameter(torch.empty(1, device="meta")))
+    assert drawn_on(model) == {torch.device("cpu"), torch.device("meta")}
+
+
+def test_every_pass_begins_with_chance_set(monkeypatch: pytest.MonkeyPatch):
+    """cuDNN's recurrent layers draw a seed after that, so a first pass without it would not be like the others."""
+    model, ids, events = make("classifier").train(), padded(TEXTS), []
+    put = torch.set_rng_state
+    monkeypatch.setattr(torch, "set_rng_state", lambda state: [events.append("set"), put(state)])
+
+    def forward() -> Tensor:
+        events.append("pass")
+        return model(ids)
+
+    wordward.advt(model, same_dropout=True)(forward, labels_for("classifier"))
+    assert events == ["set", "pass", "set", "pass", "set"]

@@ -268,6 +268,8 @@ def test_refusals_name_parameters_and_not_flags(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=told):
             TextClassifier(**{**SMALL, **wrong}).fit(TEXTS, LABELS)
+    with pytest.raises(ValueError, match=r"too few of each class: give more$"):
+        TextClassifier(**SMALL).fit(["a warm film", "a dull film"], ["good", "bad"])
 
 
 def test_settings_that_cannot_be_used() -> None:

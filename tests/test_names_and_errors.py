@@ -96,6 +96,7 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
         ({"refresh": 0}, "refresh must be"),
         ({"metric": "manhattan"}, "metric must be cosine or euclidean, but is 'manhattan'"),
         ({"normalization": "author"}, "normalization must be paper or authors, but is 'author'"),
+        ({"same_dropout": "no"}, "same_dropout must be True or False, but is 'no'"),
         ({"average": "token"}, "average must be sentences or tokens, but is 'token'"),
         (
             {"k": 12},
@@ -222,3 +223,11 @@ def test_site_outside_the_tables_space_is_refused(name: str) -> None:
     made = wordward.adversary(model, name, site=wider, k=3)
     with pytest.raises((ValueError, RuntimeError), match=r"site=|vectors are"):
         made(lambda: model(padded(TEXTS)).mean(1), torch.tensor(CLASS_LABELS))
+
+
+def test_logits_in_the_place_of_the_closure_are_told():
+    model, ids = make("classifier"), padded(TEXTS)
+    with pytest.raises(
+        TypeError, match=r"expected a closure .*, but got Tensor: pass `lambda: model\(ids\)`"
+    ):
+        wordward.advt(model)(model(ids), labels_for("classifier"))  # type: ignore[arg-type]

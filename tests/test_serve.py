@@ -217,6 +217,10 @@ def test_broken_requests_get_json_too(client: httpx.Client) -> None:
     as_json = {"Content-Type": "application/json"}
     unread = refusal(client.post("/api/explain", content=b"{", headers=as_json), 422)
     assert unread.startswith("expected JSON; got something else at character 1: ")
+    deep = b'{"text": ' + b"[" * 20_000
+    assert "JSON of a few levels" in refusal(client.post("/api/explain", content=deep, headers=as_json), 422)
+    untold = refusal(client.post("/api/explain", data={"text": TEXT}), 422)
+    assert untold.startswith("expected the header Content-Type: application/json; got application/x-www-form")
     assert "text: Field required" in refusal(client.post("/api/explain", json={}), 422)
     surrogate = b'{"text": "warm \\ud800"}'
     assert "text: expected whole characters" in refusal(

@@ -376,3 +376,11 @@ def test_text_data_and_metrics_do_not_wait_for_torch():
     code = "import sys, wordward.text, wordward.metrics, wordward.datasets.reviews; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_texts_of_signs_alone_are_told_of_another_tokenizer() -> None:
+    texts = ["☀ ☀", "☂"]
+    with pytest.raises(ValueError, match="2 documents hold none as they are split: take another tokenizer"):
+        Vocabulary.build([split_words(text, "words", False) for text in texts])
+    for other in ("punctuation", "whitespace"):
+        assert "☂" in Vocabulary.build([split_words(text, other, False) for text in texts], min_documents=1)

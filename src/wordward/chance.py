@@ -1,42 +1,63 @@
 """Chance: where it is, and a pass that draws once more what another drew."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-State = dict[str, Tensor]  # of each kind of device's default generator
+State = dict[torch.device, Tensor]  # of each device's default generator
+CPU = torch.device("cpu")
 
 
-def state_of(device: torch.device) -> State:
-    """Where chance is, on the CPU and on the device."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    elif device.type == "mps":
-        state["mps"] = torch.mps.get_rng_state()
+def settled(model: nn.Module) -> State:
+    """Where chance is, and set to be there, as before a pass that draws the same once more.
+
+    cuDNN's recurrent layers take a new seed for the dropout between them whenever a generator is set.
+    """
+    state = state_of(drawn_on(model))
+    put_back(state)
     return state
 
 
-def put_back(state: State, device: torch.device) -> None:
+def drawn_on(model: nn.Module) -> set[torch.device]:
+    """Where a pass through the model may draw: a model may be spread over several devices."""
+    return {CPU, *(parameter.device for parameter in model.parameters())}
+
+
+def state_of(devices: Iterable[torch.device]) -> State:
+    """Where chance is, on each of the devices."""
+    state: State = {}
+    for device in devices:
+        if device.type == "cuda":
+            state[device] = torch.cuda.get_rng_state(device)
+        elif device.type == "mps":
+            state[device] = torch.mps.get_rng_state()
+        elif device.type == "cpu":
+            state[device] = torch.get_rng_state()
+    return state
+
+
+def put_back(state: State) -> None:
     """Go on from where `state_of` was taken."""
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state["cuda"], device)
-    elif device.type == "mps":
-        torch.mps.set_rng_state(state["mps"])
+    for device, numbers in state.items():
+        if device.type == "cuda":
+            torch.cuda.set_rng_state(numbers, device)
+        elif device.type == "mps":
+            torch.mps.set_rng_state(numbers)
+        else:
+            torch.set_rng_state(numbers)
 
 
 @contextmanager
-def replayed(state: State | None, device: torch.device) -> Iterator[None]:
+def replayed(state: State | None) -> Iterator[None]:
     """What is drawn here is what was drawn from `state` on; afterwards as if nothing had been drawn."""
     if state is None:
         yield
         return
-    now = state_of(device)
-    put_back(state, device)
+    now = state_of(state)
+    put_back(state)
     try:
         yield
     finally:
-        put_back(now, device)
+        put_back(now)

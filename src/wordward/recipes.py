@@ -183,6 +183,8 @@ class MethodSettings:
         for name, known in KNOWN.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)}, but is {getattr(self, name)!r}")
+        if not isinstance(self.same_dropout, bool):
+            raise ValueError(f"same_dropout must be True or False, but is {self.same_dropout!r}")
         if not self.regularizer_weight >= 0:
             raise ValueError(f"regularizer_weight must be 0 or more, but is {self.regularizer_weight}")
         if self.refresh not in ("auto", "batch", "epoch") and (

@@ -136,11 +136,16 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:  # FastAPI's, of a body that JSON's reader gave up
+            return problem(422, "expected JSON of a few levels; got a body that could not be read")
         what = f"{request.method} {request.url.path}: " if error.status_code in (404, 405) else ""
         return problem(error.status_code, f"{what}{error.detail}", error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(request: Request, error: RequestValidationError) -> JSONResponse:
+        kind = request.headers.get("Content-Type", "none")
+        if request.method == "POST" and "json" not in kind:
+            return problem(422, f"expected the header Content-Type: application/json; got {kind}")
         said = [
             f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg'].removeprefix('Value error, ')}"
             if each["type"] != "json_invalid"

@@ -231,6 +231,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """A message with parameters in the place of flags; a line of our file is a text of the caller's."""
         for path, name in ((data.train, "X"), (data.unlabelled, "unlabelled")):
             message = message.replace(path, name) if path else message
+        message = message.replace(", or --dev FILE", "")  # there is no such parameter
         flags = {f"--{name.replace('_', '-')}": name for name in self.get_params(deep=False)}
         return re.sub(r"--[a-z]+(?:-[a-z]+)*", lambda found: flags.get(found[0], found[0]), message)
 

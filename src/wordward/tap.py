@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.chance import State, replayed, state_of
+from wordward.chance import State, replayed, settled
 from wordward.embedding import module_of, table_reader
 
 Forward = Callable[[], Any]
@@ -91,8 +91,13 @@ class Tap:
 
         `like`: a pass over the same texts before this one.
         """
+        if not callable(forward):
+            raise TypeError(
+                f"expected a closure that runs the model, but got {type(forward).__name__}: pass "
+                "`lambda: model(ids)`, not `model(ids)`"
+            )
         again = None if like is None else like.chance
-        before = state_of(self.device) if self.same_dropout and again is None else again
+        before = settled(self.model) if self.same_dropout and again is None else again
         seen: dict[str, Tensor] = {}
         graded = torch.is_grad_enabled()
         if watch and torch.is_inference_mode_enabled():
@@ -133,7 +138,7 @@ class Tap:
             _hooked(self.embedding, read, with_kwargs=True),
             _hooked(self.site, add),
             _ready_for_backward(self.model),
-            replayed(again, self.device),
+            replayed(again),
         ):
             logits = _logits(forward())
         self._check(seen, needs_shift=watch or shift is not None)

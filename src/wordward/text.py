@@ -112,6 +112,11 @@ class Vocabulary:
             size += 1
         kept = [word for word, number in spread.items() if number >= min_documents and word not in SPECIALS]
         kept = sorted(kept, key=lambda word: (-occurrences[word], word))[:max_size]
+        if size and not spread:
+            raise ValueError(
+                f"expected words; {size} documents hold none as they are split: take another tokenizer, such as "
+                "punctuation or whitespace, which keep signs"
+            )
         if not kept:
             raise ValueError(
                 f"expected words that occur in {min_documents} or more documents; none of "

@@ -75,10 +75,12 @@ def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
         if key in parts and isinstance(value, dict):
             for inner, each in value.items():
                 _refuse_unknown(inner, kind, source, section=key)
+                _refuse_kind(inner, each, kind, source)
                 found += _flag(inner, each)
         else:
             key = named.get(key, key)  # model = "..." as --model
             _refuse_unknown(key, kind, source)
+            _refuse_kind(key, value, kind, source)
             found += _flag(key, value)
     return found
 
@@ -112,6 +114,14 @@ def _refuse_unknown(key: str, kind: type, source: str, section: str | None = Non
         raise ValueError(f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
 
 
+def _refuse_kind(key: str, value: Any, kind: type, source: str) -> None:
+    """Refuse a switch that is neither on nor off, and what is no switch that is: as flags both would say nothing."""
+    if (key in _switches(kind)) == isinstance(value, bool):
+        return
+    wanted = "neither true nor false" if isinstance(value, bool) else "true or false, without quotes"
+    raise ValueError(f"{source} sets {key} = {json.dumps(value, default=str)}; expected {wanted}")
+
+
 def differing(one: Any, other: Any) -> list[str]:
     """Names of the settings in which two configs differ."""
     names: list[str] = []
@@ -130,6 +140,15 @@ def setting_names(kind: type) -> set[str]:
     for item in fields(kind):
         part = _part(item)
         names |= setting_names(part) if part else {item.name}
+    return names
+
+
+def _switches(kind: type) -> set[str]:
+    """Names of the settings that are on or off."""
+    names: set[str] = set()
+    for item in fields(kind):
+        part = _part(item)
+        names |= _switches(part) if part else {item.name} if isinstance(item.default, bool) else set()
     return names
 
 

@@ -192,11 +192,12 @@ class Explain:
         columns = {name: getattr(self, name) for name in COLUMNS}
         try:
             examples = texts_of(run, source, **columns)
-        except DataError:
+        except DataError as error:
             if self.label_column is not None or self.tag_column is not None or is_split(run, source):
                 raise
             examples = texts_of(run, source, labelled=False, **columns)
-            say(f"{source} has no labels: each text is explained for what the model predicts")
+            why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"
+            say(f"{why}: each text is explained for what the model predicts")
         if source in self.texts:
             corpus, count = run.config.data.corpus, len(examples)
             say(
