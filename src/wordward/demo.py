@@ -40,7 +40,7 @@ MODEL = ModelSettings(dim=384, hidden=128, head=30)
 HELD_OUT = 0.2
 OURS = (
     Example("the cast is good and the ending is a delight", "positive"),
-    Example("a boring film with a weak script", "negative"),
+    Example("the acting is fine but the story is boring", "negative"),
 )
 MARK, PAGE = "demo.json", "report.html"
 ATTACKED = 100  # texts, for the page
