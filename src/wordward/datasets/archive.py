@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
+from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]
 from typing import IO, Self
 
 from wordward.datasets.example import DataError
@@ -156,14 +157,14 @@ class _Member(tarfile.TarInfo):
     """A member whose header must be whole: tarfile takes a broken one for the end of the archive."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
         """As ever, but of what is no header only zeros are the end."""
         try:
-            return super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as error:
-            if buf and not any(buf):
-                raise
-            raise tarfile.ReadError(f"{error} where a file or the end of the archive should be") from None
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:
+            raise
+        except HeaderError as error:
+            raise ReadError(f"{error} where a file or the end of the archive should be") from None
 
 
 def _zip(source: Path, wanted: Callable[[str], bool]) -> _Found:
