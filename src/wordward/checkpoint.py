@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from wordward.chance import drawn_on, put_back, state_of
 from wordward.run_folder import (
     CLASS_COUNTS,
     CONFIG,
@@ -101,9 +102,7 @@ def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor
     tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.state_dict().items()}
     for number, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in values.items()}
-    tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors |= {f"random.{device.type}": state for device, state in state_of(drawn_on(model)).items()}
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
@@ -117,9 +116,8 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
             state.setdefault(int(number), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    torch.set_rng_state(tensors["random.cpu"])
-    if "random.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random.cuda"])
+    kept = {device: f"random.{device.type}" for device in drawn_on(model)}  # another kind of device has none
+    put_back({device: tensors[name] for device, name in kept.items() if name in tensors})
 
 
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:

@@ -14,6 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from wordward.chance import put_back, state_of
+
 Value = TypeVar("Value")
 TIMEOUT = timedelta(minutes=30)  # until a process that waits for another gives up
 PATIENCE = timedelta(days=7)  # the same, while one process encodes a corpus for the others
@@ -125,16 +127,14 @@ class Team:
     def meet(self, device: torch.device) -> None:
         """Put chance back to where all processes have it alike, to be kept in a checkpoint."""
         if self.noise is not None:
-            state = self.noise.get_state()
-            torch.cuda.set_rng_state(state) if device.type == "cuda" else torch.set_rng_state(state)
+            put_back({device: self.noise.get_state()})
 
     def part_ways(self, device: torch.device, *, seed: int, steps: int) -> None:
         """From here on all processes draw the same noise for a batch, and each its own dropout."""
         if self.size == 1:
             return
-        state = torch.cuda.get_rng_state() if device.type == "cuda" else torch.get_rng_state()
         self.noise = self.noise or torch.Generator(device)
-        self.noise.set_state(state)
+        self.noise.set_state(state_of([device])[device])
         torch.manual_seed(int(np.random.default_rng([seed, steps, self.rank]).integers(1 << 62)))
 
     @contextmanager
