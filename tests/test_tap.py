@@ -243,6 +243,19 @@ class TestShift:
         one_by_one = (2 * model.words.weight.detach()).var(0, unbiased=False).mean().sqrt()
         assert default == pytest.approx(5 * float(one_by_one))
 
+    def test_directions_are_without_the_dropout_inside_an_embedding(self):
+        class Dropping(nn.Embedding):
+            def forward(self, input: Tensor) -> Tensor:
+                return nn.functional.dropout(super().forward(input), 0.5, self.training)
+
+        model = Net()
+        model.words = Dropping(6, 4).double()
+        adv = wordward.iadvt(model, epsilon=1.0, k=None)
+        state = torch.get_rng_state()
+        assert torch.equal(adv.tap.table(), model.words.weight.detach())
+        assert torch.equal(torch.get_rng_state(), state)
+        assert model.words.training
+
 
 class TestLeavesNothingBehind:
     def test_hooks_come_off_and_those_of_the_user_stay(self):

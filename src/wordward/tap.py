@@ -73,7 +73,9 @@ class Tap:
     @torch.no_grad()
     def words(self, ids: Tensor) -> Tensor:
         """w_k without dropout, through the embedding itself since some scale their output."""
-        return self.embedding(ids).detach().to(self.dtype)  # a hook on it may ask for gradients all the same
+        with _evaluating(self.embedding):  # some drop parts of their output, too
+            vectors = self.embedding(ids)
+        return vectors.detach().to(self.dtype)  # a hook on it may ask for gradients all the same
 
     def table(self) -> Tensor:
         """All vectors, (vocabulary, dim)."""
@@ -181,6 +183,19 @@ def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = 
         yield
     finally:
         handle.remove()
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    """The module and its parts as in evaluation, then each as it was."""
+    training = [part for part in module.modules() if part.training]
+    try:
+        for part in training:
+            part.training = False
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 @contextmanager
