@@ -1,12 +1,13 @@
 """The tap finds the embedding, adds exactly the shift, sees the true gradient, and leaves nothing behind."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -20,6 +21,14 @@ LABELS = torch.tensor([0, 1])
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """A group of one process."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
 
 
 class Net(nn.Module):
@@ -111,6 +120,26 @@ class TestFinding:
 
         model = Hugging()
         assert Tap(model).embedding is model.words
+
+    def test_a_model_that_does_not_say_though_its_class_could(self):
+        class Silent(Net):
+            def get_input_embeddings(self) -> nn.Module:
+                raise NotImplementedError  # as a transformers.PreTrainedModel where nobody wrote it
+
+        model = Silent()
+        assert Tap(model).embedding is model.words
+
+    def test_in_ddp_a_hugging_face_model_says_itself(self, alone: None):
+        class Hugging(Net):
+            def __init__(self) -> None:
+                super().__init__()
+                self.positions = nn.Embedding(9, 4)
+
+            def get_input_embeddings(self) -> nn.Module:
+                return self.words
+
+        model = Hugging()
+        assert Tap(nn.parallel.DistributedDataParallel(model)).embedding is model.words
 
     def test_a_module_without_a_table_is_refused(self):
         with pytest.raises(ValueError, match=r"a table `weight` \(words, dim\), but Dropout has none"):

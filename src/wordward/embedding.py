@@ -34,9 +34,8 @@ def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:
 
 def _found(model: nn.Module) -> nn.Module:
     """What a Hugging Face model names, else the only `nn.Embedding`."""
-    getter = getattr(model, "get_input_embeddings", None)
-    if callable(getter) and isinstance(found := getter(), nn.Module):
-        return _reader(model, found)
+    if isinstance(named := _said(model), nn.Module):
+        return _reader(model, named)
     found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
     if len(found) == 1:
         return next(iter(found.values()))
@@ -48,6 +47,15 @@ def _found(model: nn.Module) -> nn.Module:
         f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
         f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
     )
+
+
+def _said(model: nn.Module) -> object:
+    """What a Hugging Face model, in DDP or not, names as the module that reads its ids; None where it does not."""
+    inner = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
+    try:
+        return getattr(inner, "get_input_embeddings", lambda: None)()
+    except NotImplementedError:  # one of the user's own that leaves it out
+        return None
 
 
 def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
