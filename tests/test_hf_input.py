@@ -141,6 +141,12 @@ class TestBadInput:
         with pytest.raises(ValueError, match=said):
             trainer(tmp_path, **changes)
 
+    def test_a_static_graph(self, tmp_path: Path):
+        made = trainer(tmp_path)
+        made.args.ddp_static_graph = True  # not given: older versions do not know it
+        with pytest.raises(ValueError, match=r"ddp_static_graph=True .* does not exchange gradients"):
+            refuse_arguments(made)
+
     @pytest.mark.parametrize("kind", ["is_fsdp_enabled", "is_deepspeed_enabled"])
     def test_tables_in_parts(self, kind: str):
         """Neither runs without a GPU: only what the check sees of them."""

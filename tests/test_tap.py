@@ -425,6 +425,13 @@ class TestWhatCannotBeTapped:
             Tap(model).run(lambda: wrap(model(IDS)))
 
 
+def test_a_static_graph_is_refused(alone: None):
+    """Its gradients are those of one process alone, silently."""
+    model = nn.parallel.DistributedDataParallel(Net(), static_graph=True)
+    with pytest.raises(ValueError, match="leave static_graph off"):
+        Tap(model)
+
+
 class Checkpointed(Net):
     """A model part of which is computed again in the backward pass."""
 

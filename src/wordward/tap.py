@@ -37,6 +37,7 @@ class Tap:
         site: nn.Module | str | None = None,
         same_dropout: bool = False,
     ) -> None:
+        _refuse_static(model)
         self.model, self.same_dropout = model, same_dropout
         self.embedding = table_reader(model, embedding)
         self.site = module_of(model, site) if site is not None else self.embedding
@@ -231,6 +232,15 @@ def _logits(output: Any) -> Tensor:
             "for example `lambda: model(ids)[0]`"
         )
     return logits
+
+
+def _refuse_static(model: nn.Module) -> None:
+    """DDP then exchanges gradients where the first is taken, that of r: the weights' would differ by process."""
+    if isinstance(model, nn.parallel.DistributedDataParallel) and model.static_graph:
+        raise ValueError(
+            "DistributedDataParallel with static_graph=True takes the search for a perturbation for the backward "
+            "pass and does not exchange the weights' gradients: leave static_graph off"
+        )
 
 
 def _refuse_checkpoint() -> None:

@@ -27,6 +27,11 @@ def refuse_arguments(trainer: Any) -> None:
             f"one process with {args.n_gpu} GPUs splits each batch over copies of the model, which cannot be "
             "perturbed: start one process a GPU (torchrun), or show it one GPU (CUDA_VISIBLE_DEVICES=0)"
         )
+    if getattr(args, "ddp_static_graph", None):  # which older versions do not know
+        raise ValueError(
+            "ddp_static_graph=True takes the search for a perturbation for the backward pass and does not exchange "
+            "gradients: leave it off"
+        )
     if args.torch_compile:
         raise ValueError("torch_compile=True leaves out the hook that adds the perturbation: leave it off")
     if args.neftune_noise_alpha is not None:
