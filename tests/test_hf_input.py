@@ -104,6 +104,29 @@ class TestBadInput:
         made.train()
         assert made.state.log_history[0]["iadvt_loss"] > made.state.log_history[0]["label_loss"] > 0
 
+    def test_a_multiple_choice(self, tmp_path: Path):
+        """Labels are numbers of choices, and each choice is a text with a perturbation of its own."""
+        tokenizer = word_pieces()
+        model = transformers.BertForMultipleChoice(bert("sequence", len(tokenizer)).config)
+        texts = [f"the film was {word}" for word in ("warm", "dull", "bland and cold", "well said")]
+        choices = tokenizer(texts, padding=True)
+        given = {
+            "train_dataset": [{**choices, "labels": label} for label in (3, 0, 2)],
+            "data_collator": transformers.default_data_collator,
+        }
+        made = trainer(tmp_path, model=model, tokenizer=tokenizer, given=given, settings={"epsilon": 0.5})
+        inputs = made.data_collator(given["train_dataset"])
+        real = (inputs["input_ids"] > 4).flatten(0, 1)
+        adv, bare = made.adversaries[0], {name: inputs[name] for name in ("input_ids", "attention_mask")}
+        clean = adv.tap.run(lambda: model(**bare), watch=True)
+        assert clean.shift is not None
+        loss = F.cross_entropy(clean.logits, inputs["labels"])
+        found = adv.perturb(clean.ids, torch.autograd.grad(loss, clean.shift)[0], real)
+        torch.testing.assert_close(found.strengths.flatten(1).norm(dim=1), torch.full((12,), 0.5))
+        moved = adv.tap.run(lambda: model(**bare), found.perturbation).logits
+        expected = loss + F.cross_entropy(moved, inputs["labels"])
+        torch.testing.assert_close(made.compute_loss(model.train(), inputs), expected)
+
     def test_without_a_tokenizer(self, tmp_path: Path):
         given = {"processing_class": None, "data_collator": transformers.default_data_collator}
         with pytest.raises(

@@ -85,7 +85,10 @@ class CheckedCollator:
     def __call__(self, features: Sequence[Any]) -> Any:
         """The batch of some examples."""
         batch = self.collator(features)
-        labels = batch.get("labels") if isinstance(batch, Mapping) or hasattr(batch, "get") else None
+        named = isinstance(batch, Mapping) or hasattr(batch, "get")
+        labels, ids = (batch.get(name) if named else None for name in ("labels", "input_ids"))
+        if isinstance(ids, Tensor) and ids.dim() > 2:  # (batch, choices, time): labels are numbers of choices
+            return batch
         if self.classes > 1 and isinstance(labels, Tensor) and not labels.is_floating_point():
             wrong = labels[((labels < 0) & (labels != IGNORE)) | (labels >= self.classes)]
             if len(wrong):
@@ -135,12 +138,17 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
 
 
 def perturbed(inputs: Any, ordinary: Callable[[Tensor], Tensor]) -> Tensor:
-    """Where r may be, (batch, time): at the tokens that stand for text; `ordinary` says which ids do."""
+    """Where r may be, (batch, time): at the tokens that stand for text; `ordinary` says which ids do.
+
+    Of a multiple choice (batch, choices, time) each choice is a text, as the model reads it.
+    """
     if "input_ids" not in inputs:
         raise ValueError(f"batches must hold input_ids to perturb, but hold {', '.join(inputs)}")
     ids, attended = inputs["input_ids"], inputs.get("attention_mask")
     mask = ordinary(ids)
-    return mask & attended.bool() if attended is not None and attended.shape == ids.shape else mask
+    if attended is not None and attended.shape == ids.shape:
+        mask = mask & attended.bool()
+    return mask.flatten(0, -2)
 
 
 def tagged(inputs: Any, ordinary: Callable[[Tensor], Tensor]) -> Tensor:
