@@ -165,6 +165,26 @@ def test_labels_of_the_wrong_shape(labels: Tensor, message: str):
         wordward.advt(model)(lambda: model(ids), labels)
 
 
+@pytest.mark.parametrize("name", ["advt", "vat"])
+def test_logits_of_neither_texts_nor_tokens(name: str):
+    """Such as those of the two ends of an answer, over the tokens."""
+    model, ids = make("tagger"), padded(TEXTS)
+    ends = torch.zeros(3, 2, dtype=torch.long)
+    said = r"of a text, or of each of its 6 tokens, but are of shape \(3, 2, 6\): .* `loss=`"
+    with pytest.raises(ValueError, match=said):
+        wordward.adversary(model, name)(lambda: model(ids)[..., :2].transpose(1, 2), ends)
+
+
+def test_vectors_that_nothing_comes_of():
+    model, ids = make("classifier"), padded(TEXTS)
+
+    def forward() -> Tensor:
+        return model.head(model.lstm(model.words(ids).detach())[0][:, -1])
+
+    with pytest.raises(RuntimeError, match=r"does not depend on the embedding's vectors.*not detach them"):
+        wordward.advt(model)(forward, labels_for("classifier"))
+
+
 def test_tags_of_the_wrong_shape():
     model, ids = make("tagger"), padded(TEXTS)
     with pytest.raises(ValueError, match=r"whole numbers of shape \(3, 6\)"):
@@ -189,8 +209,16 @@ def test_noise_and_masks_of_the_wrong_shape(name: str):
     last = 3 if name in WORDS else DIM
     with pytest.raises(ValueError, match=rf"noise must be \(3, 6, {last}\), but is \(3, 6, 9\)"):
         adv(lambda: model(ids), labels_for("classifier"), noise=torch.zeros(3, 6, 9))
-    with pytest.raises(ValueError, match=r"mask must be \(3, 6\) like the ids, but is \(3, 5\)"):
-        adv(lambda: model(ids), labels_for("classifier"), mask=torch.ones(3, 5))
+    masks = {
+        (3, 5): "pads texts by itself",
+        (6, 3): "transpose its vectors",
+        (3,): "for each id",
+        (2, 6): "for each",
+    }
+    for shape, hint in masks.items():
+        said = rf"mask must be \(3, 6\) like the ids, but is \({', '.join(map(str, shape))},?\): .*{hint}"
+        with pytest.raises(ValueError, match=said):
+            adv(lambda: model(ids), labels_for("classifier"), mask=torch.ones(shape))
 
 
 def test_a_loss_that_is_not_one_number():

@@ -357,8 +357,24 @@ class TestWhatCannotBeTapped:
 
     def test_an_embedding_that_runs_twice(self):
         model = Net()
-        with pytest.raises(RuntimeError, match="the embedding ran twice"):
+        with pytest.raises(
+            RuntimeError, match=r"the embedding ran twice.*side by side, torch.cat\(\[a, b\], 1\)"
+        ):
             Tap(model).run(lambda: model(IDS) + model(IDS))
+
+    def test_two_texts_side_by_side_as_the_error_says(self):
+        """Each pair is a row with one label, and its r has length epsilon over both texts."""
+        model = Net().eval()
+        both = torch.cat([IDS, IDS.flip(0)], 1)
+
+        def forward() -> Tensor:
+            one, other = model.words(both).split(3, 1)
+            return model.after(one) - model.after(other)
+
+        out = wordward.iadvt(model, epsilon=0.5, k=2)(forward, LABELS, mask=both != 0)
+        torch.testing.assert_close(out.strengths.flatten(1).norm(dim=1), torch.full((2,), 0.5).double())
+        assert out.perturbation[:, :3].any()
+        assert out.perturbation[:, 3:].any()
 
     def test_a_site_that_runs_twice(self):
         """A dropout that serves several layers: the gradient would be that of the last."""

@@ -258,7 +258,9 @@ class Adversary:
             padding = self.tap.padding
             return torch.ones_like(ids, dtype=torch.bool) if padding is None else ids != padding
         if mask.shape != ids.shape:
-            raise ValueError(f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}")
+            raise ValueError(
+                f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
+            )
         return mask.bool()
 
     def refresh(self) -> None:
@@ -279,5 +281,14 @@ def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:
     if len(values) != len(ids):
         raise ValueError(
             f"{len(values)} {what} came for {len(ids)} texts: ids are read as (batch, time), "
-            f"here {tuple(ids.shape)}"
+            f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors"
         )
+
+
+def _why(ids: Tensor, mask: Tensor) -> str:
+    """What to do about a mask of another shape than the ids that the embedding read."""
+    if mask.shape == ids.T.shape:
+        return "the embedding must read (batch, time); transpose its vectors, not the ids"
+    if mask.dim() == 2 and len(mask) == len(ids) and mask.shape[1] < ids.shape[1]:
+        return "where the model pads texts by itself, pad them before (pad_to_multiple_of of a tokenizer)"
+    return "pass one number for each id that the embedding reads"

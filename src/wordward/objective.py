@@ -27,6 +27,7 @@ def label_loss(
         total = F.cross_entropy(_wide(logits), labels, ignore_index=IGNORE, reduction="sum")
         return total / (labels != IGNORE).sum().clamp(min=1)
     if mask is not None:
+        _check_tokens(logits, mask)
         labels = labels.masked_fill(~mask, IGNORE)
     each = F.cross_entropy(_wide(logits).transpose(1, 2), labels, ignore_index=IGNORE, reduction="none")
     return _mean(each, labels != IGNORE, average)
@@ -41,6 +42,8 @@ def kl(
     each = (log_clean.exp() * (log_clean - log_moved)).sum(-1)  # (batch,) or (batch, time)
     if each.dim() == 1:
         return each.mean()
+    if mask is not None:
+        _check_tokens(logits, mask)
     counted = torch.ones_like(each, dtype=torch.bool) if mask is None else mask
     return _mean(each, counted, average)
 
@@ -77,6 +80,15 @@ def _check_classes(logits: Tensor) -> None:
         raise ValueError(
             f"logits must be of two or more classes, but are of shape {tuple(logits.shape)}: for one logit, of a "
             "sigmoid, give torch.stack([0 * logit, logit], -1), or pass your own function as `loss=`"
+        )
+
+
+def _check_tokens(logits: Tensor, mask: Tensor) -> None:
+    """Logits that are not a text's are its tokens'."""
+    if logits.shape[:-1] != mask.shape:
+        raise ValueError(
+            f"logits must be of a text, or of each of its {mask.shape[1]} tokens, but are of shape "
+            f"{tuple(logits.shape)}: for others (of the ends of an answer, say) pass your own function as `loss=`"
         )
 
 

@@ -112,7 +112,7 @@ class Tap:
             if "ids" in seen:
                 raise RuntimeError(
                     "the embedding ran twice in one forward pass, so it is unclear which vectors to move: "
-                    "pass a closure that runs it once (over both texts in one batch, say)"
+                    "let it read both texts side by side, torch.cat([a, b], 1), and split its vectors"
                 )
             seen["ids"] = _ids(args, kwargs)
 
@@ -156,7 +156,8 @@ class Tap:
         if "ids" not in seen:
             raise RuntimeError(
                 "the embedding did not run in the forward pass, so nothing could be perturbed: pass the module "
-                "that really runs as `embedding=` (a compiled model must be tapped before it is compiled)"
+                "that really runs as `embedding=`, and let the closure run it (not a compiled model, nor one that is "
+                "given vectors made before)"
             )
         if needs_shift and "shift" not in seen:
             raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
@@ -174,7 +175,13 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
     device = loss.device.type
     half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
     scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
-    return torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph)[0]
+    (gradient,) = torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph, allow_unused=True)
+    if gradient is None:
+        raise RuntimeError(
+            "the loss does not depend on the embedding's vectors, so no direction can be found: let the model use "
+            "them, and not detach them"
+        )
+    return gradient
 
 
 @contextmanager
