@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,9 +25,9 @@ def seed():
 
 
 @pytest.fixture
-def alone() -> Iterator[None]:
+def alone(tmp_path: Path) -> Iterator[None]:
     """A group of one process."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", init_method=(tmp_path / "group").as_uri(), rank=0, world_size=1)
     yield
     dist.destroy_process_group()
 
