@@ -162,7 +162,7 @@ class Explain:
         if source := self._source(run):
             examples = drawn(self._read(run, source), self.limit)
         else:
-            self._hint(run)
+            self._hint()
             texts = (*self.texts, *self.text) or [line for some in standard_input() for line in some]
             examples = drawn([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
@@ -174,7 +174,7 @@ class Explain:
             examples = [replace(example, label=self.label, tags=None) for example in examples]
         return examples
 
-    def _hint(self, run: "Run") -> None:
+    def _hint(self) -> None:
         """Say how to explain what a lone word names, where it may be meant for that."""
         from wordward.console import say
 
