@@ -33,7 +33,7 @@ class Texts:
     format: str | None = None
 
     def __iter__(self) -> Iterator[Example]:
-        columns = Columns(str(self.text_column), labelled=False)
+        columns = Columns(self.text_column, labelled=False)
         for path in self.paths:
             yield from read_each(path, columns, self.format)
 
