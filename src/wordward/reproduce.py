@@ -16,7 +16,7 @@ from wordward.attacks.robustness import accuracies
 from wordward.config import TrainConfig
 from wordward.console import progress, say
 from wordward.corpus import Corpus
-from wordward.datasets import MissingError, draw
+from wordward.datasets import MissingError, some_of
 from wordward.distributed import refuse_several
 from wordward.examples import read_as, split_examples
 from wordward.experiments import (
@@ -117,8 +117,7 @@ def test_corpus(run: Run) -> Corpus:
 
 def under_attack(run: Run, count: int) -> dict[str, Any]:
     """Accuracy on some of the test texts, always the same, after a few swaps of words."""
-    examples = split_examples(run.config.data, "test")
-    chosen = [examples[at] for at in sorted(draw(len(examples), count))]
+    chosen = some_of(split_examples(run.config.data, "test"), count)
     attacked = list(attack(run, chosen, AttackSettings(max_swaps=results.SWAPS)))
     accuracy = accuracies(attacked, [results.SWAPS])[results.SWAPS]
     return {"texts": len(attacked), "swaps": results.SWAPS, "accuracy": accuracy.value}

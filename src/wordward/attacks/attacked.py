@@ -95,9 +95,15 @@ class Attacked:
         return self.outcome == "flipped"
 
     @property
+    def sense(self) -> Sense:
+        """What is judged of the swaps together: one that changes the sense is enough, then one that is unknown."""
+        kinds = {change.sense for change in self.changes}
+        return "changed" if "changed" in kinds else "unknown" if "unknown" in kinds else "kept"
+
+    @property
     def sense_kept(self) -> bool:
         """Whether every swap is judged to leave the true label as it is."""
-        return bool(self.changes) and all(change.sense == "kept" for change in self.changes)
+        return bool(self.changes) and self.sense == "kept"
 
     @property
     def share(self) -> float:

@@ -102,7 +102,7 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             "unreadable": "not read: no words, or more than the model can read",
         }[each.outcome]
         chance = f"  p {each.probability_before:.0%} → {each.probability_after:.0%}" if each.changes else ""
-        sense = f"  {_senses(each)}" if each.changes else ""
+        sense = f"  sense {each.sense}" if each.changes else ""
         console.print(f"[bold]{escape(said)}[/]{chance}{escape(sense)}")
         console.print(_inline(each), soft_wrap=True)
         console.print()
@@ -117,11 +117,6 @@ def telling(results: Sequence[Attacked]) -> list[Attacked]:
         key=lambda at: (not flipped[at].sense_kept, len(flipped[at].changes), -effect[at]),
     )
     return [flipped[at] for at in order]
-
-
-def _senses(attacked: Attacked) -> str:
-    kinds = {change.sense for change in attacked.changes}
-    return "sense " + ("changed" if "changed" in kinds else "unknown" if "unknown" in kinds else "kept")
 
 
 def _inline(attacked: Attacked) -> Text:

@@ -11,7 +11,7 @@ import tyro
 
 from wordward.attacks.attacked import AttackSettings
 from wordward.commands.tables import Device
-from wordward.commands.texts import COLUMNS, check_counts, drawn, is_split, texts_of
+from wordward.commands.texts import COLUMNS, check_counts, is_split, texts_of
 from wordward.commands.use import Format
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Attack:
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.datasets import Example
+        from wordward.datasets import Example, some_of
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -129,7 +129,7 @@ class Attack:
         examples = texts_of(run, data, labelled=self.labels, **columns)
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        return drawn(examples, self.limit)
+        return some_of(examples, self.limit)
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""

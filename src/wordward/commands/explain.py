@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.commands.tables import Device
-from wordward.commands.texts import COLUMNS, SPLITS, check_counts, drawn, is_split, texts_of
+from wordward.commands.texts import COLUMNS, SPLITS, check_counts, is_split, texts_of
 from wordward.commands.use import Format, standard_input
 
 if TYPE_CHECKING:
@@ -157,14 +157,14 @@ class Explain:
 
     def _examples(self, run: "Run") -> "list[Example]":
         """The texts, with the labels that came with them or were given."""
-        from wordward.datasets import Example
+        from wordward.datasets import Example, some_of
 
         if source := self._source(run):
-            examples = drawn(self._read(run, source), self.limit)
+            examples = some_of(self._read(run, source), self.limit)
         else:
             self._hint()
             texts = (*self.texts, *self.text) or [line for some in standard_input() for line in some]
-            examples = drawn([Example(text) for text in texts], self.limit)
+            examples = some_of([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:
                 example.text.encode()

@@ -1,6 +1,5 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +26,6 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) ->
     if is_split(run, data):
         return split_examples(settings, data)
     return read_as(changed(settings, **columns), data, labelled=labelled)
-
-
-def drawn(examples: "Sequence[Example]", limit: int | None) -> "list[Example]":
-    """So many of the texts, drawn at random but always the same, in their order."""
-    from wordward.datasets import draw
-
-    if limit is None or len(examples) <= limit:
-        return list(examples)
-    return [examples[at] for at in sorted(draw(len(examples), limit))]
 
 
 def check_counts(command: object, *names: str) -> None:
