@@ -1,6 +1,5 @@
 """All that a report on a run says, gathered before any of it is drawn."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -152,8 +151,7 @@ def _read(run: Run, name: str) -> Subject:
     """What the folder of a run says of it."""
     try:
         metrics = run_folder.read_metrics(run.folder)
-        file = run.folder / run_folder.RESULT
-        result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        result = run_folder.load_result(run.folder) or {}
     except ValueError as error:
         raise run_folder.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
     notes = []

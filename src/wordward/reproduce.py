@@ -1,13 +1,10 @@
 """Reproduce a table of the paper: pre-train once, train its rows, score them on test, keep the results."""
 
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from wordward import results, run_folder
 from wordward.attack import attack
@@ -33,7 +30,7 @@ from wordward.locks import BusyError, locked
 from wordward.predict import Run, load_run
 from wordward.pretrain import pretrain
 from wordward.recipes import parse_methods
-from wordward.scoring import probabilities, scores
+from wordward.reports.texts import score
 from wordward.tables import TABLES, Column, Row
 from wordward.train import DivergedError, train
 from wordward.workers import stoppable, workers
@@ -77,30 +74,19 @@ def _folder(column: Column, row: Row, seed: int, plan: Plan) -> Path:
 
 def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any]:
     """What came out of a run, which is trained to its end where it was not yet."""
-    done = folder / run_folder.RESULT
     going = (folder / run_folder.CONFIG).exists()
     if going:
         run_folder.check_settings(folder, config)
-    result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
-    if result is None or result["stopped"]:
-        result = train(config, folder, resume=going, quiet=quiet)
-        if result["stopped"]:
-            raise KeyboardInterrupt
+    result = run_folder.finished(folder) or train(config, folder, resume=going, quiet=quiet)
+    if result["stopped"]:
+        raise KeyboardInterrupt
     return result
 
 
 def _tested(run: Run) -> dict[str, Any]:
     """The score on the test texts, and which of them were wrong."""
-    corpus = test_corpus(run)
-    assert corpus.labels is not None
-    found = probabilities(run.model, corpus, run.device)
-    measured = scores(corpus, found, len(run.labels), positive=run.positive)[run.config.training.criterion]
-    wrong = np.concatenate(
-        [
-            np.atleast_1d(chance.argmax(-1) != label)
-            for chance, label in zip(found, corpus.labels, strict=True)
-        ]
-    )
+    scored = score(run, test_corpus(run), "test")
+    measured, wrong = scored.measured[run.config.training.criterion], scored.wrong
     return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
 
 
@@ -206,12 +192,12 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
         say(f"{column.name}: another command trains the language model; waiting for it", quiet=plan.quiet)
 
     with locked(folder.with_name("lm.lock"), busy=busy):
-        done, going = folder / run_folder.RESULT, (folder / run_folder.CONFIG).exists()
+        going = (folder / run_folder.CONFIG).exists()
         if going:
             run_folder.check_settings(folder, config)
         else:
             _refuse_begun(column, missing, plan)
-        if done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]:
+        if run_folder.finished(folder):
             return
         say(f"{column.name}: language model", quiet=plan.quiet)
         if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:

@@ -1,6 +1,5 @@
 """Fine-tuning a Hugging Face model into a run folder, with any method."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -160,7 +159,7 @@ def fine_tune(
     else:
         run_folder.create(folder, force=force)
     stopped = False
-    with transformers_quietly():
+    with transformers_quietly() as transformers:
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
         start.write(folder)
         try:
@@ -172,25 +171,14 @@ def fine_tune(
             say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     if not stopped:
         shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
-    return _save_result(folder, going.result(stopped), start.device)
-
-
-def _save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    import transformers
-
-    whole = run_folder.save_result(folder, result, device)
-    whole["versions"]["transformers"] = transformers.__version__
-    run_folder.write(folder / run_folder.RESULT, json.dumps(whole, indent=1) + "\n")
-    return whole
+    version = transformers.__version__
+    return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a run that has come to its end; refused where it is to go further."""
-    file = folder / run_folder.RESULT
-    result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    if result is None or result["stopped"]:
-        return None
-    if config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+    result = run_folder.finished(folder)
+    if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
         raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train anew in "
             f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"
