@@ -159,6 +159,15 @@ class Corpus:
                 np.add.at(counts, row, 1)
         return counts
 
+    def class_counts(self, size: int, classes: int) -> np.ndarray:
+        """How many texts of each class hold each word, (words, classes); in the row of <pad>: how many there are."""
+        assert self.labels is not None
+        counts = np.zeros((size, classes), dtype=np.int32)
+        for row, label in zip(self.rows, self.labels, strict=True):
+            counts[np.unique(row), label] += 1
+            counts[PAD, label] += 1
+        return counts
+
     def some(self, limit: int) -> "Corpus":
         """At most `limit` texts, as `draw` draws them."""
         if len(self.rows) <= limit:

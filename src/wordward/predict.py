@@ -1,6 +1,5 @@
 """A trained run at work: what it reads in texts, and what it predicts."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -16,33 +15,12 @@ from wordward.config import TextSettings, TrainConfig
 from wordward.corpora import open_corpus
 from wordward.corpus import Batch, Corpus, encode, encode_words
 from wordward.datasets import Example
+from wordward.device import pick_device
 from wordward.metrics import Interval
 from wordward.models import Classifier, Tagger
 from wordward.scoring import probabilities, scores
 from wordward.text import SPECIALS, Token, Vocabulary, split_words, tokenize
 from wordward.tokens import words_of
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of that name; auto takes the fastest there is."""
-    if name == "auto":
-        name = _devices()[0]
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = re.split(r"\n|[.;] |\.$", str(error))[0]
-        if reason.startswith("Expected one of"):  # torch lists all that it was ever built for
-            reason = "there is no such device"
-        choices = " or ".join(_devices())
-        raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
-    return device
-
-
-def _devices() -> list[str]:
-    """The devices there are, the fastest first."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    return [name for name, usable in there.items() if usable]
 
 
 class Reading(NamedTuple):

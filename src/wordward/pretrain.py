@@ -16,13 +16,13 @@ from wordward.console import progress, say
 from wordward.corpora import open_corpus
 from wordward.corpus import Chosen, Corpus, encode, to_device
 from wordward.datasets import DataError, read, split
+from wordward.device import pick_device
 from wordward.distributed import ALONE, Team, team
 from wordward.examples import file_at_hand
 from wordward.graphed import GraphedWindow
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
-from wordward.predict import pick_device
 from wordward.step import Updater
 from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary

@@ -15,9 +15,10 @@ import torch
 from wordward import run_folder
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example
+from wordward.device import pick_device
 from wordward.explain import explain
 from wordward.explanation import Explanation
-from wordward.predict import load_run, pick_device
+from wordward.predict import load_run
 from wordward.recipes import MethodSettings
 from wordward.scoring import probabilities
 from wordward.train import DivergedError, train

@@ -14,8 +14,8 @@ import tyro
 from wordward import run_folder
 from wordward.config import TrainConfig
 from wordward.console import say
+from wordward.device import pick_device
 from wordward.distributed import refuse_several
-from wordward.predict import pick_device
 from wordward.prepare import adversaries, build, prepare
 from wordward.toml import differing, from_toml, setting_names, to_toml
 from wordward.train import DivergedError, inputs_of, train

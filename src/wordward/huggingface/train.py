@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.attacks.sense import documents
 from wordward.config import TrainConfig
 from wordward.console import say
 from wordward.corpus import Corpus
 from wordward.datasets import Example, check_labels
+from wordward.device import pick_device
 from wordward.distributed import refuse_several
 from wordward.examples import at_hand, few, labelled_examples, read_as, split_examples
 from wordward.huggingface.load import (
@@ -26,7 +26,6 @@ from wordward.huggingface.load import (
 from wordward.huggingface.pieces import Reader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
-from wordward.predict import pick_device
 from wordward.prepare import Data, settle
 from wordward.recipes import parse_methods
 from wordward.tap import Tap
@@ -93,7 +92,7 @@ class Start:
         run_folder.save_settings(folder, self.config, data.vocabulary, data.classes)
         if not data.tagging:
             corpus = Corpus(self._rows, data.train.labels)  # type: ignore[arg-type]
-            counts = documents(corpus, len(data.vocabulary), len(data.classes))
+            counts = corpus.class_counts(len(data.vocabulary), len(data.classes))
             checkpoint.save_class_counts(folder, torch.from_numpy(counts), data.vocabulary)
 
     def describe(self) -> str:
