@@ -14,7 +14,7 @@ from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
 from wordward.corpora import open_corpus
-from wordward.corpus import Chosen, Corpus, encode, to_device
+from wordward.corpus import Corpus, encode, to_device
 from wordward.datasets import DataError, read, split
 from wordward.device import pick_device
 from wordward.distributed import ALONE, Team, team
@@ -23,6 +23,7 @@ from wordward.graphed import GraphedWindow
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
+from wordward.ragged import Chosen
 from wordward.step import Updater
 from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary

@@ -11,9 +11,10 @@ import numpy as np
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Rows, encode_words
+from wordward.corpus import encode_words
 from wordward.datasets import Columns, DataError, Example, read_each
 from wordward.kept import cache_folder, keep, stamps
+from wordward.ragged import Rows
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
