@@ -120,16 +120,13 @@ class Run:
 
     def row(self, text: Reading) -> Row:
         """The ids of what was read."""
-        words = [token.text for token in text.tokens]
-        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging), None
+        return self._ids([token.text for token in text.tokens]), None
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
         """A row with another word, of which `text` was made; None where the text is not read so."""
         ids = row[0].copy()
         ids[position] = word
-        words = self.words(Example(text))
-        again = encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
-        return (ids, None) if np.array_equal(again, ids) else None
+        return (ids, None) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Where a perturbation may be, (batch, time)."""
@@ -159,7 +156,7 @@ class Run:
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
         words = [self.words(Example(text)) for text in texts]
-        rows = [encode_words(each, self.vocabulary, self.text, eos=not self.tagging) for each in words]
+        rows = [self._ids(each) for each in words]
         filled = [at for at, each in enumerate(words) if each]
         found = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
         records = [self._record(text, None, [], known=False) for text in texts]
@@ -167,6 +164,10 @@ class Run:
             known = bool((rows[at] >= len(SPECIALS)).any())
             records[at] = self._record(texts[at], chances, words[at], known=known)
         return records
+
+    def _ids(self, words: Sequence[str]) -> np.ndarray:
+        """The ids of words, (time,)."""
+        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
 
     def _tokenised(self, example: Example) -> Example:
         """A tagger's text comes tokenised: as given, else by blanks."""
