@@ -73,9 +73,7 @@ class Order(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         rng = np.random.default_rng([self.seed, 1, self.epoch])
         batches = length_batches(self.lengths, self.batch_size, rng=rng)
-        batches.sort(
-            key=lambda batch: len(batch) < self.batch_size
-        )  # a short one last, so that none is torn apart
+        batches.sort(key=lambda batch: len(batch) < self.batch_size)  # a short one last: none is torn
         return iter(np.concatenate(batches).tolist())
 
 

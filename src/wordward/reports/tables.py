@@ -16,10 +16,7 @@ NAMES = {
     "recall": "Recall",
     "f0.5": "F0.5",
 }
-LABELS, PAIRS = (
-    10,
-    12,
-)  # labels that a square of all of them has room for; mix-ups to list where there are more
+LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 NUMBERS = '<div class="rp-wide"><table class="rp-numbers">'
 
 
