@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.attacks.attacked import AttackSettings
-from wordward.commands.tables import Device
+from wordward.commands.arguments import Device, Format
 from wordward.commands.texts import COLUMNS, check_counts, is_split, texts_of
-from wordward.commands.use import Format
 
 if TYPE_CHECKING:
     from wordward.attacks.attacked import Attacked

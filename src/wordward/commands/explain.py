@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.commands.tables import Device
+from wordward.commands.arguments import Device, Format
 from wordward.commands.texts import COLUMNS, SPLITS, check_counts, is_split, texts_of
-from wordward.commands.use import Format, standard_input
+from wordward.commands.use import standard_input
 
 if TYPE_CHECKING:
     from wordward.datasets import Example

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wordward.commands.use import changed
-
 if TYPE_CHECKING:
+    from wordward.config import DataSettings
     from wordward.datasets import Example
     from wordward.predict import Run
 
@@ -26,6 +25,11 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) ->
     if is_split(run, data):
         return split_examples(settings, data)
     return read_as(changed(settings, **columns), data, labelled=labelled)
+
+
+def changed(data: "DataSettings", **given: Any) -> "DataSettings":
+    """How the run read its texts, but for what is given."""
+    return replace(data, **{name: value for name, value in given.items() if value is not None})
 
 
 def check_counts(command: object, *names: str) -> None:
