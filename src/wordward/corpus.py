@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -62,10 +62,7 @@ class Corpus:
         """The classes (batch,) or tags (batch, time) of the texts of `index`."""
         if self.labels is None:
             return None
-        chosen = [self.labels[at] for at in index]
-        tagged = isinstance(chosen[0], np.ndarray)
-        numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
-        return to_device(torch.from_numpy(numbers), device)
+        return to_device(padded_labels([self.labels[at] for at in index]), device)
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """What a tagger says of a row's tokens, (tokens, classes) of the (time, classes) of a padded batch."""
@@ -108,6 +105,12 @@ class Corpus:
     def __add__(self, other: "Corpus") -> "Corpus":
         """The texts of both, without labels."""
         return Corpus(Joined(self.rows, other.rows))
+
+
+def padded_labels(labels: Sequence[Any]) -> Tensor:
+    """The classes of some texts, (batch,), or their tags, (batch, time), IGNORE where there is no token."""
+    tagged = isinstance(labels[0], np.ndarray)
+    return torch.from_numpy(pad(labels, IGNORE) if tagged else np.array(labels, dtype=np.int64))
 
 
 def evaluation_batches(lengths: np.ndarray, batch_size: int, device: torch.device) -> Iterator[np.ndarray]:

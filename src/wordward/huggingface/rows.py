@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from wordward.corpus import padded_labels
 from wordward.huggingface.pieces import PieceCorpus
 from wordward.objective import IGNORE
 from wordward.ragged import Joined
@@ -49,11 +50,7 @@ class Collator:
         batch = {"input_ids": torch.from_numpy(pad(ids, self.tokenizer.pad_token_id))}
         batch["attention_mask"] = (torch.arange(int(lengths.max())) < lengths.unsqueeze(-1)).long()
         if "labels" in rows[0]:
-            labels = [row["labels"] for row in rows]
-            tagged = isinstance(labels[0], np.ndarray)
-            batch["labels"] = torch.from_numpy(
-                pad(labels, IGNORE) if tagged else np.array(labels, dtype=np.int64)
-            )
+            batch["labels"] = padded_labels([row["labels"] for row in rows])
         return batch
 
 
