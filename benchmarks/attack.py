@@ -21,8 +21,9 @@ from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.search import read
 from wordward.config import ModelSettings, TrainConfig
 from wordward.datasets import Example
+from wordward.device import pick_device
 from wordward.models import Classifier
-from wordward.predict import Run, pick_device
+from wordward.predict import Run
 from wordward.text import SPECIALS, Vocabulary
 
 

@@ -23,7 +23,8 @@ from benchmarks.__main__ import keep, machine
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw
 from wordward.config import TextSettings
-from wordward.corpus import Corpus, Rows, Stream
+from wordward.corpus import Corpus, Stream
+from wordward.ragged import Rows
 from wordward.space import nearest
 from wordward.stored import Texts, _write
 from wordward.text import SPECIALS, Vocabulary

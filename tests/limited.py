@@ -17,9 +17,10 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.corpus import Corpus, Rows, Stream
+from wordward.corpus import Corpus, Stream
 from wordward.datasets import read
 from wordward.pretrain import pretrain
+from wordward.ragged import Rows
 from wordward.train import train
 from wordward.windows import Reader
 

@@ -17,11 +17,12 @@ from reviews import reviews, tagged
 from wordward import cache, tokens
 from wordward.config import TextSettings
 from wordward.corpora import open_corpus
-from wordward.corpus import Corpus, Joined, Rows, encode
+from wordward.corpus import Corpus, encode
 from wordward.datasets import DataError, Example
 from wordward.examples import few
 from wordward.kept import stamps
 from wordward.pack import EARLIER, read_pack, write_pack
+from wordward.ragged import Joined, Rows
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 

@@ -11,11 +11,11 @@ from wordward import run_folder
 from wordward.cli import main
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.corpora import open_corpus
-from wordward.corpus import Joined, Rows
 from wordward.datasets import DataError, read
 from wordward.predict import load_run
 from wordward.prepare import prepare
 from wordward.pretrain import _texts
+from wordward.ragged import Joined, Rows
 from wordward.stored import Texts
 
 SMALL = ["--dim", "8", "--hidden", "8", "--head", "4", "--epochs", "1", "--device", "cpu", "--quiet"]

@@ -19,11 +19,12 @@ from torch import Tensor
 
 from wordward import corpus, stored
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
-from wordward.corpus import Chosen, Corpus, Joined, Rows, encode, evaluation_batches
+from wordward.corpus import Corpus, encode, evaluation_batches
 from wordward.datasets import DataError
 from wordward.distributed import Team
 from wordward.prepare import prepare
 from wordward.pretrain import _texts
+from wordward.ragged import Chosen, Joined, Rows
 from wordward.space import BLOCK, nearest
 from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary

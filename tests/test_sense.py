@@ -12,7 +12,7 @@ from reviews import reviews, write_csv
 from wordward import checkpoint, run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings, Sense
-from wordward.attacks.sense import Judge, documents, judge_of, make_judge
+from wordward.attacks.sense import Judge, judge_of, make_judge
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.corpus import Corpus
 from wordward.predict import load_run
@@ -95,9 +95,9 @@ def test_several_classes_count_against_the_one() -> None:
     assert judge.of(2, 3, 4) == "kept"
 
 
-def test_documents_counts_texts_not_words() -> None:
+def test_class_counts_are_of_texts_not_words() -> None:
     corpus = Corpus([np.array([3, 3, 4, 2]), np.array([4, 2]), np.array([3, 2])], [0, 1, 1])
-    assert documents(corpus, 6, 2).tolist() == [[1, 2], [0, 0], [1, 2], [1, 1], [1, 1], [0, 0]]
+    assert corpus.class_counts(6, 2).tolist() == [[1, 2], [0, 0], [1, 2], [1, 1], [1, 1], [0, 0]]
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from wordward.text import (
     length_batches,
     pad,
     replace,
+    small_batches,
     split_words,
     tokenize,
 )
@@ -358,6 +359,17 @@ class TestBatches:
     def test_no_batch_can_be_empty(self, batch_size: int, pool: int):
         with pytest.raises(ValueError, match=f"1 or more; got {batch_size} and {pool}"):
             length_batches([1, 2], batch_size, rng=None, pool=pool)
+
+    @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 9), st.integers(1, 50))
+    def test_small_batches_hold_each_text_once_and_few_tokens(
+        self, lengths: list[int], texts: int, tokens: int
+    ):
+        sizes = np.array(lengths, dtype=np.int64)
+        batches = list(small_batches(sizes, texts, tokens))
+        assert sorted(at for batch in batches for at in batch.tolist()) == list(range(len(lengths)))
+        for batch in batches:
+            assert 1 <= len(batch) <= texts
+            assert len(batch) == 1 or len(batch) * sizes[batch].max() <= tokens
 
 
 class TestPad:

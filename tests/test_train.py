@@ -24,8 +24,9 @@ from wordward.config import (
 )
 from wordward.corpus import Batch
 from wordward.datasets import DataError, MissingError
+from wordward.device import pick_device
 from wordward.explain import apply, explain
-from wordward.predict import evaluate, load_run, pick_device
+from wordward.predict import evaluate, load_run
 from wordward.prepare import adversaries, build, prepare
 from wordward.pretrain import pretrain
 from wordward.recipes import RECIPES

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from wordward.config import TextSettings
-from wordward.corpus import Corpus, Rows, label_numbers
+from wordward.corpus import Corpus, label_numbers
 from wordward.datasets import Example, check_labels
 from wordward.kept import keep, stamps
+from wordward.ragged import Rows
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 from wordward.tokens import Tokens, tokenise
 

@@ -213,11 +213,11 @@ class TrainConfig:
         if self.pretrained and self.vectors:
             raise ValueError("give either `pretrained` or `vectors` to start from, not both")
         if self.transformer is not None:
-            self._fit_transformer()
+            self._fit_transformer(self.transformer)
 
-    def _fit_transformer(self) -> None:
+    def _fit_transformer(self, source: str) -> None:
         """A Transformer's defaults where none is given; what only models of ours have is refused."""
-        if not self.transformer.strip():  # type: ignore[union-attr]
+        if not source.strip():
             raise ValueError("--model must be a folder or a name on the hub, but is empty")
         text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
         ours = [name for name in ("pretrained", "vectors") if getattr(self, name) is not None]

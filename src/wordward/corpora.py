@@ -14,7 +14,7 @@ from wordward.kept import cache_folder
 from wordward.pack import read_pack
 from wordward.stored import Texts, store
 from wordward.text import Vocabulary
-from wordward.tokens import words_of
+from wordward.tokens import vocabulary_of
 
 PACK = ".pack"
 
@@ -88,7 +88,4 @@ def _common_vocabulary(
         )
     with waiting(f"counting the words of {name} and your texts", quiet=quiet):
         splits = registry.load(name, data)
-        documents = (words_of(example, settings) for example in chain(splits.train, splits.unlabelled, texts))
-        return Vocabulary.build(
-            documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary
-        )
+        return vocabulary_of(chain(splits.train, splits.unlabelled, texts), settings)

@@ -1,6 +1,6 @@
 """Encoded texts, and endless streams of batches of them whose place can be kept."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from wordward.config import TextSettings
 from wordward.datasets import DataError, Example, draw
 from wordward.distributed import ALONE, Part, Team
 from wordward.objective import IGNORE
+from wordward.ragged import Joined, Rows, lengths_of
 from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
 from wordward.tokens import words_of
 
@@ -40,73 +41,6 @@ def to_device(values: Tensor, device: torch.device) -> Tensor:
     return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
-class Rows(Sequence[np.ndarray]):
-    """Arrays of several lengths laid end to end, in memory or in a mapped file."""
-
-    def __init__(self, flat: np.ndarray, offsets: np.ndarray) -> None:
-        self.flat, self.offsets = flat, offsets  # row at is flat[offsets[at]:offsets[at + 1]]
-        self._plain = np.asarray(flat)  # the same numbers: a slice of a mapped file takes ten times as long
-
-    @classmethod
-    def of(cls, rows: Iterable[np.ndarray]) -> "Rows":
-        """Rows copied into one array."""
-        given = list(rows)
-        flat = np.concatenate(given) if given else np.zeros(0, np.int32)
-        return cls(flat, np.cumsum([0, *map(len, given)]))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, at: Any) -> Any:
-        """One row, or for a slice the rows of it."""
-        if isinstance(at, slice):
-            start, stop, _ = at.indices(len(self))
-            offsets = self.offsets[start : max(start, stop) + 1]
-            return Rows(self.flat[offsets[0] : offsets[-1]], offsets - offsets[0])
-        if not -len(self) <= at < len(self):
-            raise IndexError(at)
-        at %= len(self)
-        return self._plain[self.offsets[at] : self.offsets[at + 1]]
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Tokens of each row."""
-        return np.diff(self.offsets)
-
-
-class Joined(Sequence[np.ndarray]):
-    """The rows of several corpora one after the other, none of them copied."""
-
-    def __init__(self, *parts: Sequence[np.ndarray]) -> None:
-        self.parts = parts
-        self.ends = np.cumsum([len(part) for part in parts])
-
-    def __len__(self) -> int:
-        return int(self.ends[-1])
-
-    def __getitem__(self, at: Any) -> Any:
-        """One row."""
-        if not -len(self) <= at < len(self):
-            raise IndexError(at)
-        at %= len(self)
-        part = int(np.searchsorted(self.ends, at, side="right"))
-        return self.parts[part][at - (self.ends[part - 1] if part else 0)]
-
-
-class Chosen(Sequence[np.ndarray]):
-    """Some rows of a corpus in an order of their own, none of them copied."""
-
-    def __init__(self, rows: Sequence[np.ndarray], places: np.ndarray) -> None:
-        self.rows, self.places = rows, places
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def __getitem__(self, at: Any) -> Any:
-        """One row."""
-        return self.rows[int(self.places[at])]
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Texts as ids, with their classes or tags where they have any."""
@@ -117,13 +51,7 @@ class Corpus:
     @property
     def lengths(self) -> np.ndarray:
         """Tokens of each text."""
-        if isinstance(self.rows, Rows):
-            return self.rows.lengths
-        if isinstance(self.rows, Joined):
-            return np.concatenate([Corpus(part).lengths for part in self.rows.parts])
-        if isinstance(self.rows, Chosen):
-            return Corpus(self.rows.rows).lengths[self.rows.places]
-        return np.fromiter(map(len, self.rows), dtype=np.int64, count=len(self.rows))
+        return lengths_of(self.rows)
 
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
         """The texts of `index`, padded to the longest."""
@@ -134,10 +62,7 @@ class Corpus:
         """The classes (batch,) or tags (batch, time) of the texts of `index`."""
         if self.labels is None:
             return None
-        chosen = [self.labels[at] for at in index]
-        tagged = isinstance(chosen[0], np.ndarray)
-        numbers = pad(chosen, IGNORE) if tagged else np.array(chosen, dtype=np.int64)  # type: ignore[arg-type]
-        return to_device(torch.from_numpy(numbers), device)
+        return to_device(padded_labels([self.labels[at] for at in index]), device)
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """What a tagger says of a row's tokens, (tokens, classes) of the (time, classes) of a padded batch."""
@@ -159,6 +84,15 @@ class Corpus:
                 np.add.at(counts, row, 1)
         return counts
 
+    def class_counts(self, size: int, classes: int) -> np.ndarray:
+        """How many texts of each class hold each word, (words, classes); in the row of <pad>: how many there are."""
+        assert self.labels is not None
+        counts = np.zeros((size, classes), dtype=np.int32)
+        for row, label in zip(self.rows, self.labels, strict=True):
+            counts[np.unique(row), label] += 1
+            counts[PAD, label] += 1
+        return counts
+
     def some(self, limit: int) -> "Corpus":
         """At most `limit` texts, as `draw` draws them."""
         if len(self.rows) <= limit:
@@ -171,6 +105,12 @@ class Corpus:
     def __add__(self, other: "Corpus") -> "Corpus":
         """The texts of both, without labels."""
         return Corpus(Joined(self.rows, other.rows))
+
+
+def padded_labels(labels: Sequence[Any]) -> Tensor:
+    """The classes of some texts, (batch,), or their tags, (batch, time), IGNORE where there is no token."""
+    tagged = isinstance(labels[0], np.ndarray)
+    return torch.from_numpy(pad(labels, IGNORE) if tagged else np.array(labels, dtype=np.int64))
 
 
 def evaluation_batches(lengths: np.ndarray, batch_size: int, device: torch.device) -> Iterator[np.ndarray]:

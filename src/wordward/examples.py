@@ -58,7 +58,7 @@ def unlabelled_examples(data: DataSettings) -> list[Example] | Texts:
 def unlabelled_texts(data: DataSettings) -> Texts:
     """The texts without labels, to be read one at a time."""
     path = Path(file_at_hand(str(data.unlabelled)))
-    return Texts([path], text_column=data.text_column, format=_kind(data, path))
+    return Texts([path], text_column=data.text_column, format=_kind(data))
 
 
 def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
@@ -70,7 +70,7 @@ def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Exa
         label_column=data.label_column,
         tag_column=data.tag_column,
         labelled=labelled,
-        format=_kind(data, Path(path)),
+        format=_kind(data),
     )
     return few(examples, data.limit, in_order=False)
 
@@ -83,8 +83,8 @@ def few(examples: list[Example], limit: int | None, *, in_order: bool = True) ->
     return [examples[at] for at in (np.sort(chosen) if in_order else chosen)]
 
 
-def _kind(data: DataSettings, path: Path) -> str | None:
-    return None if data.format == "auto" or path.is_dir() else data.format
+def _kind(data: DataSettings) -> str | None:
+    return None if data.format == "auto" else data.format
 
 
 def file_at_hand(path: str) -> str:

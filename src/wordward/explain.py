@@ -17,7 +17,7 @@ from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Reading, apply, read
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
-from wordward.text import EOS, Vocabulary, length_batches
+from wordward.text import EOS, Vocabulary, small_batches
 
 __all__ = ["Explainer", "Swap", "apply", "explain", "one_method", "swaps"]
 
@@ -140,7 +140,7 @@ def _pointings(
     """What the model says of each text, and the ids, strengths and cosines that pull its words."""
     corpus = encode_given(run, texts, given)
     with evaluating(run.model):
-        for index in batches(corpus.lengths):
+        for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             forward = partial(run.model, batch.ids, batch.mask)
             pointing = point(adversary, forward, batch, top=top, focus=focus, seed=run.config.training.seed)
@@ -166,18 +166,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def batches(lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Texts of similar length, fewer at a time where they are long."""
-    for index in length_batches(lengths, TEXTS, rng=None):
-        some = max(1, TOKENS // int(lengths[index].max()))
-        yield from (index[start : start + some] for start in range(0, len(index), some))
-
-
 def _unexplained(run: Run, method: Method, text: Reading, given: Labels, focus: int | None) -> Explanation:
     """What is known of a text before the model has read it."""
-    label = (
-        None if given is None else given[focus] if focus is not None else None if run.tagging else given[0]
-    )
+    label = None
+    if given is not None and (focus is not None or not run.tagging):
+        label = given[focus or 0]  # a classifier's one label, or the tag of the word in focus
     return Explanation(
         text=text.text,
         task="tag" if run.tagging else "classify",

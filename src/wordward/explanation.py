@@ -43,9 +43,7 @@ class Explanation:
     text: str
     task: Literal["classify", "tag"]
     method: str
-    label: (
-        str | None
-    )  # whose loss the perturbation raises; None where all tags of a sentence count, or for KL
+    label: str | None  # whose loss the perturbation raises; None where all tags count, or for KL
     given: bool  # whether that label was given, not predicted
     predicted: str | None  # a classifier's label
     probabilities: Mapping[str, float]  # a classifier's, empty for a tagger

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wordward.corpus import Corpus, encode_words
+from wordward.corpus import Corpus
 from wordward.datasets import DataError, Example
 from wordward.objective import IGNORE
 from wordward.predict import Run
@@ -64,12 +64,9 @@ def check_known(run: Run, names: Sequence[str | None], line: int = 0) -> None:
 
 def encode_given(run: Run, texts: Sequence[Reading], given: Sequence[Labels]) -> Corpus:
     """Ids of the texts, and their labels' numbers; IGNORE where none is given."""
-    rows, labels = [], []
+    labels = []
     for text, names in zip(texts, given, strict=True):
-        words = [token.text for token in text.tokens]
-        rows.append(encode_words(words, run.vocabulary, run.text, eos=not run.tagging))
-        numbers = [
-            IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(words)
-        ]
-        labels.append(np.array(numbers, dtype=np.int64) if run.tagging else [*numbers, IGNORE][0])
-    return Corpus(rows, labels)
+        names = names or [None] * (len(text.tokens) if run.tagging else 1)
+        numbers = [IGNORE if name is None else run.labels.index(name) for name in names]
+        labels.append(np.array(numbers, dtype=np.int64) if run.tagging else numbers[0])
+    return Corpus([run.row(text)[0] for text in texts], labels)

@@ -15,11 +15,8 @@ else:
     import fcntl
 
 PAUSE = 0.2  # seconds until a lock is tried again
-UNKNOWN = (
-    errno.ENOSYS,
-    errno.ENOLCK,
-    errno.ENOTSUP,
-)  # of a file system without locks: one command at a time there
+# Of a file system without locks: one command at a time there.
+UNKNOWN = errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP
 
 
 class BusyError(RuntimeError):

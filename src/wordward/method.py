@@ -57,9 +57,9 @@ class Adversary:
         self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
-        self.epsilon = method.settings.epsilon or PAPER_EPSILON[method.recipe.space] * deviation(
-            self.tap.table()
-        )  # where none is given, that of a text of USUAL words
+        # Where none is given, that of a text of USUAL words.
+        of_paper = PAPER_EPSILON[method.recipe.space]
+        self.epsilon = method.settings.epsilon or of_paper * deviation(self.tap.table())
         share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)

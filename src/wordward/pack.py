@@ -13,8 +13,9 @@ import numpy as np
 from wordward.cache import Encoded
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Corpus, Rows
+from wordward.corpus import Corpus
 from wordward.datasets import DataError, MissingError
+from wordward.ragged import Rows
 from wordward.text import Vocabulary
 from wordward.toml import flags_of
 

@@ -14,6 +14,7 @@ from wordward.predict import Run
 from wordward.prepare import adversary_of
 from wordward.recipes import Method
 from wordward.space import BLOCK
+from wordward.tap import Pass
 from wordward.text import SPECIALS
 
 
@@ -80,17 +81,21 @@ def _raise_label_loss(
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=guided)
         if guided:
-            assert clean.shift is not None
             assert batch.labels is not None
             labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
             if focus is not None:
                 others = torch.arange(labels.shape[1], device=labels.device) != focus
                 labels = labels.masked_fill(others, IGNORE)
-            # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
-            wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
-            loss = adversary.loss(wide, labels, batch.mask)
-            (gradient,) = torch.autograd.grad(loss, clean.shift)
+            gradient = label_gradient(adversary, clean, labels, batch.mask)
     return clean.logits, adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
+
+
+def label_gradient(adversary: Adversary, clean: Pass, labels: Tensor, mask: Tensor) -> Tensor:
+    """The gradient of the label loss at the vectors, (batch, time, dim), from a pass that was watched."""
+    assert clean.shift is not None
+    # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
+    wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
+    return torch.autograd.grad(adversary.loss(wide, labels, mask), clean.shift)[0]
 
 
 def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:

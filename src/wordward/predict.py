@@ -1,6 +1,5 @@
 """A trained run at work: what it reads in texts, and what it predicts."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -16,33 +15,12 @@ from wordward.config import TextSettings, TrainConfig
 from wordward.corpora import open_corpus
 from wordward.corpus import Batch, Corpus, encode, encode_words
 from wordward.datasets import Example
+from wordward.device import pick_device
 from wordward.metrics import Interval
 from wordward.models import Classifier, Tagger
 from wordward.scoring import probabilities, scores
 from wordward.text import SPECIALS, Token, Vocabulary, split_words, tokenize
 from wordward.tokens import words_of
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of that name; auto takes the fastest there is."""
-    if name == "auto":
-        name = _devices()[0]
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = re.split(r"\n|[.;] |\.$", str(error))[0]
-        if reason.startswith("Expected one of"):  # torch lists all that it was ever built for
-            reason = "there is no such device"
-        choices = " or ".join(_devices())
-        raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
-    return device
-
-
-def _devices() -> list[str]:
-    """The devices there are, the fastest first."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    return [name for name, usable in there.items() if usable]
 
 
 class Reading(NamedTuple):
@@ -142,16 +120,13 @@ class Run:
 
     def row(self, text: Reading) -> Row:
         """The ids of what was read."""
-        words = [token.text for token in text.tokens]
-        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging), None
+        return self._ids([token.text for token in text.tokens]), None
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
         """A row with another word, of which `text` was made; None where the text is not read so."""
         ids = row[0].copy()
         ids[position] = word
-        words = self.words(Example(text))
-        again = encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
-        return (ids, None) if np.array_equal(again, ids) else None
+        return (ids, None) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Where a perturbation may be, (batch, time)."""
@@ -181,7 +156,7 @@ class Run:
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
         words = [self.words(Example(text)) for text in texts]
-        rows = [encode_words(each, self.vocabulary, self.text, eos=not self.tagging) for each in words]
+        rows = [self._ids(each) for each in words]
         filled = [at for at, each in enumerate(words) if each]
         found = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
         records = [self._record(text, None, [], known=False) for text in texts]
@@ -189,6 +164,10 @@ class Run:
             known = bool((rows[at] >= len(SPECIALS)).any())
             records[at] = self._record(texts[at], chances, words[at], known=known)
         return records
+
+    def _ids(self, words: Sequence[str]) -> np.ndarray:
+        """The ids of words, (time,)."""
+        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
 
     def _tokenised(self, example: Example) -> Example:
         """A tagger's text comes tokenised: as given, else by blanks."""

@@ -1,7 +1,6 @@
 """From a config to what a run starts with: texts, vocabulary, model and methods."""
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -22,7 +21,7 @@ from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.recipes import Method, parse_methods
 from wordward.stored import Texts, store
 from wordward.text import Vocabulary
-from wordward.tokens import words_of
+from wordward.tokens import vocabulary_of
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,9 @@ def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
     labelled, held_out, classes = labelled_examples(config)
     tagging = labelled[0].tags is not None
     extra = unlabelled_examples(data) if data.unlabelled else []
-    vocabulary = _vocabulary(config, chain(labelled, extra))
+    vocabulary = (
+        _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
+    )
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
@@ -135,15 +136,6 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     return Data(
         encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging
     )
-
-
-def _vocabulary(config: TrainConfig, examples: Iterable[Example]) -> Vocabulary:
-    """The language model's vocabulary, else that of the training and unlabelled texts."""
-    if config.pretrained:
-        return _read_vocabulary(config)
-    settings = config.text
-    documents = (words_of(example, settings) for example in examples)
-    return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
 
 
 def _read_vocabulary(config: TrainConfig) -> Vocabulary:

@@ -1,7 +1,7 @@
 """Language-model pre-training: the LSTM reads running text, the best on held-out text is kept."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,20 @@ from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
 from wordward.corpora import open_corpus
-from wordward.corpus import Chosen, Corpus, encode, to_device
-from wordward.datasets import DataError, Example, read, split
+from wordward.corpus import Corpus, encode, to_device
+from wordward.datasets import DataError, read, split
+from wordward.device import pick_device
 from wordward.distributed import ALONE, Team, team
 from wordward.examples import file_at_hand
 from wordward.graphed import GraphedWindow
 from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
-from wordward.predict import pick_device
+from wordward.ragged import Chosen
 from wordward.step import Updater
 from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary
-from wordward.tokens import words_of
+from wordward.tokens import vocabulary_of
 from wordward.windows import Reader
 
 
@@ -264,7 +265,7 @@ def _texts(
         return encoded.vocabulary, *_hold_out(rows, config)
     if are_large(paths):
         texts = Texts(paths, text_column=config.text_column, format=kind)
-        vocabulary = _vocabulary(texts, config)
+        vocabulary = vocabulary_of(texts, config.text)
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
         return vocabulary, *_hold_out((stored.some(config.limit) if config.limit else stored).rows, config)
     examples = [
@@ -275,7 +276,7 @@ def _texts(
     if config.limit is not None and len(examples) > config.limit:
         examples = split(examples, config.limit / len(examples), config.seed)[1]
     kept, held_out = split(examples, config.held_out_share, config.seed)
-    vocabulary = _vocabulary(kept, config)
+    vocabulary = vocabulary_of(kept, config.text)
     rows, held = (encode(some, vocabulary, config.text).rows for some in (kept, held_out))
     return vocabulary, rows, held
 
@@ -285,11 +286,3 @@ def _hold_out(rows: Sequence[np.ndarray], config: PretrainConfig) -> tuple[Chose
     order = np.random.default_rng(config.seed).permutation(len(rows))
     cut = max(1, round(config.held_out_share * len(rows)))
     return Chosen(rows, order[cut:]), Chosen(rows, order[:cut])
-
-
-def _vocabulary(examples: Iterable[Example], config: PretrainConfig) -> Vocabulary:
-    return Vocabulary.build(
-        (words_of(example, config.text) for example in examples),
-        min_documents=config.text.min_documents,
-        max_size=config.text.max_vocabulary,
-    )

@@ -1,12 +1,9 @@
 """All that a report on a run says, gathered before any of it is drawn."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from wordward import run_folder
 from wordward.attack import attack
@@ -15,7 +12,7 @@ from wordward.attacks.robustness import accuracies, watched
 from wordward.attacks.sense import judge_of
 from wordward.attacks.summary import Summary, summarise
 from wordward.console import say
-from wordward.datasets import Example
+from wordward.datasets import Example, some_of
 from wordward.explain import explain
 from wordward.explanation import Explanation
 from wordward.metrics import Interval
@@ -114,7 +111,7 @@ def gather(
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
-    some = _some(texts, settings.attack, settings.seed)
+    some = some_of(texts, settings.attack, settings.seed)  # with seed 0 those of `wordward attack --limit`
     subjects = [replace(each, attacks=_attacks(each, some, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),
@@ -154,8 +151,7 @@ def _read(run: Run, name: str) -> Subject:
     """What the folder of a run says of it."""
     try:
         metrics = run_folder.read_metrics(run.folder)
-        file = run.folder / run_folder.RESULT
-        result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        result = run_folder.load_result(run.folder) or {}
     except ValueError as error:
         raise run_folder.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
     notes = []
@@ -181,12 +177,6 @@ def _differs(subject: Subject) -> str:
         f"When {subject.name} was trained its dev {criterion} was {before[criterion]:.2%}; here it is {now:.2%}: "
         "the texts have changed since, or another device rounds otherwise."
     )
-
-
-def _some(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
-    """As many texts as are to be attacked: with seed 0 those of `wordward attack --limit`."""
-    drawn = np.random.default_rng(seed).permutation(len(examples))[:count]
-    return [examples[at] for at in np.sort(drawn)]
 
 
 def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> dict[str, list[Attacked]]:
@@ -233,10 +223,5 @@ def _with_words(report: Report) -> Report:
 
 
 def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
-    """The flipped texts of which that is judged: one swap that changes the sense is enough for a text."""
-    return [each for each in results if each.flipped and _sense(each) == sense]
-
-
-def _sense(attacked: Attacked) -> Sense:
-    kinds = {change.sense for change in attacked.changes}
-    return "changed" if "changed" in kinds else "unknown" if "unknown" in kinds else "kept"
+    """The flipped texts of which that is judged."""
+    return [each for each in results if each.flipped and each.sense == sense]

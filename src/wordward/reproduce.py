@@ -1,13 +1,10 @@
 """Reproduce a table of the paper: pre-train once, train its rows, score them on test, keep the results."""
 
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from wordward import results, run_folder
 from wordward.attack import attack
@@ -16,7 +13,7 @@ from wordward.attacks.robustness import accuracies
 from wordward.config import TrainConfig
 from wordward.console import progress, say
 from wordward.corpus import Corpus
-from wordward.datasets import MissingError, draw
+from wordward.datasets import MissingError, some_of
 from wordward.distributed import refuse_several
 from wordward.examples import read_as, split_examples
 from wordward.experiments import (
@@ -33,7 +30,7 @@ from wordward.locks import BusyError, locked
 from wordward.predict import Run, load_run
 from wordward.pretrain import pretrain
 from wordward.recipes import parse_methods
-from wordward.scoring import probabilities, scores
+from wordward.reports.texts import score
 from wordward.tables import TABLES, Column, Row
 from wordward.train import DivergedError, train
 from wordward.workers import stoppable, workers
@@ -77,30 +74,19 @@ def _folder(column: Column, row: Row, seed: int, plan: Plan) -> Path:
 
 def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any]:
     """What came out of a run, which is trained to its end where it was not yet."""
-    done = folder / run_folder.RESULT
     going = (folder / run_folder.CONFIG).exists()
     if going:
         run_folder.check_settings(folder, config)
-    result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
-    if result is None or result["stopped"]:
-        result = train(config, folder, resume=going, quiet=quiet)
-        if result["stopped"]:
-            raise KeyboardInterrupt
+    result = run_folder.finished(folder) or train(config, folder, resume=going, quiet=quiet)
+    if result["stopped"]:
+        raise KeyboardInterrupt
     return result
 
 
 def _tested(run: Run) -> dict[str, Any]:
     """The score on the test texts, and which of them were wrong."""
-    corpus = test_corpus(run)
-    assert corpus.labels is not None
-    found = probabilities(run.model, corpus, run.device)
-    measured = scores(corpus, found, len(run.labels), positive=run.positive)[run.config.training.criterion]
-    wrong = np.concatenate(
-        [
-            np.atleast_1d(chance.argmax(-1) != label)
-            for chance, label in zip(found, corpus.labels, strict=True)
-        ]
-    )
+    scored = score(run, test_corpus(run), "test")
+    measured, wrong = scored.measured[run.config.training.criterion], scored.wrong
     return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
 
 
@@ -117,8 +103,7 @@ def test_corpus(run: Run) -> Corpus:
 
 def under_attack(run: Run, count: int) -> dict[str, Any]:
     """Accuracy on some of the test texts, always the same, after a few swaps of words."""
-    examples = split_examples(run.config.data, "test")
-    chosen = [examples[at] for at in sorted(draw(len(examples), count))]
+    chosen = some_of(split_examples(run.config.data, "test"), count)
     attacked = list(attack(run, chosen, AttackSettings(max_swaps=results.SWAPS)))
     accuracy = accuracies(attacked, [results.SWAPS])[results.SWAPS]
     return {"texts": len(attacked), "swaps": results.SWAPS, "accuracy": accuracy.value}
@@ -207,12 +192,12 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
         say(f"{column.name}: another command trains the language model; waiting for it", quiet=plan.quiet)
 
     with locked(folder.with_name("lm.lock"), busy=busy):
-        done, going = folder / run_folder.RESULT, (folder / run_folder.CONFIG).exists()
+        going = (folder / run_folder.CONFIG).exists()
         if going:
             run_folder.check_settings(folder, config)
         else:
             _refuse_begun(column, missing, plan)
-        if done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]:
+        if run_folder.finished(folder):
             return
         say(f"{column.name}: language model", quiet=plan.quiet)
         if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:

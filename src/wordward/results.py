@@ -83,7 +83,7 @@ def markdown(column: Column, records: Sequence[Record], *, preset: str = "paper"
         lines.append(_line(row.title, row.paper, cells, len(titles)))
     for title, paper in column.cited:
         lines.append(_line(f"{title} (cited by the paper)", paper, ["–"], len(titles)))
-    return "\n".join([*lines, *_paired(column, records)]) + "\n"
+    return "\n".join([*lines, *_paired(records)]) + "\n"
 
 
 def _line(title: str, paper: float | None, cells: Sequence[str], width: int) -> str:
@@ -127,7 +127,7 @@ def _attacked(records: Sequence[Record]) -> list[str]:
     return [f"{told} ± {_half(values):.1f}" if len(values) > 1 else told]
 
 
-def _paired(column: Column, records: Sequence[Record]) -> list[str]:
+def _paired(records: Sequence[Record]) -> list[str]:
     """McNemar's test on the same test predictions, seed by seed."""
     found = {(record["row"], record["seed"]): record for record in records}
     lines = []

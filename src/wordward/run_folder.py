@@ -20,18 +20,8 @@ from wordward.toml import Config, from_toml, to_toml
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
 CLASS_COUNTS = "class_counts.safetensors"
-TRANSFORMER, TRAINER = (
-    "model",
-    "checkpoints",
-)  # folders: a Hugging Face model; while it is trained, the Trainer's
-
-
-SETTLED = (
-    "task",
-    "criterion",
-    "positive",
-    "max_length",
-)  # settings that a run finds out where they are left open
+TRANSFORMER, TRAINER = "model", "checkpoints"  # folders of a Hugging Face model, and of its Trainer meanwhile
+SETTLED = "task", "criterion", "positive", "max_length"  # what a run finds out where it is left open
 
 # Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
 OTHER_KIND = {
@@ -89,17 +79,8 @@ def create(path: str | Path, *, force: bool = False) -> Path:
     drop_checkpoints(folder, keep=None)
     for name in (TRANSFORMER, f"{TRANSFORMER}.part", TRAINER):
         shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (
-        POINTER,
-        METRICS,
-        WEIGHTS,
-        RESULT,
-        VOCABULARY,
-        LABELS,
-        CLASS_COUNTS,
-        SWEEP,
-        CONFIG,
-    ):  # what marks a run, last
+    marks = SWEEP, CONFIG  # of a run, so they go last
+    for name in (POINTER, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS, *marks):
         (folder / name).unlink(missing_ok=True)
         (folder / f"{name}.part").unlink(missing_ok=True)
     return folder
@@ -220,7 +201,21 @@ def keep_metrics(folder: Path, count: int) -> None:
     write(folder / METRICS, "".join(json.dumps(record) + "\n" for record in read_metrics(folder)[:count]))
 
 
-def save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
+def load_result(folder: Path) -> dict[str, Any] | None:
+    """What came out of a run, as far as it went; None where nothing has yet."""
+    file = folder / RESULT
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """What came out of a run that went to its end; None where there is something left to train."""
+    result = load_result(folder)
+    return None if result is None or result["stopped"] else result
+
+
+def save_result(
+    folder: Path, result: dict[str, Any], device: torch.device, **versions: str
+) -> dict[str, Any]:
     """What came out of a run, with the machine and versions it came from."""
     on_gpu = device.type == "cuda"
     whole = {
@@ -230,6 +225,7 @@ def save_result(folder: Path, result: dict[str, Any], device: torch.device) -> d
             "wordward": wordward.__version__,
             "torch": torch.__version__,
             "python": platform.python_version(),
+            **versions,
         },
     }
     write(folder / RESULT, json.dumps(whole, indent=1) + "\n")

@@ -32,11 +32,10 @@ def scores(
     classes: int,
     *,
     positive: int | None,
-    resamples: int = 1000,
     intervals: bool = True,
 ) -> dict[str, Interval]:
     """Error rate and macro-F1 over texts or tokens; with a positive class also precision, recall, F0.5."""
-    resamples = resamples if intervals else 1
+    resamples = 1000 if intervals else 1
     assert corpus.labels is not None
     gold = [np.atleast_1d(label) for label in corpus.labels]
     said = [np.atleast_1d(chance.argmax(-1)) for chance in found]

@@ -15,9 +15,10 @@ import torch
 from wordward import run_folder
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example
+from wordward.device import pick_device
 from wordward.explain import explain
 from wordward.explanation import Explanation
-from wordward.predict import load_run, pick_device
+from wordward.predict import load_run
 from wordward.recipes import MethodSettings
 from wordward.scoring import probabilities
 from wordward.train import DivergedError, train
@@ -173,10 +174,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ) -> list[Explanation]:
         """The words that pull each word of each text, where the loss of its label (else of the prediction) rises."""
         check_is_fitted(self)
-        given, names = (
-            _texts(texts, "texts"),
-            dict(zip(self.classes_.tolist(), _names(self.classes_), strict=True)),
-        )
+        given = _texts(texts, "texts")
+        names = dict(zip(self.classes_.tolist(), _names(self.classes_), strict=True))
         true = [None] * len(given) if labels is None else _labels(labels).tolist()
         check_consistent_length(given, true)
         if strange := set(true) - {None, *names}:

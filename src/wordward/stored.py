@@ -11,9 +11,10 @@ import numpy as np
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Rows, encode_words
+from wordward.corpus import encode_words
 from wordward.datasets import Columns, DataError, Example, read_each
 from wordward.kept import cache_folder, keep, stamps
+from wordward.ragged import Rows
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
 
@@ -33,7 +34,7 @@ class Texts:
     format: str | None = None
 
     def __iter__(self) -> Iterator[Example]:
-        columns = Columns(str(self.text_column), labelled=False)
+        columns = Columns(self.text_column, labelled=False)
         for path in self.paths:
             yield from read_each(path, columns, self.format)
 

@@ -14,8 +14,8 @@ import tyro
 from wordward import run_folder
 from wordward.config import TrainConfig
 from wordward.console import say
+from wordward.device import pick_device
 from wordward.distributed import refuse_several
-from wordward.predict import pick_device
 from wordward.prepare import adversaries, build, prepare
 from wordward.toml import differing, from_toml, setting_names, to_toml
 from wordward.train import DivergedError, inputs_of, train
@@ -174,11 +174,8 @@ def _train_one(
     settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool
 ) -> dict[str, Any]:
     """One run of the sweep; a finished one is not trained again on resuming."""
-    done = folder / run_folder.RESULT
-    if resume and done.exists():
-        result = json.loads(done.read_text(encoding="utf-8"))
-        if not result["stopped"]:
-            return result
+    if resume and (done := run_folder.finished(folder)):
+        return done
     going = resume and (folder / run_folder.CONFIG).exists()
     return train(settings, folder, force=force, resume=going, quiet=quiet)
 

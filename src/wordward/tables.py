@@ -20,9 +20,7 @@ class Column:
     title: str
     rows: tuple[Row, ...]
     cited: tuple[tuple[str, float], ...] = ()  # rows that the paper itself only cites
-    stand_in: str = (
-        ""  # said in every table where the corpus is not the paper's own, whose numbers stand beside
-    )
+    stand_in: str = ""  # said where the corpus is not the paper's own, whose numbers stand beside
     attacked: int = 0  # test texts that are attacked too
 
 

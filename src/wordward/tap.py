@@ -101,72 +101,83 @@ class Tap:
             )
         again = None if like is None else like.chance
         before = settled(self.model) if self.same_dropout and again is None else again
-        seen: dict[str, Tensor] = {}
-        graded = torch.is_grad_enabled()
-        if watch and torch.is_inference_mode_enabled():
-            raise RuntimeError(
-                "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
-            )
-
-        def read(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if "ids" in seen:
-                raise RuntimeError(
-                    "the embedding ran twice in one forward pass, so it is unclear which vectors to move: "
-                    "let it read both texts side by side, torch.cat([a, b], 1), and split its vectors"
-                )
-            seen["ids"] = _ids(args, kwargs)
-
-        def add(module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
-            if not isinstance(output, Tensor):
-                raise TypeError(
-                    f"the site must give one tensor of vectors, but {type(module).__name__} gave "
-                    f"{type(output).__name__}: pass another `site=`"
-                )
-            if shift is None and not watch:
-                return None
-            if "shift" in seen:
-                raise RuntimeError(
-                    "the site ran twice in one forward pass (a dropout that serves several layers?), so it is "
-                    "unclear which vectors to move: pass a module that runs once as `site=`"
-                )
-            if graded:
-                _refuse_checkpoint()
-            if shift is not None and shift.shape != output.shape:
-                raise ValueError(f"the shift is {tuple(shift.shape)}, the vectors are {tuple(output.shape)}")
-            delta = torch.zeros_like(output) if shift is None else shift.detach().to(output)
-            seen["shift"] = delta.requires_grad_(watch)
-            return output + delta
-
+        hooks = _Hooks(shift, watch=watch)
         with (
-            _hooked(self.embedding, read, with_kwargs=True),
-            _hooked(self.site, add),
+            _hooked(self.embedding, hooks.read, with_kwargs=True),
+            _hooked(self.site, hooks.add),
             _ready_for_backward(self.model),
             replayed(again),
         ):
             logits = _logits(forward())
-        self._check(seen, needs_shift=watch or shift is not None)
+        ids = hooks.checked_ids()
         if watch and not logits.requires_grad:
             raise RuntimeError(
                 "the logits have no gradient, so no direction can be found: pass a closure that does not "
                 "detach them"
             )
-        return Pass(logits, seen["ids"], seen.get("shift"), before)
+        return Pass(logits, ids, hooks.added, before)
 
-    def _check(self, seen: dict[str, Tensor], needs_shift: bool) -> None:
-        if "ids" not in seen:
+
+class _Hooks:
+    """What happens in one forward pass: ids are read at the embedding, the shift is added at the site."""
+
+    def __init__(self, shift: Tensor | None, *, watch: bool) -> None:
+        if watch and torch.is_inference_mode_enabled():
+            raise RuntimeError(
+                "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
+            )
+        self.shift, self.watch, self.graded = shift, watch, torch.is_grad_enabled()
+        self.ids: Tensor | None = None
+        self.added: Tensor | None = None  # what was added, a leaf where it is watched
+
+    def read(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """At the embedding: note the ids."""
+        if self.ids is not None:
+            raise RuntimeError(
+                "the embedding ran twice in one forward pass, so it is unclear which vectors to move: "
+                "let it read both texts side by side, torch.cat([a, b], 1), and split its vectors"
+            )
+        self.ids = _ids(args, kwargs)
+
+    def add(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
+        """At the site: the vectors with the shift; None leaves them as they are."""
+        if not isinstance(output, Tensor):
+            raise TypeError(
+                f"the site must give one tensor of vectors, but {type(module).__name__} gave "
+                f"{type(output).__name__}: pass another `site=`"
+            )
+        if self.shift is None and not self.watch:
+            return None
+        if self.added is not None:
+            raise RuntimeError(
+                "the site ran twice in one forward pass (a dropout that serves several layers?), so it is "
+                "unclear which vectors to move: pass a module that runs once as `site=`"
+            )
+        if self.graded:
+            _refuse_checkpoint()
+        if self.shift is not None and self.shift.shape != output.shape:
+            raise ValueError(f"the shift is {tuple(self.shift.shape)}, the vectors are {tuple(output.shape)}")
+        delta = torch.zeros_like(output) if self.shift is None else self.shift.detach().to(output)
+        self.added = delta.requires_grad_(self.watch)
+        return output + delta
+
+    def checked_ids(self) -> Tensor:
+        """The ids (batch, time), after the pass; refused where not all ran that should have."""
+        if self.ids is None:
             raise RuntimeError(
                 "the embedding did not run in the forward pass, so nothing could be perturbed: pass the module "
                 "that really runs as `embedding=`, and let the closure run it (not a compiled model, nor one that is "
                 "given vectors made before)"
             )
-        if needs_shift and "shift" not in seen:
+        if self.added is None and (self.watch or self.shift is not None):
             raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
-        if seen["ids"].dim() != 2:
+        if self.ids.dim() != 2:
             raise ValueError(
-                f"ids must be (batch, time), but the embedding read {tuple(seen['ids'].shape)}: let it read padded "
+                f"ids must be (batch, time), but the embedding read {tuple(self.ids.shape)}: let it read padded "
                 "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
                 "`embedding=`"
             )
+        return self.ids
 
 
 def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:

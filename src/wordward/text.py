@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -231,6 +231,13 @@ def length_batches(
     if rng is None:
         return batches
     return [batches[at] for at in rng.permutation(len(batches))]
+
+
+def small_batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.ndarray]:
+    """Indices of texts of similar length, at most `texts` at a time, and fewer where they hold more than `tokens`."""
+    for index in length_batches(lengths, texts, rng=None):
+        some = max(1, tokens // max(1, int(lengths[index].max())))
+        yield from (index[start : start + some] for start in range(0, len(index), some))
 
 
 def pad(rows: Sequence[Sequence[int]], value: int = PAD) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Texts as numbers of their own words, by several processes where there are many."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.datasets import Example
-from wordward.text import split_words
+from wordward.text import Vocabulary, split_words
 from wordward.workers import workers as processes
 
 CHUNK = 2_000  # texts that a process takes at a time
@@ -27,6 +27,12 @@ def words_of(example: Example, settings: TextSettings) -> list[str]:
     if example.tokens is None:
         return split_words(example.text, settings.tokenizer, settings.lowercase)
     return [token.lower() for token in example.tokens] if settings.lowercase else list(example.tokens)
+
+
+def vocabulary_of(examples: Iterable[Example], settings: TextSettings) -> Vocabulary:
+    """The words of some texts that are frequent enough to be known."""
+    documents = (words_of(example, settings) for example in examples)
+    return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
 
 
 def tokenise(

@@ -3,6 +3,7 @@
 import difflib
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,14 +40,10 @@ def from_toml(kind: type[Config], text: str) -> Config:
     parts: dict[str, Any] = {item.name: _part(item) for item in fields(kind)}  # type: ignore[arg-type]
     if unknown := values.keys() - parts.keys():
         raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-    return kind(
-        **{
-            name: parts[name](**{key: _plain(inner) for key, inner in value.items()})
-            if parts[name]
-            else _plain(value)
-            for name, value in values.items()
-        }
-    )
+    for name, value in values.items():
+        part = parts[name]
+        values[name] = part(**{key: _plain(v) for key, v in value.items()}) if part else _plain(value)
+    return kind(**values)
 
 
 def _plain(value: Any) -> Any:
@@ -91,12 +88,12 @@ def flag_of(name: str) -> str:
 
 
 def _flag(name: str, value: Any) -> list[str]:
-    name = flag_of(name).removeprefix("--")
+    flag = flag_of(name)
     if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
+        return [flag if value else f"--no-{flag.removeprefix('--')}"]
     if isinstance(value, list):
-        return [f"--{name}", *map(str, value)]
-    return [f"--{name}={value}"]  # one word, so that a value may begin with a dash
+        return [flag, *map(str, value)]
+    return [f"{flag}={value}"]  # one word, so that a value may begin with a dash
 
 
 def _refuse_unknown(key: str, kind: type, source: str, section: str | None = None) -> None:
@@ -136,20 +133,19 @@ def differing(one: Any, other: Any) -> list[str]:
 
 def setting_names(kind: type) -> set[str]:
     """Names of all settings of a config, its parts included."""
-    names: set[str] = set()
-    for item in fields(kind):
-        part = _part(item)
-        names |= setting_names(part) if part else {item.name}
-    return names
+    return {item.name for item in _settings(kind)}
 
 
 def _switches(kind: type) -> set[str]:
     """Names of the settings that are on or off."""
-    names: set[str] = set()
+    return {item.name for item in _settings(kind) if isinstance(item.default, bool)}
+
+
+def _settings(kind: type) -> Iterator[Any]:
+    """The fields of a config that are no parts, those of its parts included."""
     for item in fields(kind):
         part = _part(item)
-        names |= _switches(part) if part else {item.name} if isinstance(item.default, bool) else set()
-    return names
+        yield from _settings(part) if part else [item]
 
 
 def _part(item: Any) -> Any:

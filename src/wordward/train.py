@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.attacks.sense import documents
 from wordward.config import TrainConfig, TrainingSettings, given
 from wordward.console import say
 from wordward.distributed import team
@@ -68,7 +67,7 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     """What a run is, before it starts."""
     run_folder.save_settings(folder, config, data.learnt, data.classes)
     if not data.tagging:
-        counts = torch.from_numpy(documents(data.train, len(data.vocabulary), len(data.classes)))
+        counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
         checkpoint.save_class_counts(folder, counts, data.vocabulary)
 
 

@@ -10,11 +10,12 @@ import torch
 from wordward import checkpoint, run_folder
 from wordward.config import TrainConfig
 from wordward.console import progress, say
-from wordward.corpus import Chosen, Corpus, Stream
+from wordward.corpus import Corpus, Stream
+from wordward.device import pick_device
 from wordward.distributed import ALONE, Team
 from wordward.metrics import Interval
-from wordward.predict import pick_device
 from wordward.prepare import Data, adversaries, build
+from wordward.ragged import Chosen
 from wordward.scoring import probabilities, scores
 from wordward.step import Stepper
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.corpus import Corpus
 from wordward.distributed import ALONE, Team
+from wordward.ragged import lengths_of
 
 READ_AHEAD = 16  # windows in memory at once; all else stays on disk where the rows do
 
@@ -18,7 +18,7 @@ class Reader:
 
     def __init__(self, rows: Sequence[np.ndarray], streams: int, window: int, *, team: Team = ALONE) -> None:
         self.rows, self.window = rows, window
-        self._lengths = Corpus(rows).lengths
+        self._lengths = lengths_of(rows)
         tokens = int(self._lengths.sum())
         self.streams = min(streams, max(1, tokens // 2))
         self.length = tokens // self.streams  # words of a stream, the target of the last included

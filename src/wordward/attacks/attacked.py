@@ -80,9 +80,7 @@ class Attacked:
     probability_before: float = 0.0  # of the label `before`; a tagger's highest of a flagged token's tag
     probability_after: float = 0.0  # of the same label, in the adversarial text
     changes: tuple[Change, ...] = ()  # in the order of the text
-    outcome: Outcome = (
-        "kept"  # wrong: the prediction is not right (a tagger flags no error), so nothing was attacked
-    )
+    outcome: Outcome = "kept"  # wrong: not predicted right (a tagger flags no error), so not attacked
     passes: int = 0  # texts that the model read for it
     words: int = 0  # that the model reads
     flagged: tuple[int, ...] = ()  # a tagger's positions under attack: flagged, and errors as far as known
@@ -95,9 +93,15 @@ class Attacked:
         return self.outcome == "flipped"
 
     @property
+    def sense(self) -> Sense:
+        """What is judged of the swaps together: one that changes the sense is enough, then one that is unknown."""
+        kinds = {change.sense for change in self.changes}
+        return "changed" if "changed" in kinds else "unknown" if "unknown" in kinds else "kept"
+
+    @property
     def sense_kept(self) -> bool:
         """Whether every swap is judged to leave the true label as it is."""
-        return bool(self.changes) and all(change.sense == "kept" for change in self.changes)
+        return bool(self.changes) and self.sense == "kept"
 
     @property
     def share(self) -> float:

@@ -141,11 +141,8 @@ class Tags:
         """Flipped where the tags under attack are gone and no other token is flagged instead."""
         if "error" in before:
             return _unreadable(example)
-        under_attack, first, last = (
-            self._attacked(example, before),
-            self._flagged(before),
-            self._flagged(after),
-        )
+        under_attack = self._attacked(example, before)
+        first, last = self._flagged(before), self._flagged(after)
         left = last & under_attack
         outcome: Outcome = "wrong"
         if under_attack.any():

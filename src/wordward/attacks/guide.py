@@ -1,6 +1,6 @@
 """A method as a guide: which words of many texts to swap, the most promising first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,10 +16,10 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
-from wordward.pointing import adversary_for, noise_for, pointed_at
+from wordward.pointing import adversary_for, label_gradient, noise_for, pointed_at
 from wordward.predict import Pieces, Run
 from wordward.space import BLOCK
-from wordward.text import length_batches
+from wordward.text import small_batches
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere
@@ -97,7 +97,7 @@ class Guide:
         corpus = self.run.corpus([state.row for state in states], labels)
         k = self.adversary.method.settings.k
         tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
-        for index in batches(corpus.lengths, TEXTS, tokens):
+        for index in small_batches(corpus.lengths, TEXTS, tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)
             numbers = batch.ids.cpu().numpy().copy()
@@ -187,12 +187,8 @@ def _gradient(
             return adversary.kl_gradient(forward, clean, batch.mask, noise), clean.logits
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
-        assert clean.shift is not None
         assert batch.labels is not None
-        # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
-        wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
-        loss = adversary.loss(wide, batch.labels, batch.mask)
-        return torch.autograd.grad(loss, clean.shift)[0], clean.logits
+        return label_gradient(adversary, clean, batch.labels, batch.mask), clean.logits
 
 
 @torch.no_grad()
@@ -230,11 +226,3 @@ def _of_words(swaps: list[Swap], pieces: Pieces | None) -> list[Swap]:
     if pieces is None:
         return swaps
     return list(dict.fromkeys((int(pieces.word[at]), word) for at, word in swaps))
-
-
-def batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.ndarray]:
-    """Indices of texts of similar length, fewer at a time where they are long."""
-    for index in length_batches(lengths, texts, rng=None):
-        some = max(1, tokens // max(1, int(lengths[index].max(initial=0))))
-        for start in range(0, len(index), some):
-            yield index[start : start + some]

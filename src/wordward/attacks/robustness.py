@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from wordward.attack import attack, cases_of, goal_of
 from wordward.attacks.attacked import Attacked, AttackSettings
-from wordward.attacks.guide import TEXTS, TOKENS, Guide, batches, to_ids
+from wordward.attacks.guide import TEXTS, TOKENS, Guide, to_ids
 from wordward.attacks.summary import Summary, summarise
 from wordward.console import progress
 from wordward.datasets import DataError, Example
@@ -18,7 +18,7 @@ from wordward.metrics import Interval, mean, share
 from wordward.pointing import pointed_at
 from wordward.predict import Run
 from wordward.reading import read
-from wordward.text import EOS
+from wordward.text import EOS, small_batches
 
 SWAPS = (0, 1, 2, 4, 8)
 
@@ -129,7 +129,7 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     allowed = run.ordinary()
     table, found = guide.adversary.tap.table(), np.full(len(cases), np.nan)
     with evaluating(run.model):
-        for index in batches(corpus.lengths, TEXTS, TOKENS):
+        for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             r = guide.perturb(batch)[0].perturbation
             words = batch.mask & (batch.ids != EOS) if not run.of_pieces else run.perturbed(batch)

@@ -88,9 +88,8 @@ def plot(rows: Sequence[Robustness], path: str | Path) -> None:
     axes = figure.add_subplot()
     swaps = list(rows[0].accuracy)
     for number, row in enumerate(rows):
-        at = [
-            place + 0.06 * (number - (len(rows) - 1) / 2) for place in range(len(swaps))
-        ]  # beside each other
+        aside = 0.06 * (number - (len(rows) - 1) / 2)  # so that no model hides another
+        at = [place + aside for place in range(len(swaps))]
         values = [row.accuracy[n] for n in swaps]
         below, above = [each.value - each.low for each in values], [each.high - each.value for each in values]
         middles = [each.value for each in values]

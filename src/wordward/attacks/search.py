@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from wordward.attacks.guide import Case, Guide, State, Swap, batches, of_words
+from wordward.attacks.guide import Case, Guide, State, Swap, of_words
 from wordward.explain import evaluating
 from wordward.predict import Run
 from wordward.reading import apply
+from wordward.text import small_batches
 
 TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most
 
@@ -90,7 +91,7 @@ def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The model's logits of each row in its own order, (classes,) or (time, classes)."""
     corpus = run.corpus(rows)
     found: list[np.ndarray] = [np.zeros(0)] * len(rows)
-    for index in batches(corpus.lengths, TEXTS, TOKENS):
+    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
         batch = corpus.batch(index, run.device)
         for at, logits in zip(index, run.model(batch.ids, batch.mask).float().cpu().numpy(), strict=True):
             found[at] = logits if logits.ndim == 1 else logits[: len(rows[at])]

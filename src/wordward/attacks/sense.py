@@ -15,29 +15,17 @@ the word a is replaced by b, d = e_y(a) - e_y(b) is the evidence that is lost, a
 from dataclasses import dataclass
 from math import log
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from wordward import checkpoint
 from wordward.attacks.attacked import Sense
 from wordward.attacks.stopwords import NEGATIONS, fold
-from wordward.corpus import Corpus
 from wordward.predict import Run
-from wordward.text import SPECIALS, Vocabulary
+from wordward.text import PAD, SPECIALS, Vocabulary
 
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
-
-
-def documents(corpus: Corpus, size: int, classes: int) -> np.ndarray:
-    """How many texts of each class hold each word, (words, classes); the row of <pad>: how many texts there are."""
-    assert corpus.labels is not None
-    counts = np.zeros((size, classes), dtype=np.int32)
-    for row, label in zip(corpus.rows, corpus.labels, strict=True):
-        counts[np.unique(row), label] += 1
-        counts[0, label] += 1
-    return counts
 
 
 @dataclass(frozen=True)
@@ -83,9 +71,9 @@ def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
 
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
-    """The rule from the counts of `documents`."""
+    """The rule from the counts of `Corpus.class_counts`."""
     inside, outside = counts + 0.5, counts.sum(1, keepdim=True) - counts + 0.5  # (words, classes)
-    texts = counts[0]  # (classes,)
+    texts = counts[PAD]  # (classes,)
     evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
     variance = 1 / inside + 1 / outside
     variance[: len(SPECIALS)] = torch.inf

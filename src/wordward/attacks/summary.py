@@ -24,9 +24,7 @@ class Summary:
     accuracy: Interval | None  # of the model, on the texts it can read; None without true labels
     accuracy_under_attack: Interval | None
     success: Interval | None  # flipped of attacked; None where nothing was attacked
-    success_sense_kept: (
-        Interval | None
-    )  # flipped by swaps all judged to keep the true label; None: none was judged
+    success_sense_kept: Interval | None  # by swaps all judged to keep the true label; None: none was judged
     share_changed: float | None  # mean share of words swapped in the flipped texts
     swaps: float | None  # mean number of them
     passes: float  # texts read by the model for each text
@@ -46,7 +44,7 @@ def summarise(results: Sequence[Attacked], *, seconds: float | None = None, time
     flipped = [each for each in attacked if each.flipped]
     tagging = any(each.errors is not None or each.flagged for each in results)
     before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
-    count = len(attacked)
+    count, kept = len(attacked), sum(each.sense_kept for each in flipped)
     judged = not flipped or any(change.sense != "unknown" for each in flipped for change in each.changes)
     return Summary(
         texts=len(results),
@@ -56,9 +54,7 @@ def summarise(results: Sequence[Attacked], *, seconds: float | None = None, time
         accuracy=before,
         accuracy_under_attack=after,
         success=share(len(flipped), count) if count else None,
-        success_sense_kept=share(sum(each.sense_kept for each in flipped), count)
-        if count and judged
-        else None,
+        success_sense_kept=share(kept, count) if count and judged else None,
         share_changed=sum(each.share for each in flipped) / len(flipped) if flipped else None,
         swaps=sum(len(each.changes) for each in flipped) / len(flipped) if flipped else None,
         passes=sum(each.passes for each in results) / len(results) if results else 0.0,
@@ -102,7 +98,7 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             "unreadable": "not read: no words, or more than the model can read",
         }[each.outcome]
         chance = f"  p {each.probability_before:.0%} → {each.probability_after:.0%}" if each.changes else ""
-        sense = f"  {_senses(each)}" if each.changes else ""
+        sense = f"  sense {each.sense}" if each.changes else ""
         console.print(f"[bold]{escape(said)}[/]{chance}{escape(sense)}")
         console.print(_inline(each), soft_wrap=True)
         console.print()
@@ -117,11 +113,6 @@ def telling(results: Sequence[Attacked]) -> list[Attacked]:
         key=lambda at: (not flipped[at].sense_kept, len(flipped[at].changes), -effect[at]),
     )
     return [flipped[at] for at in order]
-
-
-def _senses(attacked: Attacked) -> str:
-    kinds = {change.sense for change in attacked.changes}
-    return "sense " + ("changed" if "changed" in kinds else "unknown" if "unknown" in kinds else "kept")
 
 
 def _inline(attacked: Attacked) -> Text:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.attacks.attacked import AttackSettings
-from wordward.commands.tables import Device
-from wordward.commands.texts import COLUMNS, check_counts, drawn, is_split, texts_of
-from wordward.commands.use import Format
+from wordward.commands.arguments import Device, Format
+from wordward.commands.texts import COLUMNS, check_counts, is_split, texts_of
 
 if TYPE_CHECKING:
     from wordward.attacks.attacked import Attacked
@@ -113,7 +112,7 @@ class Attack:
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.datasets import Example
+        from wordward.datasets import Example, some_of
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -129,7 +128,7 @@ class Attack:
         examples = texts_of(run, data, labelled=self.labels, **columns)
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        return drawn(examples, self.limit)
+        return some_of(examples, self.limit)
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.commands.tables import Device
-from wordward.commands.texts import COLUMNS, SPLITS, check_counts, drawn, is_split, texts_of
-from wordward.commands.use import Format, standard_input
+from wordward.commands.arguments import Device, Format
+from wordward.commands.texts import COLUMNS, SPLITS, check_counts, is_split, texts_of
+from wordward.commands.use import standard_input
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
@@ -157,14 +157,14 @@ class Explain:
 
     def _examples(self, run: "Run") -> "list[Example]":
         """The texts, with the labels that came with them or were given."""
-        from wordward.datasets import Example
+        from wordward.datasets import Example, some_of
 
         if source := self._source(run):
-            examples = drawn(self._read(run, source), self.limit)
+            examples = some_of(self._read(run, source), self.limit)
         else:
-            self._hint(run)
+            self._hint()
             texts = (*self.texts, *self.text) or [line for some in standard_input() for line in some]
-            examples = drawn([Example(text) for text in texts], self.limit)
+            examples = some_of([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:
                 example.text.encode()
@@ -174,7 +174,7 @@ class Explain:
             examples = [replace(example, label=self.label, tags=None) for example in examples]
         return examples
 
-    def _hint(self, run: "Run") -> None:
+    def _hint(self) -> None:
         """Say how to explain what a lone word names, where it may be meant for that."""
         from wordward.console import say
 

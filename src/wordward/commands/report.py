@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from wordward.commands.tables import Device
+from wordward.commands.arguments import Device
 
 
 @dataclass(frozen=True)

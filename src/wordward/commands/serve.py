@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.commands.tables import Device
+from wordward.commands.arguments import Device
 
 if TYPE_CHECKING:
     from wordward.predict import Run

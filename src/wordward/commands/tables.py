@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import tyro
 
-Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
+from wordward.commands.arguments import Device
 
 
 @dataclass(frozen=True)

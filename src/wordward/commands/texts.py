@@ -1,12 +1,10 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wordward.commands.use import changed
-
 if TYPE_CHECKING:
+    from wordward.config import DataSettings
     from wordward.datasets import Example
     from wordward.predict import Run
 
@@ -29,13 +27,9 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) ->
     return read_as(changed(settings, **columns), data, labelled=labelled)
 
 
-def drawn(examples: "Sequence[Example]", limit: int | None) -> "list[Example]":
-    """So many of the texts, drawn at random but always the same, in their order."""
-    from wordward.datasets import draw
-
-    if limit is None or len(examples) <= limit:
-        return list(examples)
-    return [examples[at] for at in sorted(draw(len(examples), limit))]
+def changed(data: "DataSettings", **given: Any) -> "DataSettings":
+    """How the run read its texts, but for what is given."""
+    return replace(data, **{name: value for name, value in given.items() if value is not None})
 
 
 def check_counts(command: object, *names: str) -> None:

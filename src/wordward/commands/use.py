@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from wordward.commands.tables import Device
+from wordward.commands.arguments import Device, Format
+from wordward.commands.texts import COLUMNS, changed, is_split, texts_of
 
 if TYPE_CHECKING:
     from wordward.config import DataSettings
-
-Format = Annotated[
-    Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] | None,
-    tyro.conf.arg(metavar="auto|csv|tsv|jsonl|conll|txt"),
-]
 
 
 @dataclass(frozen=True)
@@ -44,22 +40,13 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
-        from wordward.commands.texts import is_split
-        from wordward.examples import read_as
         from wordward.predict import evaluate, load_run
 
         run = load_run(self.run, device=self.device, positive=self.positive)
         if is_split(run, self.data):
             corpus = run.split(self.data)
         else:
-            data = changed(
-                run.config.data,
-                text_column=self.text_column,
-                label_column=self.label_column,
-                tag_column=self.tag_column,
-                format=self.format,
-            )
-            examples = read_as(replace(data, limit=None), self.data)
+            examples = texts_of(run, self.data, **{name: getattr(self, name) for name in COLUMNS})
             corpus = run.encode(examples, labelled=True, source=self.data)
         measured = evaluate(run, corpus)
         count = len(corpus.rows)
@@ -130,11 +117,6 @@ class Predict:
             texts = [example.text for example in read_as(data, self.file, labelled=False)]
         for start in range(0, len(texts), 256):
             yield texts[start : start + 256]
-
-
-def changed(data: "DataSettings", **given: Any) -> "DataSettings":
-    """How the run read its texts, but for what is given."""
-    return replace(data, **{name: value for name, value in given.items() if value is not None})
 
 
 def standard_input() -> Iterator[list[str]]:

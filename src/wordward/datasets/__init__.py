@@ -7,6 +7,7 @@ from wordward.datasets.example import (
     check_labels,
     draw,
     drop_shared,
+    some_of,
     split,
 )
 from wordward.datasets.files import FORMATS, Columns, read, read_each
@@ -29,5 +30,6 @@ __all__ = [
     "load",
     "read",
     "read_each",
+    "some_of",
     "split",
 ]

@@ -84,6 +84,12 @@ def draw(count: int, limit: int, labels: Sequence[Collection[Hashable]] | None =
     return order[np.sort(np.argsort(~new, kind="stable")[:limit])]
 
 
+def some_of(examples: Sequence[Example], limit: int | None, seed: int = 0) -> list[Example]:
+    """At most `limit` of the examples (None: all), drawn at random but always the same, in their own order."""
+    drawn = np.random.default_rng(seed).permutation(len(examples))[:limit]
+    return [examples[at] for at in np.sort(drawn)]
+
+
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:
     """The examples whose text is not among the others', white space aside."""
     known = {_folded(other.text) for other in others}

@@ -75,8 +75,6 @@ def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterat
 
 
 def _format(path: Path) -> str:
-    if path.is_dir():
-        return "folder"
     name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
     for ending, kind in _ENDINGS.items():
         if name.endswith(ending):

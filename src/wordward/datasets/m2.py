@@ -60,10 +60,7 @@ def _edits(line: str, tokens: tuple[str, ...], path: Path, number: int) -> list[
     if match is None:
         raise DataError(f"expected A start end|||kind|||correction|||...; got {line[:60]!r}", path, number)
     start, end, kind = int(match[1]), int(match[2]), match[3]
-    if kind in ("noop", "UNK") or (start, end) == (
-        -1,
-        -1,
-    ):  # no error, or one that was found but not corrected
+    if kind in ("noop", "UNK") or start == end == -1:  # no error, or one that was found but not corrected
         return []
     if not 0 <= start <= end <= len(tokens):
         raise DataError(

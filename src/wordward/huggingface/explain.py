@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.corpus import Batch
-from wordward.explain import Pointed, batches, evaluating
+from wordward.explain import TEXTS, TOKENS, Pointed, evaluating
 from wordward.explanation import Explanation, Place
 from wordward.given import Labels
 from wordward.huggingface.inputs import NO_KL, logits_of, perturbed
@@ -30,8 +30,8 @@ from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Pieces, Reading, Run
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.tap import Tap
+from wordward.text import small_batches
 
-TEXTS = 32  # explained at a time
 Text = str | Sequence[str]  # as it is, or as the words of a tagger
 
 
@@ -95,6 +95,7 @@ class _Explainer:
             raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {settings.method!r}")
         check_size(tokenizer, Tap(model, embedding=settings.embedding).size)
         self.model, self.tokenizer, self.top = model, tokenizer, top
+        self._loss = _Counted(methods[0])
         self.adversary = Adversary(
             model,
             at_text(methods[0]),
@@ -107,7 +108,6 @@ class _Explainer:
         self._special = torch.tensor(unperturbed_ids(tokenizer), device=device)
         special = set(special_ids(tokenizer))
         self._allowed = torch.tensor([at for at in range(len(tokenizer)) if at not in special], device=device)
-        self._first: Tensor | None = None  # (batch, time), the first piece of each word
 
     def __call__(self, texts: Sequence[Text], given: Sequence[Any], names: list[str]) -> list[Explanation]:
         """The explanations of a batch of texts."""
@@ -123,7 +123,7 @@ class _Explainer:
         inputs = {name: value.to(self.adversary.tap.device) for name, value in encoding.items()}
         mask = perturbed(inputs, lambda ids: ~torch.isin(ids, self._special))
         labels = _labels(inputs["input_ids"], words, given, names, tagging=tagging)
-        self._first = None if not tagging else _first(mask, words)
+        self._loss.mask = _first(mask, words) if tagging else None
         with evaluating(self.model):
             pointing = point(
                 self.adversary,
@@ -138,12 +138,6 @@ class _Explainer:
             self._said(text, words[row], given[row], names, row, inputs["input_ids"][row].tolist(), pointing)
             for row, text in enumerate(texts)
         ]
-
-    def _loss(self, logits: Tensor, target: Tensor) -> Tensor:
-        """As in training: of tags, those of the first pieces count."""
-        if self.adversary.method.recipe.objective == "kl":
-            return kl(logits, target, self._first)
-        return label_loss(logits, target, self._first)
 
     def _said(
         self,
@@ -241,7 +235,7 @@ def _pointings(
     labels = [_numbers(run, *each) for each in zip(rows, given, strict=True)]
     corpus, allowed = run.corpus([ids for ids, _ in rows], labels), run.ordinary()
     with evaluating(run.model):
-        for index in batches(corpus.lengths):
+        for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             forward = partial(run.model, batch.ids, batch.mask)
             batch = batch._replace(mask=run.perturbed(batch))
@@ -278,7 +272,7 @@ def _strongest(pieces: Pieces, strengths: np.ndarray) -> list[int]:
 
 
 class _Counted:
-    """A method's loss over tags, of which those at `mask` (batch, time) count."""
+    """A method's loss; of tags, those at `mask` (batch, time) count, as in training those of first pieces do."""
 
     def __init__(self, method: Method) -> None:
         self.function = kl if method.recipe.objective == "kl" else label_loss

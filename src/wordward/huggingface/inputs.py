@@ -76,10 +76,8 @@ class CheckedCollator:
         self.collator = collator
         self.tokenizer = getattr(collator, "tokenizer", None)  # the Trainer saves it with the model
         config = getattr(model, "config", None)
-        head = getattr(
-            model, "get_output_embeddings", lambda: None
-        )()  # of a language model, whose labels are words
-        one_of = head is None and getattr(config, "problem_type", None) not in NO_KL
+        words = getattr(model, "get_output_embeddings", lambda: None)()  # of a language model: its labels
+        one_of = words is None and getattr(config, "problem_type", None) not in NO_KL
         self.classes: int = getattr(config, "num_labels", 0) if one_of else 0  # fewer than 2: not checked
 
     def __call__(self, features: Sequence[Any]) -> Any:

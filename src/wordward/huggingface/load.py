@@ -158,9 +158,8 @@ def _explained(source: str, what: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        why = next((line.strip() for line in str(error).split("\n") if line.strip()), type(error).__name__)[
-            :200
-        ]
+        lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+        why = (lines[0] if lines else type(error).__name__)[:200]
         if Path(source).is_dir():
             raise RunError(f"the {what} in {source} cannot be loaded: {why}") from None
         raise RunError(

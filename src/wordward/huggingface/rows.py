@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from wordward.corpus import Joined
+from wordward.corpus import padded_labels
 from wordward.huggingface.pieces import PieceCorpus
 from wordward.objective import IGNORE
+from wordward.ragged import Joined
 from wordward.text import length_batches, pad
 
 
@@ -49,11 +50,7 @@ class Collator:
         batch = {"input_ids": torch.from_numpy(pad(ids, self.tokenizer.pad_token_id))}
         batch["attention_mask"] = (torch.arange(int(lengths.max())) < lengths.unsqueeze(-1)).long()
         if "labels" in rows[0]:
-            labels = [row["labels"] for row in rows]
-            tagged = isinstance(labels[0], np.ndarray)
-            batch["labels"] = torch.from_numpy(
-                pad(labels, IGNORE) if tagged else np.array(labels, dtype=np.int64)
-            )
+            batch["labels"] = padded_labels([row["labels"] for row in rows])
         return batch
 
 
@@ -73,9 +70,7 @@ class Order(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         rng = np.random.default_rng([self.seed, 1, self.epoch])
         batches = length_batches(self.lengths, self.batch_size, rng=rng)
-        batches.sort(
-            key=lambda batch: len(batch) < self.batch_size
-        )  # a short one last, so that none is torn apart
+        batches.sort(key=lambda batch: len(batch) < self.batch_size)  # a short one last: none is torn
         return iter(np.concatenate(batches).tolist())
 
 

@@ -1,6 +1,5 @@
 """Fine-tuning a Hugging Face model into a run folder, with any method."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.attacks.sense import documents
 from wordward.config import TrainConfig
 from wordward.console import say
 from wordward.corpus import Corpus
 from wordward.datasets import Example, check_labels
+from wordward.device import pick_device
 from wordward.distributed import refuse_several
 from wordward.examples import at_hand, few, labelled_examples, read_as, split_examples
 from wordward.huggingface.load import (
@@ -27,7 +26,6 @@ from wordward.huggingface.load import (
 from wordward.huggingface.pieces import Reader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
-from wordward.predict import pick_device
 from wordward.prepare import Data, settle
 from wordward.recipes import parse_methods
 from wordward.tap import Tap
@@ -94,7 +92,7 @@ class Start:
         run_folder.save_settings(folder, self.config, data.vocabulary, data.classes)
         if not data.tagging:
             corpus = Corpus(self._rows, data.train.labels)  # type: ignore[arg-type]
-            counts = documents(corpus, len(data.vocabulary), len(data.classes))
+            counts = corpus.class_counts(len(data.vocabulary), len(data.classes))
             checkpoint.save_class_counts(folder, torch.from_numpy(counts), data.vocabulary)
 
     def describe(self) -> str:
@@ -160,7 +158,7 @@ def fine_tune(
     else:
         run_folder.create(folder, force=force)
     stopped = False
-    with transformers_quietly():
+    with transformers_quietly() as transformers:
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
         start.write(folder)
         try:
@@ -172,25 +170,14 @@ def fine_tune(
             say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
     if not stopped:
         shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
-    return _save_result(folder, going.result(stopped), start.device)
-
-
-def _save_result(folder: Path, result: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    import transformers
-
-    whole = run_folder.save_result(folder, result, device)
-    whole["versions"]["transformers"] = transformers.__version__
-    run_folder.write(folder / run_folder.RESULT, json.dumps(whole, indent=1) + "\n")
-    return whole
+    version = transformers.__version__
+    return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a run that has come to its end; refused where it is to go further."""
-    file = folder / run_folder.RESULT
-    result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    if result is None or result["stopped"]:
-        return None
-    if config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+    result = run_folder.finished(folder)
+    if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
         raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train anew in "
             f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"

@@ -30,9 +30,7 @@ def unperturbed_ids(tokenizer: Tokenizer) -> list[int]:
     """The special ids but for the unknown token, which stands for a word of the text."""
     unknown = tokenizer.unk_token_id
     roles = [value for name, value in tokenizer.special_tokens_map.items() if name != "unk_token"]
-    only = unknown is not None and tokenizer.unk_token not in map(
-        str, roles
-    )  # GPT-2's is its end of text too
+    only = unknown is not None and tokenizer.unk_token not in map(str, roles)  # GPT-2's ends texts too
     return [at for at in special_ids(tokenizer) if not (only and at == unknown)]
 
 

@@ -9,11 +9,7 @@ from typing import Any
 from wordward.explanation import Explanation, Place
 from wordward.rendering.wording import Part, Row, headings, much, part_of, plain, predicted, question
 
-FORMATS = {
-    ".png": {},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}  # no date: the same file each time
+FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # no date: always the same
 WORDS = 32  # of a text that a figure shows
 INK, SOFT = "#1d2125", "#5c646d"
 SHADES = {"classify": ("#f3f7fc", "#4c98e8"), "tag": ("#f1f8f4", "#42b37f")}  # weakest and strongest pull

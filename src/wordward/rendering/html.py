@@ -1,6 +1,6 @@
 """Explanations as HTML that needs nothing from elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -19,7 +19,7 @@ from wordward.rendering.wording import (
     tags_of,
 )
 
-__all__ = ["STYLE", "html_fragment", "page"]
+__all__ = ["STYLE", "column_heads", "html_fragment", "page", "safe", "shade"]
 
 READ, BARS = 600, 40  # words of a text that are shown as running text, and as bars
 STEPS = 50  # shades; classes rather than style attributes, which a strict content security policy refuses
@@ -42,13 +42,13 @@ def page(title: str, body: str, *, style: str = "") -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{_text(title)}</title>
+<title>{safe(title)}</title>
 <style>
 {(_STYLES / "page.css").read_text()}{STYLE}{style}</style>
 </head>
 <body>
 <main>
-<h1>{_text(title)}</h1>
+<h1>{safe(title)}</h1>
 {body}
 </main>
 </body>
@@ -62,27 +62,32 @@ def html_fragment(explanations: Sequence[Explanation]) -> str:
     first, names = explanations[0], headings(explanations)
     inside = [_predictions(explanations)]
     if not read.rows:
-        inside.append(f'<p class="ww-text" dir="auto">{_text(first.text)}</p>')
+        inside.append(f'<p class="ww-text" dir="auto">{safe(first.text)}</p>')
         inside.append('<p class="ww-note">no words to read</p>')
     else:
         inside += [
-            f'<p class="ww-ask"><b>{_text(name)}</b> {_text(question(explanation))}</p>\n'
+            f'<p class="ww-ask"><b>{safe(name)}</b> {safe(question(explanation))}</p>\n'
             f'<p class="ww-text" dir="auto">{_running(explanation, read)}</p>'
             for name, explanation in zip(names, explanations, strict=True)
         ]
         inside.append(_bars(explanations, names, drawn))
-        inside.append(f'<p class="ww-note">{_text(_notes(drawn))}</p>')
+        inside.append(f'<p class="ww-note">{safe(_notes(drawn))}</p>')
         inside.append(_alternatives(names, drawn))
     kind = "ww ww-several" if len(explanations) > 1 else "ww"
     return f'<section class="{kind} ww-{first.task}">\n' + "\n".join(inside) + "\n</section>"
 
 
-def _text(text: str) -> str:
+def safe(text: str) -> str:
     """A text that nothing in it can turn into markup."""
     return escape(plain(text, keep="\n\t"), quote=True)
 
 
-def _shade(share: float) -> str:
+def column_heads(names: Iterable[str]) -> str:
+    """The cells at the head of a table's columns."""
+    return "".join(f'<th scope="col">{safe(name)}</th>' for name in names)
+
+
+def shade(share: float) -> str:
     """The class of a share from 0 to 1; 0 alone has the class of nothing."""
     return f"ww-s{min(STEPS, max(1, round(STEPS * share))) if share > 0 else 0}"
 
@@ -93,12 +98,12 @@ def _predictions(explanations: Sequence[Explanation]) -> str:
     for explanation in explanations:
         ranked, others = likeliest(explanation)
         labels = [
-            f'<span class="ww-label {_shade(chance)}"><b>{_text(label)}</b> {_text(percent(chance))}</span>'
+            f'<span class="ww-label {shade(chance)}"><b>{safe(label)}</b> {safe(percent(chance))}</span>'
             for label, chance in ranked
         ]
         labels += [f"<span>and {others} others</span>"] if others else []
-        labels += [f"<span><b>{_text(tag)}</b> {_text(times)}</span>" for tag, times in tags_of(explanation)]
-        model = f'<span class="ww-model">{_text(explanation.model)}</span>' if explanation.model else ""
+        labels += [f"<span><b>{safe(tag)}</b> {safe(times)}</span>" for tag, times in tags_of(explanation)]
+        model = f'<span class="ww-model">{safe(explanation.model)}</span>' if explanation.model else ""
         said[f'<p class="ww-said">{" ".join([*labels, model])}</p>'] = None
     return "\n".join(said)
 
@@ -111,22 +116,22 @@ def _running(explanation: Explanation, part: Part) -> str:
     for place in explanation.places:
         if not part.start <= place.start < part.end:
             continue
-        out.append(_text(text[at : place.start]))
+        out.append(safe(text[at : place.start]))
         at = place.end
-        word = _text(place.word)
+        word = safe(place.word)
         if not place.pulls:
             out.append(word)
             continue
         pull = place.pulls[0]
         if place.position in above:
-            word = f"<ruby>{word}<rp> [</rp><rt><bdi>{_text(pull.toward)}</bdi></rt><rp>] </rp></ruby>"
-        out.append(f'<span class="ww-word {_shade(pull.relative)}">{word}</span>')
-    return "".join(out) + _text(text[at : part.end]) + (" …" if part.after else "")
+            word = f"<ruby>{word}<rp> [</rp><rt><bdi>{safe(pull.toward)}</bdi></rt><rp>] </rp></ruby>"
+        out.append(f'<span class="ww-word {shade(pull.relative)}">{word}</span>')
+    return "".join(out) + safe(text[at : part.end]) + (" …" if part.after else "")
 
 
 def _bars(explanations: Sequence[Explanation], names: Sequence[str], part: Part) -> str:
     """The figure: the sentence down the left, and for each word a bar with the word that pulls it."""
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
+    head = column_heads(names)
     lines = "\n".join(_row(row, explanations[0].focus) for row in part.rows)
     return (
         f'<table class="ww-bars">\n<thead><tr><th scope="col"><span>word</span></th>{head}</tr></thead>\n'
@@ -148,10 +153,10 @@ def _row(row: Row, focus: int | None) -> str:
     tag, place = "", next(place for place in row.places if place)
     if place.label is not None:
         sure = percent(place.probability or 0.0)
-        tag = f' <span class="ww-is">{_text(place.label)} {_text(sure)}</span>'
+        tag = f' <span class="ww-is">{safe(place.label)} {safe(sure)}</span>'
     kind = ' class="ww-focus"' if focus is not None and place.position == focus else ""
     unknown = "" if place.known else ' class="ww-unknown" title="not in the vocabulary"'
-    word = f'<th scope="row"><bdi{unknown}>{_text(row.word)}</bdi>{tag}</th>'
+    word = f'<th scope="row"><bdi{unknown}>{safe(row.word)}</bdi>{tag}</th>'
     return f"<tr{kind}>{word}{''.join(_bar(each) for each in row.places)}</tr>"
 
 
@@ -160,30 +165,30 @@ def _bar(place: Place | None) -> str:
         return f"<td>{'<i>not read</i>' if place is None else ''}</td>"
     pull = place.pulls[0]
     more = "".join(
-        f"<span><bdi>{_text(other.toward)}</bdi> {_text(much(other.relative))}, cosine {other.cosine:.2f}</span>"
+        f"<span><bdi>{safe(other.toward)}</bdi> {safe(much(other.relative))}, cosine {other.cosine:.2f}</span>"
         for other in place.pulls
     )
     return (
-        f'<td><div class="ww-bar {_shade(pull.relative)}" tabindex="0"><bdi>{_text(pull.toward)}</bdi>'
-        f'<span class="ww-much">{_text(much(pull.relative))}</span><span class="ww-more">{more}</span></div></td>'
+        f'<td><div class="ww-bar {shade(pull.relative)}" tabindex="0"><bdi>{safe(pull.toward)}</bdi>'
+        f'<span class="ww-much">{safe(much(pull.relative))}</span><span class="ww-more">{more}</span></div></td>'
     )
 
 
 def _alternatives(names: Sequence[str], part: Part) -> str:
     """All words that pull, to unfold."""
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
+    head = column_heads(names)
     lines = []
     for row in part.rows:
         cells = "".join(
             "<td>"
             + ", ".join(
-                f"<bdi>{_text(pull.toward)}</bdi>&nbsp;<small>{_text(much(pull.relative))}</small>"
+                f"<bdi>{safe(pull.toward)}</bdi>&nbsp;<small>{safe(much(pull.relative))}</small>"
                 for pull in (place.pulls if place else ())
             )
             + "</td>"
             for place in row.places
         )
-        lines.append(f'<tr><th scope="row"><bdi>{_text(row.word)}</bdi></th>{cells}</tr>')
+        lines.append(f'<tr><th scope="row"><bdi>{safe(row.word)}</bdi></th>{cells}</tr>')
     return (
         '<details class="ww-all"><summary>All words that pull</summary>\n'
         f'<table>\n<thead><tr><th scope="col">word</th>{head}</tr></thead>\n<tbody>\n'

@@ -48,9 +48,8 @@ def lines(
 
     out = [_level(y_at(mark), form(mark)) for mark in marks]
     out += [f'<text class="rp-x" x="{x_at(x):.1f}" y="{HEIGHT - 8}">{x:g}</text>' for x in _some(first, last)]
-    for number, (line, points) in reversed(
-        list(enumerate(zip(drawn, real, strict=True)))
-    ):  # the first on top
+    numbered = list(enumerate(zip(drawn, real, strict=True)))
+    for number, (line, points) in reversed(numbered):  # the first on top
         places = [(x_at(x), y_at(y)) for x, y in points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places)

@@ -16,10 +16,8 @@ from wordward.predict import Run
 from wordward.prepare import Data, build
 from wordward.space import nearest
 
-MIN_COUNT, FEW = (
-    5,
-    50,
-)  # occurrences of a word to be shown, as in `wordward neighbors`; words below which all are
+MIN_COUNT = 5  # occurrences of a word to be shown, as in `wordward neighbors`
+FEW = 50  # words below which all are shown
 WITHIN, LIKE = 20, 0.25  # rank and cosine at which an opposite counts as near
 HEADS = 3000  # most frequent words to look for opposites of
 STEM = 4  # letters at which two words are taken for forms of one
@@ -168,11 +166,7 @@ def _stand(
     best = cosines.topk(min(k, len(others)))
     words: Sequence[int] = others[best.indices].tolist()
     near = tuple(
-        Near(
-            run.vocabulary.word(each),
-            float(cosine),
-            bool(against[each]),
-        )
+        Near(run.vocabulary.word(each), float(cosine), bool(against[each]))
         for each, cosine in zip(words, best.values, strict=True)
     )
     return Standing(1 + int((cosines > own).sum()), float(own), near)

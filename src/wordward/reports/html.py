@@ -6,7 +6,7 @@ from pathlib import Path
 
 import wordward
 from wordward.recipes import parse_methods
-from wordward.rendering.html import _text, page
+from wordward.rendering.html import column_heads, page, safe
 from wordward.rendering.wording import title
 from wordward.report import Report, ReportSettings, Subject, gather
 from wordward.reports.tables import (
@@ -57,7 +57,7 @@ def draw(report: Report) -> str:
     }
     there = {name: part for name, part in sections.items() if part[1]}
     links = "\n".join(f'<a href="#{name}">{heading}</a>' for name, (heading, _) in there.items())
-    notes = "".join(f"<li>{_text(note)}</li>" for subject in report.subjects for note in subject.notes)
+    notes = "".join(f"<li>{safe(note)}</li>" for subject in report.subjects for note in subject.notes)
     body = [
         f'<p class="rp-lead">{_lead(first)}</p>',
         f'<ul class="rp-warn">{notes}</ul>' if notes else "",
@@ -73,14 +73,14 @@ def draw(report: Report) -> str:
 def _lead(subject: Subject) -> str:
     """What the model is, for a reader who knows nothing of it."""
     run, texts = subject.run, (subject.result.get("texts") or {}).get("train")
-    names = ", ".join(_text(label) for label in run.labels[:8]) + (" …" if len(run.labels) > 8 else ".")
+    names = ", ".join(safe(label) for label in run.labels[:8]) + (" …" if len(run.labels) > 8 else ".")
     unit, kind = ("sentence", "tags") if run.tagging else ("text", "labels")
     gives = "gives each of its words" if run.tagging else "gives it"
     what = f"reads a {unit} and {gives} one of {len(run.labels)} {kind}: {names}"
     if run.positive is not None:
-        what += f" Its job is to find the words that are “{_text(run.labels[run.positive])}”."
+        what += f" Its job is to find the words that are “{safe(run.labels[run.positive])}”."
     many = f"{texts:,} {unit}s" if texts else f"labelled {unit}s"
-    return f"The model <b>{_text(subject.name)}</b> {what} It learnt from {many} {_how(run.config.method)}"
+    return f"The model <b>{safe(subject.name)}</b> {what} It learnt from {many} {_how(run.config.method)}"
 
 
 def _how(method: str) -> str:
@@ -94,7 +94,7 @@ def _how(method: str) -> str:
     guided = any(each.recipe.follows_gradient for each in methods)
     how = "in the way that hurts it most" if guided else "in a way drawn at random"
     return (
-        f"with {_text(named)}: at every step its word vectors were pushed {where}, {how}, and it had to be right all "
+        f"with {safe(named)}: at every step its word vectors were pushed {where}, {how}, and it had to be right all "
         "the same."
     )
 
@@ -110,7 +110,7 @@ def _results(report: Report) -> str:
     value, unit = first.scored.measured[metric], "sentences" if first.run.tagging else "texts"
     head = (
         f'<div class="rp-head"><p class="rp-big">{percent(value.value)}</p><p><b>{NAMES[metric]}</b> on '
-        f"{first.scored.texts:,} {report.shown_from} {unit}: {_text(meaning(metric, report))}.<br>"
+        f"{first.scored.texts:,} {report.shown_from} {unit}: {safe(meaning(metric, report))}.<br>"
         f"95\u00a0% interval {between(value)}.</p></div>"
     )
     why = (
@@ -174,16 +174,16 @@ def _made(report: Report) -> str:
         }
         for name, value in told.items():
             facts.setdefault(name, []).append(value or "–")
-    head = "".join(f'<th scope="col">{_text(subject.name)}</th>' for subject in report.subjects)
+    head = column_heads(subject.name for subject in report.subjects)
     rows = "".join(f'<tr><th scope="row">{name}</th>{_cells(values)}</tr>' for name, values in facts.items())
     settings = "\n".join(
-        f"<details><summary>All settings of {_text(subject.name)} (TOML)</summary>"
-        f"<pre>{_text(config_text(subject.run.folder))}</pre></details>"
+        f"<details><summary>All settings of {safe(subject.name)} (TOML)</summary>"
+        f"<pre>{safe(config_text(subject.run.folder))}</pre></details>"
         for subject in report.subjects
     )
     return (
         '<p class="rp-say">What it takes to make these runs again: <code>wordward train --config</code> reads the '
-        f"settings below. This page was made by wordward {_text(wordward.__version__)} with seed "
+        f"settings below. This page was made by wordward {safe(wordward.__version__)} with seed "
         f"{report.settings.seed}.</p>\n{NUMBERS}\n<thead><tr><td></td>{head}</tr></thead>\n<tbody>{rows}</tbody>\n"
         f"</table></div>\n{settings}"
     )
@@ -192,5 +192,5 @@ def _made(report: Report) -> str:
 def _cells(values: Sequence[str]) -> str:
     """A cell a run, or one across where all have the same."""
     if len(set(values)) == 1:
-        return f'<td colspan="{len(values)}">{_text(values[0])}</td>'
-    return "".join(f"<td>{_text(value)}</td>" for value in values)
+        return f'<td colspan="{len(values)}">{safe(values[0])}</td>'
+    return "".join(f"<td>{safe(value)}</td>" for value in values)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from wordward.metrics import Interval, mcnemar
-from wordward.rendering.html import _shade, _text
+from wordward.rendering.html import column_heads, safe, shade
 from wordward.report import SWAPS, Report, Scored, Subject
 from wordward.reports.charts import Line, kind, lines, strip, ticks
 
@@ -16,10 +16,7 @@ NAMES = {
     "recall": "Recall",
     "f0.5": "F0.5",
 }
-LABELS, PAIRS = (
-    10,
-    12,
-)  # labels that a square of all of them has room for; mix-ups to list where there are more
+LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 NUMBERS = '<div class="rp-wide"><table class="rp-numbers">'
 
 
@@ -60,14 +57,14 @@ def results(report: Report, split: str) -> str:
     unit = "sentences" if report.subjects[0].run.tagging else "texts"
     where = "" if split == "dev" else f" of {first.source}"
     own = "" if split == "test" or report.same_dev else ", of each run its own"
-    head = "".join(f'<th scope="col">{_text(subject.name)}</th>' for subject, _ in some)
+    head = column_heads(subject.name for subject, _ in some)
     rows = []
     for metric in first.measured:
         cells = "".join(f"<td>{_measured(scored.measured.get(metric))}</td>" for _, scored in some)
-        name = f"{NAMES[metric]}<small>{_text(meaning(metric, report))}</small>"
+        name = f"{NAMES[metric]}<small>{safe(meaning(metric, report))}</small>"
         rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     return (
-        f'<h3>{split.capitalize()} {unit}</h3>\n<p class="rp-note">{first.texts:,} {unit}{_text(where)}{own}</p>\n'
+        f'<h3>{split.capitalize()} {unit}</h3>\n<p class="rp-note">{first.texts:,} {unit}{safe(where)}{own}</p>\n'
         f'{NUMBERS}\n<thead><tr><th scope="col">measure</th>{head}</tr></thead>\n'
         f"<tbody>{''.join(rows)}</tbody>\n</table></div>"
     )
@@ -91,7 +88,7 @@ def strips(report: Report, metric: str) -> str:
     ends = [value for *_, interval in some for value in interval]
     marks = ticks(min(ends), max(ends))
     rows = [
-        f'<div class="rp-row"><span class="rp-name">{_text(name)}</span>'
+        f'<div class="rp-row"><span class="rp-name">{safe(name)}</span>'
         f"{strip(interval, number, low=marks[0], high=marks[-1])}"
         f'<span class="rp-value">{percent(interval.value)}</span></div>'
         for number, name, interval in some
@@ -118,8 +115,8 @@ def paired(report: Report) -> str:
         p = mcnemar(*only)
         verdict = "may well be chance" if p >= 0.05 else "is unlikely to be chance alone"
         told.append(
-            f"<li><b>{_text(first.name)}</b> against <b>{_text(other.name)}</b>: {only[0]:,} texts only "
-            f"{_text(first.name)} gets wrong, {only[1]:,} only {_text(other.name)}. Such a difference {verdict} "
+            f"<li><b>{safe(first.name)}</b> against <b>{safe(other.name)}</b>: {only[0]:,} texts only "
+            f"{safe(first.name)} gets wrong, {only[1]:,} only {safe(other.name)}. Such a difference {verdict} "
             f"(McNemar’s test, p {f'= {p:.2f}' if p >= 0.01 else '&lt; 0.01'}).</li>"
         )
     return f'<ul class="rp-list">{"".join(told)}</ul>' if told else ""
@@ -127,7 +124,7 @@ def paired(report: Report) -> str:
 
 def key(names: Iterable[str]) -> str:
     """Which line is whose."""
-    keys = (f'<span class="{kind(number)}">{_text(name)}</span>' for number, name in enumerate(names))
+    keys = (f'<span class="{kind(number)}">{safe(name)}</span>' for number, name in enumerate(names))
     return f'<p class="rp-key">{"".join(keys)}</p>'
 
 
@@ -170,11 +167,9 @@ def _epochs(subject: Subject, metric: str) -> str:
         for m in subject.metrics
         if metric in m["dev"]
     )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("epoch", "loss", f"dev {NAMES[metric]}", "seconds")
-    )
+    head = column_heads(("epoch", "loss", f"dev {NAMES[metric]}", "seconds"))
     return (
-        f"<details><summary>The numbers of {_text(subject.name)}</summary>{NUMBERS}"
+        f"<details><summary>The numbers of {safe(subject.name)}</summary>{NUMBERS}"
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )
 
@@ -185,17 +180,17 @@ def confusion(scored: Scored, labels: Sequence[str], unit: str) -> str:
     totals = np.maximum(counts.sum(1, keepdims=True), 1)
     if len(labels) > LABELS:
         return _mixups(counts, counts / totals, labels, unit)
-    head = "".join(f'<th scope="col"><small>said</small> {_text(label)}</th>' for label in labels)
+    head = "".join(f'<th scope="col"><small>said</small> {safe(label)}</th>' for label in labels)
     rows = []
     for number, label in enumerate(labels):
         cells = "".join(
-            f'<td class="{"rp-right" if at == number else "rp-wrong"} {_shade(share)}"><b>{count:,}</b>'
+            f'<td class="{"rp-right" if at == number else "rp-wrong"} {shade(share)}"><b>{count:,}</b>'
             f"<small>{percent(share, 1)}</small></td>"
             for at, (count, share) in enumerate(
                 zip(counts[number].tolist(), (counts / totals)[number].tolist(), strict=True)
             )
         )
-        rows.append(f'<tr><th scope="row"><small>is</small> {_text(label)}</th>{cells}</tr>')
+        rows.append(f'<tr><th scope="row"><small>is</small> {safe(label)}</th>{cells}</tr>')
     return (
         '<div class="rp-wide"><table class="rp-confusion"><thead><tr><td></td>'
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -207,12 +202,12 @@ def _mixups(counts: np.ndarray, shares: np.ndarray, labels: Sequence[str], unit:
     wrong = counts * (1 - np.eye(len(labels), dtype=counts.dtype))
     worst = [divmod(int(at), len(labels)) for at in np.argsort(-wrong, axis=None, kind="stable")[:PAIRS]]
     rows = "".join(
-        f"<tr><td>{_text(labels[true])}</td><td>{_text(labels[said])}</td><td>{counts[true, said]:,}</td>"
+        f"<tr><td>{safe(labels[true])}</td><td>{safe(labels[said])}</td><td>{counts[true, said]:,}</td>"
         f"<td>{percent(float(shares[true, said]), 1)}</td></tr>"
         for true, said in worst
         if wrong[true, said]
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("is", "said", unit, "share of that label"))
+    head = column_heads(("is", "said", unit, "share of that label"))
     table = NUMBERS.replace("rp-numbers", "rp-numbers rp-mixups")
     return f"{table}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
@@ -232,12 +227,12 @@ def under_attack(report: Report) -> str:
         groups.append(f'<tbody><tr><th scope="rowgroup" colspan="{1 + len(SWAPS)}">{title}</th></tr>')
         for subject, found in some:
             cells = "".join(f"<td>{_measured(each, 1)}</td>" for each in found.values())
-            groups.append(f'<tr><th scope="row">{_text(subject.name)}</th>{cells}</tr>')
+            groups.append(f'<tr><th scope="row">{safe(subject.name)}</th>{cells}</tr>')
         groups.append("</tbody>")
     if not groups:
         return ""
     tagging, legend = report.subjects[0].run.tagging, key(s.name for s in report.subjects)
-    head = "".join(f'<th scope="col">{n} swap{"s" * (n != 1)}</th>' for n in SWAPS)
+    head = column_heads(f"{n} swap{'s' * (n != 1)}" for n in SWAPS)
     what = (
         "sentences with an error that is still flagged" if tagging else "texts that still get the right label"
     )

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from wordward.datasets import Example
+from wordward.datasets import Example, some_of
 from wordward.explain import apply, explain
 from wordward.explanation import Explanation, Place
 from wordward.predict import Run
@@ -60,8 +58,7 @@ def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
     short = [example for example in examples if len(example.text.split()) in SHORT]
     if len(short) < count:
         return sorted(examples, key=lambda example: len(example.text.split()))[: POOL // 5]
-    drawn = np.random.default_rng(seed).permutation(len(short))[:POOL]
-    return [short[at] for at in np.sort(drawn)]
+    return some_of(short, POOL, seed)
 
 
 def tell(run: Run, examples: Sequence[Example], *, top: int = 3) -> list[Telling]:

@@ -4,7 +4,7 @@ import re
 
 from wordward.attacks.attacked import Attacked
 from wordward.attacks.summary import telling as most_telling
-from wordward.rendering.html import _text, html_fragment
+from wordward.rendering.html import html_fragment, safe
 from wordward.rendering.wording import percent as chance_of
 from wordward.report import SWAPS, Report, Subject, of_sense
 from wordward.reports.closeness import Moved, Standing
@@ -52,18 +52,18 @@ def _telling(told: Telling) -> str:
     about = "the prediction"
     if focus is not None:
         word = next(place.word for place in told.explanation.places if place.position == focus)
-        about = f"the tag of “{_text(word)}”"
-    verdict = f"{about} becomes <b>{_text(told.said_after)}</b>" if told.changes else f"{about} stays"
+        about = f"the tag of “{safe(word)}”"
+    verdict = f"{about} becomes <b>{safe(told.said_after)}</b>" if told.changes else f"{about} stays"
     return (
-        f'<figure class="rp-telling">\n<figcaption><span><del><bdi>{_text(told.place.word)}</bdi></del> → '
-        f"<ins><bdi>{_text(told.toward)}</bdi></ins></span><span>{_text(told.label)} {_likely(told.before)} → "
+        f'<figure class="rp-telling">\n<figcaption><span><del><bdi>{safe(told.place.word)}</bdi></del> → '
+        f"<ins><bdi>{safe(told.toward)}</bdi></ins></span><span>{safe(told.label)} {_likely(told.before)} → "
         f"{_likely(told.after)}: {verdict}</span></figcaption>\n{html_fragment([told.explanation])}\n</figure>"
     )
 
 
 def _likely(chance: float) -> str:
     """A probability as explanations write it, where “<” is no markup."""
-    return _text(chance_of(chance))
+    return safe(chance_of(chance))
 
 
 def adversarial(report: Report) -> str:
@@ -106,7 +106,7 @@ def _summaries(subject: Subject) -> str:
         swaps = "" if found.swaps is None else f", {found.swaps:.1f} swaps in the mean"
         kind = "sentences with a flagged error" if subject.run.tagging else "texts it got right"
         told.append(
-            f"<li>{_text(subject.name)}, {what}: {found.flipped:,} of {found.attacked:,} {kind} were flipped "
+            f"<li>{safe(subject.name)}, {what}: {found.flipped:,} of {found.attacked:,} {kind} were flipped "
             f"({percent(found.success.value, 1)}; 95\u00a0% interval {between(found.success, 1)}){swaps}. "
             f"The model read {found.passes:.0f} texts for each.</li>"
         )
@@ -117,11 +117,11 @@ def _pair(attacked: Attacked) -> str:
     """A text before and after, the changed words marked, as in the paper's table."""
     tagging = bool(attacked.flagged)
     said = ("error flagged", "not flagged") if tagging else (attacked.before, attacked.after)
-    name = "" if tagging else f"{_text(attacked.before)} "
+    name = "" if tagging else f"{safe(attacked.before)} "
     chances = attacked.probability_before, attacked.probability_after
     lines = [
         f'<div><dt>{kind}</dt><dd class="rp-one" dir="auto">{text}</dd>'
-        f"<dd><b>{_text(label)}</b><small>{name}{_likely(chance)}</small></dd></div>"
+        f"<dd><b>{safe(label)}</b><small>{name}{_likely(chance)}</small></dd></div>"
         for kind, text, label, chance in zip(
             ("original", "adversarial"), _marked(attacked), said, chances, strict=True
         )
@@ -129,9 +129,7 @@ def _pair(attacked: Attacked) -> str:
     for change in attacked.changes:
         if change.correct is not None:
             right = f"“{change.correct}”" if change.correct else "left out"
-            lines.append(
-                f"<div><dt>correct</dt><dd>“{_text(change.word)}” should be {_text(right)}</dd></div>"
-            )
+            lines.append(f"<div><dt>correct</dt><dd>“{safe(change.word)}” should be {safe(right)}</dd></div>")
     return f'<dl class="rp-pair">{"".join(lines)}</dl>'
 
 
@@ -140,12 +138,12 @@ def _marked(attacked: Attacked) -> tuple[str, str]:
     both: tuple[list[str], list[str]] = [], []
     at = 0
     for number, change in enumerate(attacked.changes):
-        between = _text(_cut(attacked.text[at : change.start], first=number == 0, last=False))
-        words = f"<del>{_text(change.word)}</del>", f"<ins>{_text(change.toward)}</ins>"
+        between = safe(_cut(attacked.text[at : change.start], first=number == 0, last=False))
+        words = f"<del>{safe(change.word)}</del>", f"<ins>{safe(change.toward)}</ins>"
         for side, word in zip(both, words, strict=True):
             side += [between, word]
         at = change.end
-    rest = _text(_cut(attacked.text[at:], first=not attacked.changes, last=True))
+    rest = safe(_cut(attacked.text[at:], first=not attacked.changes, last=True))
     return "".join([*both[0], rest]), "".join([*both[1], rest])
 
 
@@ -174,23 +172,23 @@ def neighbours(report: Report) -> str:
         if judged
         else " Here are words that were swapped in the adversarial texts; the word that came for them is marked."
     )
-    note = f'<p class="rp-note">{_text(report.words_note)}</p>' if report.words_note else ""
+    note = f'<p class="rp-note">{safe(report.words_note)}</p>' if report.words_note else ""
     return f'<p class="rp-say">{say}</p>{note}' + "\n".join(_moved(each) for each in report.words)
 
 
 def _moved(moved: Moved) -> str:
-    speaks = f" <small>speaks for {_text(moved.label)}</small>" if moved.label else ""
-    told = f"<b>{_text(moved.other)}</b> is {_place(moved.after)}."
+    speaks = f" <small>speaks for {safe(moved.label)}</small>" if moved.label else ""
+    told = f"<b>{safe(moved.other)}</b> is {_place(moved.after)}."
     if moved.before is not None:
-        told = f"<b>{_text(moved.other)}</b> was {_place(moved.before)}; now it is {_place(moved.after)}."
+        told = f"<b>{safe(moved.other)}</b> was {_place(moved.before)}; now it is {_place(moved.after)}."
     rows = [("before", moved.before), ("after" if moved.before else "nearest", moved.after)]
     lists = "".join(f"<div><dt>{name}</dt><dd>{_near(there)}</dd></div>" for name, there in rows if there)
-    return f'<div class="rp-moved"><h3>{_text(moved.word)}{speaks}</h3><p>{told}</p><dl>{lists}</dl></div>'
+    return f'<div class="rp-moved"><h3>{safe(moved.word)}{speaks}</h3><p>{told}</p><dl>{lists}</dl></div>'
 
 
 def _near(standing: Standing) -> str:
     return " ".join(
-        f"<span{' class=rp-against' if near.against else ''}>{_text(near.word)}</span>"
+        f"<span{' class=rp-against' if near.against else ''}>{safe(near.word)}</span>"
         for near in standing.nearest
     )
 

@@ -36,9 +36,7 @@ class Limits:
     characters: int = 20_000  # of a text
     words: int = 3_000
     attacked: int = 600  # words of a text to attack, which takes many passes
-    body: int = (
-        256 * 1024
-    )  # bytes; a text of that many characters fits, even if each is written as \uXXXX\uXXXX
+    body: int = 256 * 1024  # bytes; such a text fits, even if each character is written as \uXXXX\uXXXX
     body_seconds: float = 10.0  # for the body to come in
     rate: float = 20.0  # computations a second
     burst: int = 40  # of them at once

@@ -1,0 +1,27 @@
+"""Where to compute."""
+
+import re
+
+import torch
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; auto takes the fastest there is."""
+    if name == "auto":
+        name = _devices()[0]
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = re.split(r"\n|[.;] |\.$", str(error))[0]
+        if reason.startswith("Expected one of"):  # torch lists all that it was ever built for
+            reason = "there is no such device"
+        choices = " or ".join(_devices())
+        raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
+    return device
+
+
+def _devices() -> list[str]:
+    """The devices there are, the fastest first."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    return [name for name, usable in there.items() if usable]
