@@ -74,7 +74,7 @@ class Tap:
     @torch.no_grad()
     def words(self, ids: Tensor) -> Tensor:
         """w_k without dropout, through the embedding itself since some scale their output."""
-        with _evaluating(self.embedding):  # some drop parts of their output, too
+        with evaluating(self.embedding):  # some drop parts of their output, too
             vectors = self.embedding(ids)
         return vectors.detach().to(self.dtype)  # a hook on it may ask for gradients all the same
 
@@ -205,7 +205,7 @@ def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = 
 
 
 @contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
+def evaluating(module: nn.Module) -> Iterator[None]:
     """The module and its parts as in evaluation, then each as it was."""
     training = [part for part in module.modules() if part.training]
     try:
