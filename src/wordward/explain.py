@@ -1,13 +1,11 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import nn
 
 from wordward.datasets import Example
 from wordward.explanation import Explanation, Place, Pull
@@ -17,6 +15,7 @@ from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Reading, apply, read
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
+from wordward.scoring import evaluating
 from wordward.text import EOS, Vocabulary, small_batches
 
 __all__ = ["Explainer", "Swap", "apply", "explain", "one_method", "swaps"]
@@ -153,17 +152,6 @@ def one_method(run: Run, name: str) -> Method:
     if len(methods) != 1:
         raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {name!r}")
     return at_text(methods[0])
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout off, and on again where it was."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
 
 
 def _unexplained(run: Run, method: Method, text: Reading, given: Labels, focus: int | None) -> Explanation:

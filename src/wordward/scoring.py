@@ -1,6 +1,7 @@
 """What a model says of the texts of a corpus, and how much of it is right."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -12,17 +13,26 @@ from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
 EVALUATION_BATCH = 32
 
 
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Dropout off, and on again where it was."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
 @torch.no_grad()
 def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
     """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
-    training = model.training
-    model.eval()
     found: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
-    for index, batch in corpus.in_order(EVALUATION_BATCH, device):
-        chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
-        for at, chance in zip(index, chances, strict=True):
-            found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
-    model.train(training)
+    with evaluating(model):
+        for index, batch in corpus.in_order(EVALUATION_BATCH, device):
+            chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
+            for at, chance in zip(index, chances, strict=True):
+                found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
     return found
 
 

@@ -13,11 +13,11 @@ from wordward.attacks.guide import TEXTS, TOKENS, Guide, to_ids
 from wordward.attacks.summary import Summary, summarise
 from wordward.console import progress
 from wordward.datasets import DataError, Example
-from wordward.explain import evaluating
 from wordward.metrics import Interval, mean, share
 from wordward.pointing import pointed_at
 from wordward.predict import Run
 from wordward.reading import read
+from wordward.scoring import evaluating
 from wordward.text import EOS, small_batches
 
 SWAPS = (0, 1, 2, 4, 8)

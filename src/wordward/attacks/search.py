@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from wordward.attacks.guide import Case, Guide, State, Swap, of_words
-from wordward.explain import evaluating
 from wordward.predict import Run
 from wordward.reading import apply
+from wordward.scoring import evaluating
 from wordward.text import small_batches
 
 TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most

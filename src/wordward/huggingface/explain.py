@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.corpus import Batch
-from wordward.explain import TEXTS, TOKENS, Pointed, evaluating
+from wordward.explain import TEXTS, TOKENS, Pointed
 from wordward.explanation import Explanation, Place
 from wordward.given import Labels
 from wordward.huggingface.inputs import NO_KL, logits_of, perturbed
@@ -29,6 +29,7 @@ from wordward.objective import IGNORE, kl, label_loss
 from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Pieces, Reading, Run
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
+from wordward.scoring import evaluating
 from wordward.tap import Tap
 from wordward.text import small_batches
 
