@@ -15,7 +15,7 @@ from wordward.device import pick_device
 from wordward.models import Classifier, Tagger
 from wordward.predict import Run, evaluate
 from wordward.run_folder import RunError, load_config
-from wordward.scoring import scores
+from wordward.scoring import probabilities, scores
 from wordward.text import Vocabulary
 
 SENTENCE = "well the film are lovely and warm".split()
@@ -80,6 +80,18 @@ def test_scores_without_intervals_are_the_values_alone(
     assert max(drawn) < 3
     assert plain == {name: (each.value,) * 3 for name, each in whole.items()}
     assert any(each.low < each.value < each.high for each in whole.values())
+
+
+def test_a_model_is_in_training_again_even_after_an_error() -> None:
+    class Broken(torch.nn.Module):
+        def forward(self, *_: object) -> None:
+            assert not self.training
+            raise RuntimeError("out of memory")
+
+    model = Broken().train()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        probabilities(model, Corpus([np.array([3, 4])]), torch.device("cpu"))
+    assert model.training
 
 
 def test_devices_that_are_not_here(monkeypatch: pytest.MonkeyPatch) -> None:

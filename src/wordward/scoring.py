@@ -8,6 +8,7 @@ from torch import nn
 
 from wordward.corpus import Corpus
 from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
+from wordward.tap import evaluating
 
 EVALUATION_BATCH = 32
 
@@ -15,14 +16,12 @@ EVALUATION_BATCH = 32
 @torch.no_grad()
 def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
     """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
-    training = model.training
-    model.eval()
     found: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
-    for index, batch in corpus.in_order(EVALUATION_BATCH, device):
-        chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
-        for at, chance in zip(index, chances, strict=True):
-            found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
-    model.train(training)
+    with evaluating(model):
+        for index, batch in corpus.in_order(EVALUATION_BATCH, device):
+            chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
+            for at, chance in zip(index, chances, strict=True):
+                found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
     return found
 
 
