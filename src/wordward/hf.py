@@ -176,8 +176,7 @@ class AdversarialTrainer(Trainer):
         if not supervised:
             forward()
             return {}
-        recipes = [each.method.recipe for each in supervised]
-        watch = any(recipe.follows_gradient and recipe.start == "text" for recipe in recipes)
+        watch = any(each.method.recipe.starts_uphill for each in supervised)
         clean = supervised[0].tap.run(forward, watch=watch)
         mask = supervised[0].mask(clean.ids, perturbed(inputs, self._ordinary))
         gradient = None if clean.shift is None else _slope(passes[0][0], clean.shift, keep=True)

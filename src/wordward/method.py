@@ -92,12 +92,11 @@ class Adversary:
         self, forward: Forward, labels: Tensor, mask: Tensor | None, noise: Tensor | None
     ) -> Outcome:
         """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
-        guided = self.method.recipe.follows_gradient and self.method.recipe.start == "text"
-        clean = self.tap.run(forward, watch=guided)
+        clean = self.tap.run(forward, watch=self.method.recipe.starts_uphill)
         mask = self.mask(clean.ids, mask)
         _check_rows("labels", labels, clean.ids)
         gradient = None
-        if guided:
+        if self.method.recipe.starts_uphill:
             gradient = gradient_at(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
         return self._perturbed(forward, clean, labels, gradient, mask, noise)
 

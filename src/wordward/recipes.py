@@ -31,6 +31,11 @@ class Recipe:
         return self.choice not in ("at_random", "random_one", "nothing")
 
     @property
+    def starts_uphill(self) -> bool:
+        """Whether the first step follows the gradient at the text itself, unperturbed."""
+        return self.follows_gradient and self.start == "text"
+
+    @property
     def moves(self) -> int:
         """Steps from one r to the next: the first r is a step from the text already, or drawn."""
         return self.steps - 1 + (self.start == "random" and self.counts == "last")

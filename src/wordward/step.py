@@ -134,7 +134,7 @@ class Stepper:
         def forward() -> Tensor:
             return self.model(batch.ids, batch.mask)
 
-        watch = any(adversary.method.recipe.follows_gradient for adversary in self.supervised)
+        watch = any(adversary.method.recipe.starts_uphill for adversary in self.supervised)
         with self.updater.autocast():
             clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
             logits = forward() if clean is None else clean.logits
