@@ -1,6 +1,5 @@
 """Reproduce a table of the paper: pre-train once, train its rows, score them on test, keep the results."""
 
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -77,11 +76,10 @@ def _folder(column: Column, row: Row, seed: int, plan: Plan) -> Path:
 
 def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any]:
     """What came out of a run, which is trained to its end where it was not yet."""
-    done = folder / run_folder.RESULT
     going = (folder / run_folder.CONFIG).exists()
     if going:
         run_folder.check_settings(folder, config)
-    result = json.loads(done.read_text(encoding="utf-8")) if done.exists() else None
+    result = run_folder.load_result(folder)
     if result is None or result["stopped"]:
         result = train(config, folder, resume=going, quiet=quiet)
         if result["stopped"]:
@@ -207,12 +205,13 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
         say(f"{column.name}: another command trains the language model; waiting for it", quiet=plan.quiet)
 
     with locked(folder.with_name("lm.lock"), busy=busy):
-        done, going = folder / run_folder.RESULT, (folder / run_folder.CONFIG).exists()
+        going = (folder / run_folder.CONFIG).exists()
         if going:
             run_folder.check_settings(folder, config)
         else:
             _refuse_begun(column, missing, plan)
-        if done.exists() and not json.loads(done.read_text(encoding="utf-8"))["stopped"]:
+        result = run_folder.load_result(folder)
+        if result is not None and not result["stopped"]:
             return
         say(f"{column.name}: language model", quiet=plan.quiet)
         if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:

@@ -236,6 +236,21 @@ def save_result(folder: Path, result: dict[str, Any], device: torch.device) -> d
     return whole
 
 
+def load_result(folder: Path) -> dict[str, Any] | None:
+    """What came out of a run; None where it has not come to that."""
+    file = folder / RESULT
+    if not file.exists():
+        return None
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        result["stopped"]  # which says whether the run is finished
+    except (ValueError, LookupError, TypeError) as error:
+        raise RunError(
+            f"{file} cannot be read: {error}: delete it and run the same command again, which goes on with the run"
+        ) from None
+    return result
+
+
 def copy_run(source: Path, target: Path) -> None:
     """The finished run's files, without what only serves to go on with it."""
     for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):

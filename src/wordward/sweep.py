@@ -174,11 +174,9 @@ def _train_one(
     settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool
 ) -> dict[str, Any]:
     """One run of the sweep; a finished one is not trained again on resuming."""
-    done = folder / run_folder.RESULT
-    if resume and done.exists():
-        result = json.loads(done.read_text(encoding="utf-8"))
-        if not result["stopped"]:
-            return result
+    result = run_folder.load_result(folder) if resume else None
+    if result is not None and not result["stopped"]:
+        return result
     going = resume and (folder / run_folder.CONFIG).exists()
     return train(settings, folder, force=force, resume=going, quiet=quiet)
 

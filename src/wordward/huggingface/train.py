@@ -186,8 +186,7 @@ def _save_result(folder: Path, result: dict[str, Any], device: torch.device) -> 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a run that has come to its end; refused where it is to go further."""
-    file = folder / run_folder.RESULT
-    result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    result = run_folder.load_result(folder)
     if result is None or result["stopped"]:
         return None
     if config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
