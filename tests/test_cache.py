@@ -3,7 +3,9 @@
 import errno
 import lzma
 import re
+import shutil
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode
 from wordward.datasets import DataError, Example
 from wordward.examples import few
-from wordward.kept import stamps
+from wordward.kept import keep, stamps
+from wordward.locks import locked
 from wordward.pack import EARLIER, read_pack, write_pack
 from wordward.ragged import Joined, Rows
 from wordward.text import Vocabulary
@@ -196,6 +199,72 @@ def test_a_full_disk_leaves_no_half_cache(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list((tmp_path / "cache").iterdir())
     monkeypatch.undo()
     assert get().classes
+
+
+def get(folder: Path) -> cache.Encoded:
+    """A corpus of ours by way of a cache in the folder."""
+    return cache.load_or_encode(folder, "little", [], TextSettings(), lambda: splits_of(False), quiet=True)
+
+
+@pytest.mark.parametrize(
+    "file", ["corpus.json", "vocabulary.txt", "train.ids.npy", "dev.offsets.npy", "test.labels.npy"]
+)
+@pytest.mark.parametrize("left", [None, 0.0, 0.5])
+def test_a_damaged_cache_is_named(file: str, left: float | None, tmp_path: Path) -> None:
+    wanted = get(tmp_path)
+    (place,) = tmp_path.iterdir()
+    damaged = place / file
+    whole = damaged.read_bytes()
+    damaged.unlink()  # what is mapped must not be cut
+    if left is not None:
+        cut = round(left * len(whole))
+        damaged.write_bytes(whole[: whole.rfind(b"\n", 0, cut) + 1 if file == "vocabulary.txt" else cut])
+    with pytest.raises(
+        DataError, match=rf"{place.name}: expected encoded texts .*: delete this folder of the"
+    ):
+        get(tmp_path)
+    shutil.rmtree(place)
+    check(get(tmp_path), wanted.vocabulary, wanted.splits)
+
+
+def test_what_a_killed_process_left_in_the_cache_goes(tmp_path: Path) -> None:
+    get(tmp_path)
+    (place,) = tmp_path.iterdir()
+    left = place.rename(tmp_path / f"{place.name}.part")
+    (left / "train.ids.npy").unlink()
+    assert get(tmp_path).classes
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+def test_a_cache_that_another_process_writes_is_waited_for(tmp_path: Path) -> None:
+    get(tmp_path)
+    (place,) = tmp_path.iterdir()
+    whole = place.rename(tmp_path / "whole")
+
+    def never(_: Path) -> None:
+        raise AssertionError("it was written by the other one")
+
+    with ThreadPoolExecutor(1) as pool:
+        with locked(tmp_path / f"{place.name}.lock"):
+            second = pool.submit(keep, place, never)
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.1)
+            whole.rename(place)
+        second.result(timeout=60)
+
+
+def test_a_corpus_without_texts_to_test_by_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "data" / "fce"
+    folder.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (folder / f"fce-public.{split}.original.tsv").write_text("I\tc\nlikes\ti\n" * (split == "dev"))
+    with pytest.raises(
+        DataError, match=r"fce has none in train, test: compare it with the paper's counts by"
+    ):
+        open_corpus("fce", TextSettings(), data=str(tmp_path / "data"), quiet=True)
 
 
 def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """`wordward data`, used as a person would."""
 
+import errno
 import io
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -153,6 +155,59 @@ def test_add_of_the_data_folder_itself(run: Run, fce: Path, tmp_path: Path):
     status, _, err = run("add", "fce", str(tmp_path / "data" / "fce"))
     assert status == 1
     assert "there is one" in err
+
+
+@pytest.mark.parametrize("place", ["a/b/c", "a/b"])
+def test_add_refuses_a_folder_that_would_not_be_found(run: Run, fce: Path, tmp_path: Path, place: str):
+    """Before anything is copied."""
+    deep = tmp_path / "mine" / place
+    deep.parent.mkdir(parents=True)
+    (fce / "tsv").rename(deep)
+    if place == "a/b":
+        (deep / "fce-public.dev.original.tsv").rename(deep.parent / "fce-public.dev.original.tsv")
+    status, _, err = run("add", "fce", str(tmp_path / "mine"))
+    assert status == 1
+    assert "in one folder, this one or up to two folders down; found them apart or deeper" in err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_add_on_a_full_disk_says_what_to_do_and_leaves_nothing(
+    run: Run, fce: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archive: bool
+):
+    source = packed(fce, tmp_path / "my.tar.gz") if archive else fce
+    real = shutil.copyfile
+
+    def full(source: Path, target: Path, **how: bool) -> None:
+        real(source, target, **how)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    status, _, err = run("add", "fce", str(source))
+    assert status == 1
+    place = tmp_path / "data" / "fce"
+    assert err == (
+        f"wordward: {place}: expected a folder that can be written; got: [Errno 28] No space left on device: free "
+        "some space, name another folder with --data, or give --link, which copies nothing\n"
+    )
+    assert list(place.iterdir()) == []
+
+
+def test_add_into_what_is_no_folder(run: Run, fce: Path, tmp_path: Path):
+    (tmp_path / "data").write_text("a file")
+    status, _, err = run("add", "fce", str(fce))
+    assert status == 1
+    assert "expected a folder that can be written; got: [Errno" in err
+
+
+def test_add_again_after_a_kill_keeps_nothing_of_the_copy_before(run: Run, fce: Path, tmp_path: Path):
+    left = tmp_path / "data" / "fce" / f".{fce.name}.new"
+    left.mkdir(parents=True)
+    (left / "fce-public.dev.original.tsv").write_text(TSV)
+    (fce / "gone.tsv").symlink_to(tmp_path / "nothing")  # a link to nothing is no text
+    assert run("add", "fce", str(fce))[0] == 0
+    assert registry.load("fce").counts == (2, 2, 2, 0)
+    assert [path.name for path in left.parent.iterdir()] == [fce.name]
 
 
 def test_check_compares_with_the_paper(run: Run, fce: Path, monkeypatch: pytest.MonkeyPatch):

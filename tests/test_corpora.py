@@ -456,6 +456,11 @@ class TestProperties:
         splits = load("rotten_tomatoes", tmp_path, files)
         assert {example.text for part in splits for example in part} == {"yes", "no"}
 
+    @pytest.mark.parametrize(("name", "files"), [("elec", ELEC), ("rcv1", rcv1())])
+    def test_nor_in_a_file_read_line_by_line(self, tmp_path: Path, name: str, files: Files):
+        marked = {key: "\ufeff".encode() + content for key, content in files.items()}
+        assert load(name, tmp_path / "a", marked) == load(name, tmp_path / "b", files)
+
     @given(st.binary(max_size=300))
     def test_rotten_tomatoes_reads_any_bytes(self, tmp_path_factory, raw: bytes):
         files = {"rt-polarity.pos": raw, "rt-polarity.neg": b"no\n"}
@@ -466,7 +471,7 @@ class TestProperties:
     @given(st.lists(st.tuples(st.sampled_from("12"), st.text(letters)), min_size=1), ends, st.booleans())
     def test_elec_keeps_texts_and_labels_together(self, tmp_path_factory, rows, end: str, final: bool):
         # A text that is empty and ends the file without a line end is no line at all.
-        rows = [*rows, ("2", "last")]
+        rows = [("1", "first"), *rows, ("2", "last")]  # a byte order mark may stand first in the file only
         files = ELEC | {
             "elec-unlab/elec-test.cat": joined([label for label, _ in rows], end, final),
             "elec-unlab/elec-test.txt.tok": joined([line for _, line in rows], end, final),
@@ -540,6 +545,20 @@ class TestRegistry:
         source.rename(tmp_path / "data" / place)
         assert registry.find("fce", tmp_path / "data") == tmp_path / "data" / place.removesuffix("/some")
         assert registry.load("fce", tmp_path / "data").counts == Counts(2, 2, 1, 0)
+
+    @pytest.mark.parametrize(("name", "files"), [("imdb", IMDB), ("fce", FCE)])
+    def test_three_folders_down(self, tmp_path: Path, name: str, files: Files):
+        inner = {"imdb": "aclImdb/", "fce": "fce/tsv/"}[name]
+        down = {key.replace(inner, "one/two/three/"): content for key, content in files.items()}
+        laid_out(tmp_path, down, "folder").rename(tmp_path / name)
+        assert registry.find(name, tmp_path) == tmp_path / name
+        assert registry.load(name, tmp_path) == load(name, tmp_path / "other", files)
+
+    def test_what_macos_leaves_beside_an_archive_is_none(self, tmp_path: Path):
+        (tmp_path / "fce").mkdir()
+        laid_out(tmp_path, FCE, "zip").rename(tmp_path / "fce" / "mine.zip")
+        (tmp_path / "fce" / "._mine.zip").write_bytes(b"\x00\x05\x16\x07")
+        assert registry.find("fce", tmp_path) == tmp_path / "fce" / "mine.zip"
 
     def test_the_published_archive_comes_first(self, tmp_path: Path):
         for how, name in [("folder", "x"), ("zip", "other.zip"), ("tar.gz", "fce-error-detection.tar.gz")]:

@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordward.datasets import DataError
-from wordward.datasets.fetch import checksum, expected, fetch, verify
+from wordward.datasets.fetch import checksum, expected, fetch, record, verify
 from wordward.datasets.published import Download
+from wordward.locks import locked
 
 CONTENT = gzip.compress(bytes(range(256)) * 4000, compresslevel=0)
 
@@ -165,6 +167,18 @@ def test_a_file_that_is_there_is_not_fetched_again(site: Site):
     assert len(site.how.asked) == 1
 
 
+def test_a_file_that_another_command_fetches_is_waited_for(site: Site):
+    with ThreadPoolExecutor(1) as pool:
+        with locked(site.folder / "file.gz.lock"):
+            second = pool.submit(site.fetch, SHA)
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.1)
+            (site.folder / "file.gz").write_bytes(CONTENT)
+        assert second.result(timeout=60) == site.folder / "file.gz"
+    assert site.how.asked == []
+    assert site.left() == ["file.gz"]
+
+
 def test_a_transfer_that_breaks_off_goes_on_by_itself(site: Site):
     site.how.stop_after = [1000, 500, 0]
     path = site.fetch(SHA, attempts=4)
@@ -255,6 +269,20 @@ def test_other_records_stay(site: Site):
     site.ledger.write_text('{"other/file.gz": "sha256:00"}')
     site.fetch()
     assert json.loads(site.ledger.read_text()) == {"other/file.gz": "sha256:00", "corpus/file.gz": SHA}
+
+
+def test_hashes_recorded_at_once_are_all_kept(tmp_path: Path):
+    (tmp_path / "file").write_bytes(CONTENT)
+    ledger = tmp_path / "data" / "hashes.json"
+
+    def one(number: int) -> None:
+        download = Download("http://127.0.0.1:1/file", f"file-{number}.gz")
+        record(tmp_path / "file", download, tmp_path / "corpus", ledger)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(20)))
+    assert len(json.loads(ledger.read_text())) == 20
+    assert [path.name for path in ledger.parent.iterdir()] == ["hashes.json"]
 
 
 def test_a_ledger_that_cannot_be_read(site: Site):

@@ -1,6 +1,8 @@
 """Records of reproduced rows: their settings are those of the TOML files, and several commands add to them."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,20 @@ from wordward.tables import TABLES
 ROOT = Path(__file__).parent.parent
 COLUMNS = {column.name: column for table in TABLES.values() for column in table}
 RECORDED = sorted((ROOT / "experiments" / "results").glob("*.jsonl"))
+RECORD = {
+    "column": "imdb",
+    "preset": "paper",
+    "row": "baseline",
+    "seed": 1,
+    "seconds": 1.0,
+    "criterion": "error",
+    "dev": {"error": 0.5},
+    "test": {"value": 0.5, "low": 0.0, "high": 1.0},
+    "counted": 2,
+    "wrong": results.pack_bits([False, True]),
+    "device": "cpu",
+    "versions": {"torch": "2"},
+}
 
 
 @pytest.fixture
@@ -102,11 +118,80 @@ def test_rows_begun_from_a_language_model_that_is_gone_are_refused(plan: Plan) -
 
 def test_records_appended_at_once_are_all_kept(tmp_path: Path) -> None:
     path = tmp_path / "kept" / "imdb.jsonl"
-    record = {"column": "imdb", "preset": "paper", "row": "baseline", "filling": "a word " * 2000}
+    record = RECORD | {"filling": "a word " * 2000}
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda seed: results.append(path, record | {"seed": seed}), range(40)))
     assert [found["seed"] for found in results.load(path)] == list(range(40))
     assert [file.name for file in path.parent.iterdir()] == ["imdb.jsonl"]
+
+
+@pytest.mark.parametrize("field", sorted(RECORD))
+def test_a_record_without_what_the_tables_tell_is_refused(field: str, tmp_path: Path) -> None:
+    path = tmp_path / "imdb.jsonl"
+    cut = {name: value for name, value in RECORD.items() if name != field}
+    path.write_text(f"{json.dumps(RECORD)}\r\n\r\n{json.dumps(cut)}\n")
+    with pytest.raises(
+        ValueError, match=rf"imdb\.jsonl, line 3: expected a result .* no {field}: delete the line"
+    ):
+        results.load(path)
+
+
+@pytest.mark.parametrize("wrong", ["", "AAAA", 5, "?"])
+def test_a_record_with_other_bits_than_it_counts_is_refused(wrong: object, tmp_path: Path) -> None:
+    path = tmp_path / "imdb.jsonl"
+    path.write_text(json.dumps(RECORD | {"wrong": wrong}))
+    with pytest.raises(ValueError, match=r"imdb\.jsonl, line 1: expected a result as JSON; got: "):
+        results.load(path)
+
+
+def test_a_record_that_stands_twice_is_no_second_seed(tmp_path: Path) -> None:
+    path = tmp_path / "imdb.jsonl"
+    lines = [json.dumps(each) for each in (RECORD, RECORD | {"seed": 2}, RECORD | {"seconds": 2.0})]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"line 3: expected one result of baseline, seed 1; got another one"):
+        results.load(path)
+
+
+def test_a_full_disk_leaves_the_former_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "imdb.jsonl"
+    results.append(path, RECORD)
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        ValueError, match=r"imdb\.jsonl: expected a file .* No space left on device: free some"
+    ):
+        results.append(path, RECORD | {"seed": 2})
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["imdb.jsonl"]
+
+
+@pytest.mark.parametrize("started", [{}, {"settings": 3}, {"settings": {"texts": None}}, None])
+def test_a_record_whose_language_model_cannot_be_read_is_refused(plan: Plan, started: object) -> None:
+    (record,) = run(plan)
+    record["language_model"] = started
+    (plan.experiments / "results" / "imdb.jsonl").write_text(json.dumps(record))
+    with pytest.raises(run_folder.RunError, match="of the language model: which cannot be read"):
+        run(plan)
+
+
+@pytest.mark.parametrize("name", ["lm", "baseline/seed-1"])
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"stopped'])
+def test_a_damaged_result_is_named_and_may_be_deleted(plan: Plan, name: str, content: str) -> None:
+    (record,) = run(plan)
+    (plan.experiments / "results" / "imdb.jsonl").unlink()
+    file = plan.out / "imdb" / name / "result.json"
+    file.write_text(content)
+    with pytest.raises(
+        run_folder.RunError, match=rf"{name}.result\.json cannot be read: .*: delete it and run"
+    ):
+        run(plan)
+    file.unlink()
+    (again,) = run(plan)
+    assert again["test"] == record["test"]
 
 
 def test_a_killed_process_lets_go_of_its_lock(tmp_path: Path) -> None:
@@ -192,6 +277,8 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     (plan.experiments / "rcv1" / "common.toml").write_text('corpus = "rcv1"\n')
     for name in ("r52", "rcv1"):
         (plan.experiments / name / "baseline.toml").write_text('method = "baseline"\n')
+    (plan.experiments / "elec").mkdir()
+    (plan.experiments / "elec" / "baseline.toml").write_text('batch_size = "many"\n')
     place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu", "--quiet"]
     assert main(["reproduce", "elec-rcv1-rotten", "--rows", "baseline", *place]) == 1
     shown, said = capsys.readouterr()
@@ -199,7 +286,8 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     assert "RCV1, test error (%)\n\nnot at hand" in shown
     assert "R52, test error (%)\n\nfailed: " in shown
     assert "| Baseline | 17.36 | " in shown
-    assert "1 of the 5 columns failed: r52: " in said
+    assert "2 of the 5 columns failed: elec: " in said
+    assert "elec/baseline.toml: expected values that their settings can have; got: invalid literal" in said
     assert "expected a label; it is empty" in said
 
 

@@ -176,6 +176,8 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
             assert kept.wait(20), "advt was not kept while ivat was going on"
             raise ZeroDivisionError("power cut")
         return {
+            **dict.fromkeys(results.TOLD, 0),
+            "wrong": "",
             "column": "imdb",
             "preset": plan.preset,
             "row": row.name,
@@ -347,6 +349,8 @@ def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
         "dev": {"error": 0.075},
         "counted": 2,
         "wrong": results.pack_bits([False, True]),
+        "device": "cpu",
+        "versions": {},
     }
     for seed, value in enumerate((0.07, 0.08, 0.09), start=1):
         test = {"value": value, "low": 0.0, "high": 1.0}

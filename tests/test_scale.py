@@ -207,6 +207,19 @@ def test_a_full_disk_is_named_and_leaves_nothing(
     assert not list((tmp_path / "cache").iterdir())
 
 
+def test_stored_texts_cut_short_are_named(large: Path, tmp_path: Path) -> None:
+    vocabulary = Vocabulary.build([("film", "warm")] * 2)
+    store(Texts([large]), vocabulary, TextSettings(), quiet=True)
+    (ids,) = (tmp_path / "cache").glob("*/ids.int32")
+    whole = ids.read_bytes()
+    ids.unlink()  # what is mapped must not be cut
+    ids.write_bytes(whole[:-4])
+    with pytest.raises(
+        DataError, match=r"texts-\w+: expected encoded texts .*: delete this folder of the cache"
+    ):
+        store(Texts([large]), vocabulary, TextSettings(), quiet=True)
+
+
 def test_a_sentence_without_tokens_is_refused_and_leaves_nothing(large: Path, tmp_path: Path) -> None:
     vocabulary = Vocabulary.build([example.tokens or () for example in tagged(9)])
     large.write_text("the film is warm\n...\n")

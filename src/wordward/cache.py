@@ -11,7 +11,7 @@ import numpy as np
 from wordward.config import TextSettings
 from wordward.corpus import Corpus, label_numbers
 from wordward.datasets import Example, check_labels
-from wordward.kept import keep, stamps
+from wordward.kept import keep, reading, stamps
 from wordward.ragged import Rows
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 from wordward.tokens import Tokens, tokenise
@@ -45,8 +45,9 @@ def load_or_encode(
     place = folder / f"{name}-{_key(name, sources, settings, vocabulary)}"
     if not place.exists():
         encoded = encode_splits(read(), settings, vocabulary, workers=workers, quiet=quiet)
-        keep(place, lambda part: save(part, encoded))
-    return load(place)
+        keep(place, lambda part: save(part, encoded), quiet=quiet)
+    with reading(place):
+        return load(place)
 
 
 def _key(name: str, sources: Sequence[Path], settings: TextSettings, vocabulary: Vocabulary | None) -> str:
@@ -132,9 +133,9 @@ def save(folder: Path, encoded: Encoded) -> None:
     """Write an encoded corpus as plain arrays."""
     folder.mkdir(parents=True)
     encoded.vocabulary.save(folder / "vocabulary.txt")
-    (folder / "corpus.json").write_text(
-        json.dumps({"classes": encoded.classes, "tagging": encoded.tagging, "splits": list(encoded.splits)})
-    )
+    told = {"classes": encoded.classes, "tagging": encoded.tagging, "splits": list(encoded.splits)}
+    told["words"] = len(encoded.vocabulary)
+    (folder / "corpus.json").write_text(json.dumps(told))
     for name, corpus in encoded.splits.items():
         rows = Rows.of(corpus.rows)
         np.save(folder / f"{name}.ids.npy", rows.flat)
@@ -147,15 +148,16 @@ def save(folder: Path, encoded: Encoded) -> None:
 def load(folder: Path) -> Encoded:
     """An encoded corpus whose ids stay on disk until they are used."""
     told = json.loads((folder / "corpus.json").read_text())
+    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
+    if len(vocabulary) != told.get("words", len(vocabulary)):  # not told by earlier versions
+        raise ValueError(f"{len(vocabulary)} words in vocabulary.txt instead of {told['words']}")
     splits = {}
     for name in told["splits"]:
         offsets = np.load(folder / f"{name}.offsets.npy")
         rows = Rows(np.load(folder / f"{name}.ids.npy", mmap_mode="r"), offsets)
         labels = None
-        if (folder / f"{name}.labels.npy").exists():
+        if name != "unlabelled":
             flat = np.load(folder / f"{name}.labels.npy")
             labels = Rows(flat, offsets) if told["tagging"] else flat
         splits[name] = Corpus(rows, labels)
-    return Encoded(
-        Vocabulary.load(folder / "vocabulary.txt"), tuple(told["classes"]), splits, bool(told["tagging"])
-    )
+    return Encoded(vocabulary, tuple(told["classes"]), splits, bool(told["tagging"]))

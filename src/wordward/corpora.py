@@ -63,7 +63,14 @@ def _encoded(
 
     def read() -> Splits:
         with waiting(f"reading {name}", quiet=quiet):
-            return registry.load(name, data)._asdict()
+            splits = registry.load(name, data)._asdict()
+        if empty := [split for split in ("train", "dev", "test") if not splits[split]]:
+            raise DataError(
+                f"expected texts to train, choose and test by; {name} has none in {', '.join(empty)}: compare it "
+                f"with the paper's counts by `wordward data check {name}`",
+                registry.find(name, data),
+            )
+        return splits
 
     return load_or_encode(
         cache_folder(),

@@ -1,7 +1,9 @@
 """What the TOML files of experiments/ ask for: the settings of rows and language models, and of their records."""
 
+import io
 import json
 from collections.abc import Iterable
+from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,7 +56,15 @@ def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
     """A config from TOML files, later ones over earlier ones, and single settings over all."""
     arguments = [flag for file in files if file.exists() for flag in flags(file, kind)]
     arguments += flags_of(settings, kind, source="reproduce")
-    return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+    shown = io.StringIO()
+    try:
+        with redirect_stderr(shown):
+            return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+    except SystemExit as stopped:  # tyro's, which would end the columns after this one too
+        why = getattr(stopped.__context__, "message", None) or f"\n{shown.getvalue()}"
+        raise ValueError(
+            f"{' and '.join(map(str, files))}: expected values that their settings can have; got: {why}"
+        ) from None
 
 
 def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
@@ -111,7 +121,7 @@ def check_records(column: Column, records: Iterable[Record], plan: Plan, file: P
             wanted[name] = row_config(column, rows[name], 1, plan)
         told = _other_row(record, replace(wanted[name], training=replace(wanted[name].training, seed=seed)))
         if reading is not None and LANGUAGE_MODEL in record:
-            other = _other_reading(record[LANGUAGE_MODEL]["settings"], reading)
+            other = _other_reading(record[LANGUAGE_MODEL], reading)
             told = ", ".join(filter(None, [told, other and f"of the language model: {other}"]))
         if told:
             raise run_folder.RunError(
@@ -133,9 +143,12 @@ def _other_row(record: Record, wanted: TrainConfig) -> str:
     return run_folder.other_settings(run_folder.settings(had), run_folder.settings(wanted), free=free)
 
 
-def _other_reading(changed: dict[str, Any], wanted: PretrainConfig) -> str:
-    had = run_folder.settings(PretrainConfig()) | changed
-    had["texts"] = tuple(had["texts"])  # a list in JSON
+def _other_reading(started: dict[str, Any], wanted: PretrainConfig) -> str:
+    try:
+        had = run_folder.settings(PretrainConfig()) | started["settings"]
+        had["texts"] = tuple(had["texts"])  # a list in JSON
+    except (KeyError, TypeError) as error:
+        return f"which cannot be read: {error}"
     free = ["corpus"] if _same_corpus(had["corpus"], wanted.corpus) else []
     return run_folder.other_settings(had, run_folder.settings(wanted), free=free)
 

@@ -3,9 +3,12 @@
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from wordward.console import say
 from wordward.datasets import DataError
+from wordward.locks import locked
 
 VARIABLE = "WORDWARD_CACHE"
 Stamp = tuple[str, int, int]  # a file's path from what was named, its size, its time
@@ -41,19 +44,47 @@ def _inside(folder: Path, prefix: str, above: tuple[Path, ...]) -> Iterator[Stam
             yield f"{prefix}{entry.name}", entry.stat().st_size, entry.stat().st_mtime_ns
 
 
-def keep(place: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` make a folder, which gets the name of `place` once it is whole."""
-    part = place.with_name(f"{place.name}.{os.getpid()}.part")
-    shutil.rmtree(part, ignore_errors=True)
+def keep(place: Path, write: Callable[[Path], None], *, quiet: bool = False) -> None:
+    """Let `write` make a folder, which gets the name of `place` once it is whole; one process at a time."""
+    part = place.with_name(f"{place.name}.part")
+
+    def busy() -> None:
+        say(f"another command writes {place}; waiting for it", quiet=quiet)
+
     try:
-        write(part)
-        part.rename(place)
+        with locked(place.with_name(f"{place.name}.lock"), busy=busy):
+            if place.exists():
+                return  # another process was faster
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            try:
+                write(part)
+                _on_disk(part)
+                part.rename(place)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
-        if not place.exists():  # else another process was faster
-            raise DataError(
-                f"expected a cache that can be written; got: {error}: free some space, or name another folder "
-                f"with {VARIABLE}",
-                place.parent,
-            ) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        raise DataError(
+            f"expected a cache that can be written; got: {error}: free some space, or name another folder "
+            f"with {VARIABLE}",
+            place.parent,
+        ) from None
+
+
+def _on_disk(folder: Path) -> None:
+    """Wait until the files of a folder are on disk, so that a power cut leaves it whole or not at all."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def reading(place: Path) -> Iterator[None]:
+    """Say which folder of the cache is damaged where it cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
+        raise DataError(
+            f"expected encoded texts as they were written; got: {error or type(error).__name__}: delete this folder "
+            "of the cache and run the same command again, which makes it anew",
+            place,
+        ) from None

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from wordward.tables import TABLES, Column
 Record = dict[str, Any]
 PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
 IDENTITY = {"column", "preset", "row", "seed"}  # what tells a record from the others
+TOLD = {"counted", "criterion", "dev", "device", "seconds", "test", "versions", "wrong"}  # by the tables
 SWAPS = 4  # words that an attack may swap, where a table tells of one
 ATTACKED = [f"accuracy under {SWAPS} swaps (%)"]
 T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -23,33 +25,61 @@ T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 
 
 def append(path: Path, record: Record) -> None:
     """Add a record; one of the same row, seed and preset is replaced. Several processes may do so at once."""
-    with locked(path.with_name(path.name + ".lock")):
-        kept = [other for other in load(path) if _identity(other) != _identity(record)]
-        lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
-        part = path.with_name(path.name + ".part")
-        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        with locked(path.with_name(path.name + ".lock")):
+            kept = [other for other in load(path) if _identity(other) != _identity(record)]
+            lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
+            _write(path, "\n".join(lines) + "\n")
+    except OSError as error:
+        raise ValueError(
+            f"{path}: expected a file that can be written; got: {error.strerror or error}: free some space and give "
+            "the same command again, which trains nothing anew that is finished"
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, also where the power is cut: it holds the results of days."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def load(path: Path) -> list[Record]:
     """The records of a file; none where there is no file."""
     if not path.exists():
         return []
-    found = []
+    found: dict[tuple[str, str, str, int], Record] = {}
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        if not line.strip():
+            continue
         try:
-            found += [_whole(json.loads(line))] if line else []
-        except ValueError as error:
+            record = _whole(json.loads(line))
+        except (ValueError, TypeError) as error:
             raise ValueError(
                 f"{path}, line {number}: expected a result as JSON; got: {error}: delete the line to run it again"
             ) from None
-    return found
+        if found.setdefault(_identity(record), record) is not record:
+            raise ValueError(
+                f"{path}, line {number}: expected one result of {record['row']}, seed {record['seed']}; got another "
+                "one, which would count as one more seed: delete one of the two lines"
+            )
+    return list(found.values())
 
 
 def _whole(record: Any) -> Record:
-    """The record, if it says which run it is of."""
-    if not isinstance(record, dict) or not record.keys() >= IDENTITY:
-        raise ValueError(f"no object with {', '.join(sorted(IDENTITY))}")
+    """The record, if it says which run it is of and holds what the tables tell."""
+    if not isinstance(record, dict):
+        raise ValueError("no object")
+    if missing := sorted((IDENTITY | TOLD) - record.keys()):
+        raise ValueError(f"no {', '.join(missing)}")
+    if len(base64.b64decode(record["wrong"])) != (record["counted"] + 7) // 8:
+        raise ValueError(f"a field wrong that does not hold {record['counted']} bits")
     return record
 
 

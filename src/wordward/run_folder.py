@@ -204,7 +204,16 @@ def keep_metrics(folder: Path, count: int) -> None:
 def load_result(folder: Path) -> dict[str, Any] | None:
     """What came out of a run, as far as it went; None where nothing has yet."""
     file = folder / RESULT
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    if not file.exists():
+        return None
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        result["stopped"]  # which says whether the run is finished
+    except (ValueError, LookupError, TypeError) as error:
+        raise RunError(
+            f"{file} cannot be read: {error}: delete it and run the same command again, which goes on with the run"
+        ) from None
+    return result
 
 
 def finished(folder: Path) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.corpus import encode_words
 from wordward.datasets import Columns, DataError, Example, read_each
-from wordward.kept import cache_folder, keep, stamps
+from wordward.kept import cache_folder, keep, reading, stamps
 from wordward.ragged import Rows
 from wordward.text import Vocabulary
 from wordward.tokens import words_of
@@ -68,8 +68,21 @@ def store(
     key = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     place = cache_folder() / f"texts-{key}"
     if not place.exists():
-        keep(place, lambda part: _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet))
-    return Rows(np.memmap(place / IDS, dtype=np.int32, mode="r"), np.load(place / OFFSETS))
+        keep(
+            place,
+            lambda part: _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet),
+            quiet=quiet,
+        )
+    with reading(place):
+        return _read(place)
+
+
+def _read(folder: Path) -> Rows:
+    """The ids where they lie; of a file that was cut short, texts at the end would be empty."""
+    ids, offsets = np.memmap(folder / IDS, dtype=np.int32, mode="r"), np.load(folder / OFFSETS)
+    if len(ids) != offsets[-1]:
+        raise ValueError(f"{len(ids)} ids in {IDS} instead of {offsets[-1]}")
+    return Rows(ids, offsets)
 
 
 def _write(

@@ -1,7 +1,6 @@
 """`wordward data`: the paper's corpora, listed, fetched, added, checked and measured."""
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
@@ -111,7 +110,7 @@ class Add(InFolder):
             raise ValueError(f"expected no copy in {target.parent} yet; there is one: move it away first")
         with waiting(f"reading {self.name}"):
             splits = registry.corpus(self.name).load(source)
-            _place(source, target, link=self.link)
+            registry.place(self.name, source, target, link=self.link)
         found = registry.find(self.name, self.data)
         if found.resolve() not in (source, target, target.parent):
             raise ValueError(
@@ -246,20 +245,6 @@ def _terms(info: "CorpusInfo", folder: Path) -> str:
         f"Fetch it with `{_fetch(info)}`{_size(info)}, or download\n{urls}\n"
         f"into {folder} yourself (page: {info.homepage})"
     )
-
-
-def _place(source: Path, target: Path, *, link: bool) -> None:
-    """Link or copy, so that a copy broken off is never taken for whole."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if link:
-        target.symlink_to(source, target_is_directory=source.is_dir())
-        return
-    new = target.with_name(f".{target.name}.new")
-    if source.is_dir():
-        shutil.copytree(source, new, dirs_exist_ok=True)
-    else:
-        shutil.copyfile(source, new)
-    os.replace(new, target)
 
 
 def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:

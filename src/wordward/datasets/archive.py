@@ -21,7 +21,7 @@ from typing import IO, Self
 from wordward.datasets.example import DataError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar", ".zip")
-DEPTH = 4  # folders below the source that are looked into
+DEPTH = 5  # folders below the source that are looked into: IMDB has two below what may lie three down
 
 # What a damaged file or archive may raise while it is read.
 BROKEN = (

@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 
 from wordward.datasets.example import DataError
 from wordward.datasets.published import Download
+from wordward.locks import locked
 
 LEDGER = "hashes.json"  # in the data folder: what was first downloaded
 Report = Callable[[int, int | None], None]  # bytes here, bytes in all
@@ -39,23 +40,24 @@ def fetch(
 ) -> Path:
     """The file in `folder`, downloaded if it is not there; its hash is as pinned or as recorded before."""
     target = folder / download.name
+    part = target.with_name(target.name + ".part")
     if target.exists():
         verify(target, expected(download, folder, ledger))
         return target
-    part = target.with_name(target.name + ".part")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _whole(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
-        _check(part, download, expected(download, folder, ledger), ledger)
-        record(part, download, folder, ledger)
-        os.replace(part, target)
+        with locked(target.with_name(target.name + ".lock")):  # two commands would write into one part
+            if not target.exists():
+                _whole(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
+                _check(part, download, expected(download, folder, ledger), ledger)
+                record(part, download, folder, ledger)
+                os.replace(part, target)
+                _forget(part)
     except OSError as error:
         raise DataError(
             f"expected a folder that can be written; got: {error}: free some space and run the same command again, "
             "which goes on after what has come; or name another folder with --data",
             target,
         ) from None
-    _forget(part)
     return target
 
 
@@ -65,13 +67,14 @@ def expected(download: Download, folder: Path, ledger: Path) -> str | None:
 
 
 def record(path: Path, download: Download, folder: Path, ledger: Path) -> None:
-    """Write down the hash of a first download; a former record stays."""
-    known = _recorded(ledger)
-    if (key := f"{folder.name}/{download.name}") not in known:
-        known[key] = checksum(path, "sha256")
-        new = ledger.with_name(ledger.name + ".new")
-        new.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        os.replace(new, ledger)
+    """Write down the hash of a first download; a former record stays. Several commands may do so at once."""
+    with locked(ledger.with_name(ledger.name + ".lock")):
+        known = _recorded(ledger)
+        if (key := f"{folder.name}/{download.name}") not in known:
+            known[key] = checksum(path, "sha256")
+            new = ledger.with_name(ledger.name + ".new")
+            new.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            os.replace(new, ledger)
 
 
 def verify(path: Path, wanted: str | None, remedy: str = "delete it and fetch it again") -> None:

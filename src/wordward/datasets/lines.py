@@ -39,8 +39,8 @@ def legacy_lines(source: Source) -> Iterator[str]:
     """Lines without their ends, each in the encoding that fits it."""
     try:
         with _opened(source) as stream:
-            for raw in stream:
-                yield without_end(legacy_text(raw))
+            for number, raw in enumerate(stream):
+                yield without_end(legacy_text(raw if number else raw.removeprefix(codecs.BOM_UTF8)))
     except BROKEN as error:
         raise DataError(f"expected a readable file; got: {error}", source) from error
 

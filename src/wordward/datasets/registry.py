@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -76,11 +78,53 @@ def load(
     return splits._replace(unlabelled=read(unlabelled, labelled=False))
 
 
-def holds(path: Path, info: CorpusInfo) -> bool:
-    """Whether a folder holds the files of a corpus, itself or up to three folders down."""
+def place(name: str, source: Path, target: Path, *, link: bool) -> None:
+    """Link or copy a corpus to where it is looked for; of a copy that breaks off nothing stays."""
+    needs = corpus(name).INFO.needs
+    if source.is_dir() and not holds(source, corpus(name).INFO, depth=2):  # one less than in the data folder
+        raise DataError(
+            f"expected {', '.join(needs)} in one folder, this one or up to two folders down; found them apart or "
+            "deeper: name the folder that they are in",
+            source,
+        )
+    new = target.with_name(f".{target.name}.new")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if link:
+            target.symlink_to(source, target_is_directory=source.is_dir())
+            return
+        _clear(new)  # of a command that was killed
+        if source.is_dir():
+            shutil.copytree(source, new, ignore_dangling_symlinks=True)
+        else:
+            shutil.copyfile(source, new)
+        os.replace(new, target)
+    except OSError as error:
+        # Of a folder every file that failed is told: the first is enough.
+        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
+        raise DataError(
+            f"expected a folder that can be written; got: {why}: free some space, name another folder with --data, "
+            "or give --link, which copies nothing",
+            target.parent,
+        ) from None
+    finally:
+        _clear(new)
+
+
+def _clear(path: Path) -> None:
+    """Delete a file or folder that may be there."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def holds(path: Path, info: CorpusInfo, depth: int = 3) -> bool:
+    """Whether a folder holds the files of a corpus, itself or up to so many folders down."""
     return path.is_dir() and any(
         all(any((base / f"{need}{packed}").exists() for packed in ("", ".gz", ".xz")) for need in info.needs)
-        for base in _folders(path, depth=3)
+        for base in _folders(path, depth)
     )
 
 
@@ -98,8 +142,9 @@ def _candidates(info: CorpusInfo, place: Path) -> Iterator[Path]:
 
 
 def _archives(folder: Path) -> list[Path]:
-    """The archives in a folder, without links whose file is gone."""
-    return sorted(path for path in folder.glob("*") if is_archive(path) and path.is_file())
+    """The archives in a folder, without links whose file is gone and a system's own files (._mine.zip)."""
+    found = (path for path in folder.glob("*") if not path.name.startswith("."))
+    return sorted(path for path in found if is_archive(path) and path.is_file())
 
 
 def _stem(name: str) -> str:
