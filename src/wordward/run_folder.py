@@ -77,7 +77,7 @@ def create(path: str | Path, *, force: bool = False) -> Path:
     check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
     drop_checkpoints(folder, keep=None)
-    for name in (TRANSFORMER, f"{TRANSFORMER}.part", TRAINER):
+    for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):
         shutil.rmtree(folder / name, ignore_errors=True)
     marks = SWEEP, CONFIG  # of a run, so they go last
     for name in (POINTER, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS, *marks):
