@@ -476,3 +476,15 @@ def test_the_readme_shows_what_the_records_say() -> None:
     assert len(shown) == 3
     for name, *cells in shown:
         assert cells == told[name]
+
+
+def test_so_does_its_sentence_on_the_papers_lstm() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    section = page.partition("### IMDB, test error")[2].partition("###")[0]
+    cells = [line.strip("| ").split(" | ") for line in section.splitlines() if "(seeds)" in line]
+    told = ", ".join(
+        f"{name.removesuffix('-Text').replace('Base', 'base')} {ours}" for name, _, ours, *_ in cells
+    )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert len(cells) == 5
+    assert f"`wordward reproduce imdb`): {told}." in readme
