@@ -385,10 +385,11 @@ def test_closing_line_and_status_of_a_stopped_run(
 def test_a_run_begins_with_its_labels_by_name(
     csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    columns = ["--text-column", "0", "--label-column", "1"]  # so the header is read as a text
+    columns = ["--text-column", "0", "--label-column", "1"]
+    csv_file.write_text(csv_file.read_text().replace("text,label", "worte,urteil", 1))  # read as a text
     loud = [flag for flag in SMALL if flag != "--quiet"]
     assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *columns, *loud]) == 0
-    assert "3 labels (bad, good, label), " in said(capsys)
+    assert "3 labels (bad, good, urteil), " in said(capsys)
 
 
 def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
