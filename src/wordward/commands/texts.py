@@ -1,6 +1,7 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,19 @@ def drawn(examples: "Sequence[Example]", limit: int | None) -> "list[Example]":
     if limit is None or len(examples) <= limit:
         return list(examples)
     return [examples[at] for at in sorted(draw(len(examples), limit))]
+
+
+@contextmanager
+def naming(source: str | None) -> Iterator[None]:
+    """Name the file, too, where an error names a line of it."""
+    from wordward.datasets import DataError
+
+    try:
+        yield
+    except DataError as error:
+        if source is None or error.path or not error.line:
+            raise
+        raise DataError(str(error).removeprefix(f"line {error.line}: "), source, error.line) from None
 
 
 def check_counts(command: object, *names: str) -> None:

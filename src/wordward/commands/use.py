@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import BufferedReader
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
@@ -102,6 +103,10 @@ class Predict:
                 f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
                 "leave one out"
             )
+        if len(self.texts) == 1 and is_file(self.texts[0]):
+            from wordward.console import say
+
+            say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
         run = load_run(self.run, device=self.device)
         failed = 0
         for some in self._read(run.config.data):
@@ -135,6 +140,14 @@ class Predict:
 def changed(data: "DataSettings", **given: Any) -> "DataSettings":
     """How the run read its texts, but for what is given."""
     return replace(data, **{name: value for name, value in given.items() if value is not None})
+
+
+def is_file(name: str) -> bool:
+    """Whether a text is also the name of a file, which may be meant."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a character that no name holds
+        return False
 
 
 def standard_input() -> Iterator[list[str]]:
