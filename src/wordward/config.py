@@ -229,7 +229,7 @@ class TrainConfig:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
             raise ValueError(
                 f"a Hugging Face model comes with its own words and sizes, but {flags} came beside --model: "
-                "leave that out"
+                f"leave that out{' (a --preset sets sizes, too)' if 'dim' in ours else ''}"
             )
         left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
         object.__setattr__(self, "training", replace(self.training, **left))
