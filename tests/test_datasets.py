@@ -258,6 +258,19 @@ class TestColumns:
         assert read(path, tag_column=1)[0].tags == read(path, tag_column=-2)[0].tags == ("NNS", "VBZ")
         assert read(path, labelled=False)[1] == Example("Yes", tokens=("Yes",), line=4)
 
+    def test_numbers_before_the_tokens_are_no_tokens(self, tmp_path):
+        rows = "1-2\tisn't\t_\n1\tis\tVERB\n2\tn't\tPART\n3\twarm\tADJ\n"
+        with pytest.raises(
+            DataError, match=r"line 1: expected the token in the first column; got the numbers"
+        ):
+            read(written(tmp_path, "a.conll", rows), tag_column=2)
+        with pytest.raises(
+            DataError, match=r"line 2: expected 4 filled columns.*\(comments are not skipped\)"
+        ):
+            read(written(tmp_path, "a.conll", "# text = warm\n" + rows))
+        for plain in ("1\tc\n2\tc\n3\ti\n", "go X c\n\n1 X c\n2 X c\n3 X i\n"):  # two columns; not at first
+            assert read(written(tmp_path, "a.conll", plain))[-1].tokens == ("1", "2", "3")
+
     @pytest.mark.parametrize("column", [0, 3, -3, -4])
     def test_a_tag_column_that_is_not_there(self, tmp_path, column: int):
         with pytest.raises(DataError, match=f"line 1: expected a tag in column {column} .*got 3 columns"):

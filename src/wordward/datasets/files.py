@@ -159,18 +159,23 @@ def sentences(source: Source, tag_column: int = -1) -> Iterator[Example]:
 def _conll(path: Source, columns: Columns) -> Iterator[Example]:
     sentence: list[list[str]] = []
     start = width = 0
+    begun = commented = False
     for number, line in enumerate(chain(lines(path), [""]), start=1):
         fields = _conll_fields(line)
         if not fields or fields[0] == "-DOCSTART-":
             if sentence:
+                if not begun:
+                    _refuse_numbered(sentence, path, start)
+                begun = True
                 yield _sentence(sentence, columns, start)
             sentence = []
             continue
+        commented = commented or fields[0].startswith("#")
         width = width or len(fields)
         if len(fields) != width or not all(fields):
             raise DataError(
                 f"expected {width} filled columns as in the first line; got {fields}: "
-                "separate sentences by an empty line",
+                f"separate sentences by an empty line{' (comments are not skipped)' if commented else ''}",
                 path,
                 number,
             )
@@ -183,6 +188,18 @@ def _conll(path: Source, columns: Columns) -> Iterator[Example]:
             )
         start = start if sentence else number
         sentence.append(fields)
+
+
+def _refuse_numbered(rows: list[list[str]], path: Source, line: int) -> None:
+    """Refuse the layout of CoNLL-U, where a number stands before each token and would be read as it."""
+    numbers = [row[0] for row in rows if "-" not in row[0]]  # 1-2 stands before a token of two words
+    if len(rows[0]) > 2 and len(numbers) > 2 and numbers == [str(at + 1) for at in range(len(numbers))]:
+        raise DataError(
+            "expected the token in the first column; got the numbers 1, 2, 3 ...: keep the columns of the token and "
+            "the tag alone (of CoNLL-U: grep -Ev '^#|^[0-9]+[-.]' FILE | cut -f 2,4)",
+            path,
+            line,
+        )
 
 
 def _conll_fields(line: str) -> list[str]:
