@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -97,7 +98,7 @@ def looks_like_header(first: Row, places: list[int]) -> bool:
     return _holds(text, _TEXTS) or any(_holds(each, _LABELS) for each in label)
 
 
-def _holds(name: str, known: set[str]) -> bool:
+def _holds(name: str, known: Container[str]) -> bool:
     """Whether a part of a name such as reviewText or text_2 is known."""
     return any(part.lower() in known for part in re.findall("[A-Z]?[a-z]+|[A-Z]+", name))
 
