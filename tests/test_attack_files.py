@@ -244,7 +244,10 @@ def test_commands_that_are_refused(folder: Path, tmp_path: Path, capsys: pytest.
         (run, data, "--max-share", "7"): "max_share must be greater than 0 and at most 1, but is 7",
         (run, data, "--corrections", str(tmp_path / "x.m2")): "corrections are for taggers",
         (run, data, "--corrections", "none.m2"): "expected an M2 file; there is none of this name",
-        (run, str(odd)): "expected a label that the model knows (bad, good); got 'splendid'",
+        (run, str(odd)): f"{odd}, line 2: expected a label that the model knows (bad, good); got 'splendid'",
+        (str(odd), "--models", run): f"{odd}, line 2: expected a label that the model knows",
+        (run, str(odd), "--guides", "advt"): f"{odd}, line 2: expected a label that the model knows",
+        (run, "the cast was warm"): "for a text give --text 'the cast was warm'",
         (run, "nowhere.csv"): "nowhere.csv",
         (str(tmp_path), data): "is not a run folder",
     }

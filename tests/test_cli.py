@@ -88,6 +88,15 @@ def test_predict_says_what_it_could_not_read(run: str, capsys: pytest.CaptureFix
     assert "1 of the texts" in shown.err
 
 
+def test_predict_says_how_to_read_a_file(
+    run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", run, str(csv_file)]) == 0
+    assert f"is read as a text; for the texts in that file give --file {csv_file}" in said(capsys)
+    assert main(["predict", run, "the film was dull"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", run, str(csv_file)]) == 0
     assert "95 % interval" in capsys.readouterr().out
@@ -183,6 +192,10 @@ BAD = {
     "missing column": ("words,label\nfine,good\n", "column 'text'"),
     "one class": ("text,label\n" + "fine film,good\n" * 9, "two classes"),
     "empty file": ("", "found none"),
+    "a label a text": (
+        "text,label\n" + "".join(f"fine film,{number}\n" for number in range(9)),
+        "9 with 9 labels (0, 1, 2, ...) are too few of each class",
+    ),
     "empty text": ("text,label\nfine,good\n,bad\n", "line 3"),
     "not UTF-8": (b"text,label\nfine,good\nna\xefve,bad\n", "offset 23"),
 }
@@ -196,6 +209,23 @@ def test_bad_files_get_a_clear_error(name: str, tmp_path: Path, capsys: pytest.C
     assert main(["train", "--train", str(path), "--out", str(tmp_path / "run"), *SMALL]) == 1
     assert wanted in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_tags_for_a_classifier_and_labels_for_a_tagger(
+    run: str, csv_file: Path, conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", run, str(conll_file)]) == 1
+    assert "line 1: expected a label; it has a tag for every token instead" in capsys.readouterr().err
+    files = ["--train", str(conll_file), "--dev", str(csv_file)]
+    assert main(["train", *files, "--out", str(tmp_path / "tagger"), *SMALL]) == 1
+    assert "line 2: expected a tag for every token; it has a label instead" in capsys.readouterr().err
+
+
+def test_a_settings_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config", "none.toml", "--out", str(tmp_path / "run")]) == 1
+    assert (
+        capsys.readouterr().err == "wordward: none.toml: expected a TOML file; there is none of this name\n"
+    )
 
 
 def test_unknown_label_in_evaluation(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,10 +415,11 @@ def test_closing_line_and_status_of_a_stopped_run(
 def test_a_run_begins_with_its_labels_by_name(
     csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    columns = ["--text-column", "0", "--label-column", "1"]  # so the header is read as a text
+    columns = ["--text-column", "0", "--label-column", "1"]
+    csv_file.write_text(csv_file.read_text().replace("text,label", "worte,urteil", 1))  # read as a text
     loud = [flag for flag in SMALL if flag != "--quiet"]
     assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *columns, *loud]) == 0
-    assert "3 labels (bad, good, label), " in said(capsys)
+    assert "3 labels (bad, good, urteil), " in said(capsys)
 
 
 def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,6 +124,9 @@ def test_a_file_gives_its_labels_where_it_has_some(
     (tmp_path / "partly.csv").write_text("text,label\nthe film was warm,good\nthe cast was dull,\n")
     assert main(["explain", run, "--file", str(tmp_path / "partly.csv"), "--json", "-"]) == 0
     assert "partly.csv, line 3: expected a label; it is empty" in capsys.readouterr().err
+    (tmp_path / "odd.csv").write_text("text,label\nthe film was warm,nice\n")
+    odd = str(tmp_path / "odd.csv")
+    assert f"{odd}, line 2: expected a label that the model knows" in refused(capsys, run, "--file", odd)
 
 
 def test_standard_input(

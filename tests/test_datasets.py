@@ -104,6 +104,51 @@ class TestTables:
             ("poor film", None),
         ]
 
+    @pytest.mark.parametrize(
+        ("header", "flags"),
+        [
+            ("text,label", "--text-column text --label-column label"),
+            ("reviewText,star-rating", "--text-column reviewText --label-column star-rating"),
+            ("sentence_1,mood", "--text-column sentence_1 --label-column mood"),
+            ("words,sentiment", "--text-column words --label-column sentiment"),
+        ],
+    )
+    def test_a_header_is_no_text_where_columns_are_numbers(self, tmp_path, header: str, flags: str):
+        path = written(tmp_path, "a.csv", f"{header}\na fine film,good\na poor film,bad\nso dull,bad\n")
+        with pytest.raises(
+            DataError, match=rf"line 1: expected a text and its label.*: give {flags}, or delete"
+        ):
+            read(path, text_column="0", label_column="1")
+        if not header.startswith("words"):  # the label told, which is not looked at here
+            with pytest.raises(DataError, match=r"line 1: expected a text, since.*looks like a header line"):
+                read(path, text_column="0", labelled=False)
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            ("this text is fine,class", "poor,bad"),  # a text of several words
+            ("text,bad", "a poor film,bad"),  # a label that comes again
+            ("content,happy", "tired,sad", "glad,happy"),
+            ("warm,good", "dull,bad"),  # no name of a column
+        ],
+    )
+    def test_a_first_row_that_is_no_header(self, tmp_path, rows: tuple[str, ...]):
+        path = written(tmp_path, "a.csv", "\n".join(rows))
+        assert len(read(path, text_column="0", label_column="1")) == len(rows)
+
+    def test_a_first_text_without_a_label_beside_what_is_no_name(self, tmp_path):
+        path = written(tmp_path, "a.csv", "message,2024-01-01\na fine film,2024-01-02\n")
+        assert len(read(path, text_column="0", labelled=False)) == 2
+
+    @pytest.mark.parametrize(("text", "label"), [("0", "label"), ("text", "1"), ("0", "verdict")])
+    def test_a_column_by_name_beside_one_by_number(self, tmp_path, text: str, label: str):
+        path = written(tmp_path, "a.csv", "a fine film,good\na poor film,bad\n")
+        came = f"got --text-column {text} --label-column {label}"
+        with pytest.raises(
+            DataError, match=f"line 1: expected both columns by name, or both by number.*{came}"
+        ):
+            read(path, text_column=text, label_column=label)
+
     def test_numbers_may_be_names_of_columns(self, tmp_path):
         # What pandas writes for a table without names.
         path = written(tmp_path, "a.csv", ",0,1\n0,bad,poor film\n1,good,fine film\n")
@@ -212,6 +257,19 @@ class TestColumns:
         path = written(tmp_path, "a.conll", COLUMNS)
         assert read(path, tag_column=1)[0].tags == read(path, tag_column=-2)[0].tags == ("NNS", "VBZ")
         assert read(path, labelled=False)[1] == Example("Yes", tokens=("Yes",), line=4)
+
+    def test_numbers_before_the_tokens_are_no_tokens(self, tmp_path):
+        rows = "1-2\tisn't\t_\n1\tis\tVERB\n2\tn't\tPART\n3\twarm\tADJ\n"
+        with pytest.raises(
+            DataError, match=r"line 1: expected the token in the first column; got the numbers"
+        ):
+            read(written(tmp_path, "a.conll", rows), tag_column=2)
+        with pytest.raises(
+            DataError, match=r"line 2: expected 4 filled columns.*\(comments are not skipped\)"
+        ):
+            read(written(tmp_path, "a.conll", "# text = warm\n" + rows))
+        for plain in ("1\tc\n2\tc\n3\ti\n", "go X c\n\n1 X c\n2 X c\n3 X i\n"):  # two columns; not at first
+            assert read(written(tmp_path, "a.conll", plain))[-1].tokens == ("1", "2", "3")
 
     @pytest.mark.parametrize("column", [0, 3, -3, -4])
     def test_a_tag_column_that_is_not_there(self, tmp_path, column: int):

@@ -626,7 +626,7 @@ class TestErrors:
         [
             (("--dim", 8), "comes with its own words and sizes, but --dim came beside --model"),
             (("--lowercase", "--min-documents", 3), "--lowercase, --min-documents came beside --model"),
-            (("--preset", "small"), "--dim, --hidden came beside --model"),
+            (("--preset", "small"), "--dim, --hidden came beside --model: leave that out (a --preset sets"),
             (("--decay", 0.5), "--decay came beside --model"),
             (("--averaging", 0.999), "--averaging came beside --model"),
             (("--vectors", "x.txt"), "--vectors came beside --model"),

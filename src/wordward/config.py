@@ -64,7 +64,7 @@ class DataSettings:
     text_column: str = "text"
     """Name of the column that holds the text (or its number, from 0, in a file without header)."""
     label_column: str = "label"
-    """Name of the column that holds the label."""
+    """Name of the column that holds the label (or its number, where the text's is one too)."""
     tag_column: int = -1
     """Column of the tag in a CoNLL file, from 0; -1 is the last."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
@@ -229,7 +229,7 @@ class TrainConfig:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
             raise ValueError(
                 f"a Hugging Face model comes with its own words and sizes, but {flags} came beside --model: "
-                "leave that out"
+                f"leave that out{' (a --preset sets sizes, too)' if 'dim' in ours else ''}"
             )
         left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
         object.__setattr__(self, "training", replace(self.training, **left))

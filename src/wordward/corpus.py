@@ -203,8 +203,11 @@ def _labels(
 ) -> int | np.ndarray:
     given = example.tags if tagging else (example.label,)
     if given is None or given == (None,):
-        wanted = "a tag for every token" if tagging else "a label"
-        raise DataError(f"expected {wanted}; there is none", source, example.line)
+        wanted, other = (
+            ("a tag for every token", "a label") if tagging else ("a label", "a tag for every token")
+        )
+        came = "there is none" if example.names == (None,) else f"it has {other} instead"
+        raise DataError(f"expected {wanted}; {came}", source, example.line)
     for name in given:
         if name not in numbers:
             raise DataError(

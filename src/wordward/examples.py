@@ -29,8 +29,11 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
     rare = [example for example in held_out if not set(example.names) <= known]
     rest = [example for example in held_out if set(example.names) <= known]
     if not rest:
+        labels = sorted({str(name) for example in examples for name in example.names})
+        named = ", ".join(name[:20] for name in labels[:3]) + (", ..." if len(labels) > 3 else "")
         raise DataError(
-            "expected enough texts to hold some out; there are too few of each class: give more, or --dev FILE"
+            f"expected enough texts to hold some out; {len(examples)} with {len(labels)} labels ({named}) are "
+            "too few of each class: give more, or --dev FILE"
         )
     return [*kept, *rare], rest
 

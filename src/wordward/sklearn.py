@@ -282,6 +282,7 @@ def _labels(given: Any) -> np.ndarray:
     """One class for each text."""
     if given is None:
         raise ValueError("expected labels, requires y to be passed, but the target y is None")
+    _refuse_missing(given)
     labels = column_or_1d(given, warn=True)
     assert_all_finite(labels, input_name="y")
     try:
@@ -292,6 +293,19 @@ def _labels(given: Any) -> np.ndarray:
             f"expected labels of one kind, none of them missing; got {' and '.join(kinds)}"
         ) from None
     return labels
+
+
+def _refuse_missing(given: Any) -> None:
+    """Refuse labels that are missing, which an array of strings would hold as the words nan or None."""
+    kind = getattr(given, "dtype", object)
+    if not hasattr(given, "__iter__") or (isinstance(kind, np.dtype) and not kind.hasobject):
+        return
+    for at, label in enumerate(given):
+        nan = isinstance(label, (float, np.floating)) and np.isnan(label)
+        if label is None or nan or type(label).__name__ == "NAType":  # the last is of pandas
+            raise ValueError(
+                f"expected a label for every text; y[{at}] is {label!r} (NaN, missing): leave it out"
+            )
 
 
 def _names(classes: np.ndarray) -> list[str]:

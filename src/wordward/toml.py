@@ -54,6 +54,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """What a TOML file holds."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a TOML file; there is none of this name") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}") from None
 

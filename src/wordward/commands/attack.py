@@ -5,13 +5,14 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from wordward.attacks.attacked import AttackSettings
 from wordward.commands.arguments import Device, Format
-from wordward.commands.texts import COLUMNS, check_counts, is_split, texts_of
+from wordward.commands.texts import COLUMNS, check_counts, is_split, naming, texts_of
 
 if TYPE_CHECKING:
     from wordward.attacks.attacked import Attacked
@@ -82,14 +83,14 @@ class Attack:
             runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise ValueError("expected models of one kind; got classifiers and taggers")
-            self._models(runs, self._examples(runs, self.given[0]))
+            examples = self._examples(runs, self.given[0])
+            with naming(self.given[0]):
+                self._models(runs, examples)
             return
         run = load_run(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
-        if self.guides:
-            self._guides(run, examples)
-        else:
-            self._attack(run, examples)
+        with naming(None if self.text else self.given[1]):
+            self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:
         """Refuse what does not go together, before anything is read."""
@@ -112,7 +113,7 @@ class Attack:
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.datasets import Example, some_of
+        from wordward.datasets import Example, MissingError, some_of
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -125,7 +126,11 @@ class Attack:
                 "give a file of texts"
             )
         columns = {name: getattr(self, name) for name in COLUMNS}
-        examples = texts_of(run, data, labelled=self.labels, **columns)
+        try:
+            examples = texts_of(run, data, labelled=self.labels, **columns)
+        except MissingError as error:
+            hint = f"; for a text give --text {quote(data)}" if " " in data else ""
+            raise MissingError(f"{error}{hint}") from None
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
         return some_of(examples, self.limit)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.commands.arguments import Device, Format
-from wordward.commands.texts import COLUMNS, SPLITS, check_counts, is_split, texts_of
-from wordward.commands.use import standard_input
+from wordward.commands.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
+from wordward.commands.use import is_file, standard_input
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
@@ -86,7 +86,9 @@ class Explain:
         file = self._file(run, examples, question)
         left = examples[file.done :] if file else examples
         jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
-        self._follow(explain_all(run, left, question, jobs=jobs), len(examples), file)
+        with naming(None if self.label is not None else self._source(run)):
+            found = explain_all(run, left, question, jobs=jobs)
+        self._follow(found, len(examples), file)
 
     def _follow(
         self, found: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
@@ -181,7 +183,7 @@ class Explain:
         (word,) = self.texts if len(self.texts) == 1 else ("",)
         if word in SPLITS:
             say(f"{word} is explained as a text: this run is on files, so it has no splits; give --file FILE")
-        elif word and _is_file(word):
+        elif word and is_file(word):
             say(f"{word} is explained as a text; for the texts in that file give --file {word}")
 
     def _read(self, run: "Run", source: str) -> "list[Example]":
@@ -206,10 +208,3 @@ class Explain:
         if run.tagging:  # a label of the whole text is none that a tagger gives
             examples = [replace(example, label=None) for example in examples]
         return examples
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long, or with a character that no name holds
-        return False

@@ -1,5 +1,7 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,19 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) ->
 def changed(data: "DataSettings", **given: Any) -> "DataSettings":
     """How the run read its texts, but for what is given."""
     return replace(data, **{name: value for name, value in given.items() if value is not None})
+
+
+@contextmanager
+def naming(source: str | None) -> Iterator[None]:
+    """Name the file, too, where an error names a line of it."""
+    from wordward.datasets import DataError
+
+    try:
+        yield
+    except DataError as error:
+        if source is None or error.path or not error.line:
+            raise
+        raise DataError(str(error).removeprefix(f"line {error.line}: "), source, error.line) from None
 
 
 def check_counts(command: object, *names: str) -> None:

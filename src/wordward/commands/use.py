@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import BufferedReader
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
@@ -89,6 +90,10 @@ class Predict:
                 f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
                 "leave one out"
             )
+        if len(self.texts) == 1 and is_file(self.texts[0]):
+            from wordward.console import say
+
+            say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
         run = load_run(self.run, device=self.device)
         failed = 0
         for some in self._read(run.config.data):
@@ -117,6 +122,14 @@ class Predict:
             texts = [example.text for example in read_as(data, self.file, labelled=False)]
         for start in range(0, len(texts), 256):
             yield texts[start : start + 256]
+
+
+def is_file(name: str) -> bool:
+    """Whether a text is also the name of a file, which may be meant."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a character that no name holds
+        return False
 
 
 def standard_input() -> Iterator[list[str]]:

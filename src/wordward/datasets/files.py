@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
 from pathlib import Path
 
+from wordward.datasets.columns import Columns, looks_like_header, places_of, refuse_header
 from wordward.datasets.example import DataError, Example, MissingError
 from wordward.datasets.lines import Row, Source, csv_rows, lines, tsv_rows, without_end
 from wordward.datasets.snap import is_snap, reviews
@@ -24,22 +24,6 @@ _ENDINGS = {
     ".conll": "conll",
     ".txt": "txt",
 }
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Where the text and its label or tags stand, and whether these are read."""
-
-    text: str = "text"
-    label: str = "label"
-    tag: int = -1
-    labelled: bool = True
-
-    @property
-    def wanted(self) -> dict[str, str]:
-        """The columns to find, by the option that names each."""
-        label = {"--label-column": self.label} if self.labelled else {}
-        return {"--text-column": self.text} | label
 
 
 def read(
@@ -91,7 +75,10 @@ def _table(rows: Iterator[Row], path: Path, columns: Columns) -> Iterator[Exampl
     if first is None:
         return
     width = len(first[1])
-    headed, places = _places(first, path, columns)
+    headed, places = places_of(first, path, columns)
+    doubted = not headed and looks_like_header(first, places)
+    if doubted and not columns.labelled:
+        refuse_header(first, places, path, columns)
     for line, fields in rows if headed else chain([first], rows):
         if len(fields) != width:
             raise DataError(
@@ -100,54 +87,11 @@ def _table(rows: Iterator[Row], path: Path, columns: Columns) -> Iterator[Exampl
                 path,
                 line,
             )
+        # A label that comes again is one, whatever it looks like.
+        doubted = doubted and (line == first[0] or fields[places[-1]].strip() != first[1][places[-1]].strip())
         yield _example([fields[at] for at in places], path, line)
-
-
-def _places(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
-    """Whether the first row is a header, and where the text (and the label) stand."""
-    line, cells = first
-    header = [cell.strip() for cell in cells]
-    wanted = columns.wanted
-    numbers = all(name.isdecimal() for name in wanted.values())
-    # Numbers are names only in a header of nothing but numbers: a first text labelled 0 is no header.
-    if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
-        places = [int(name) for name in wanted.values()]
-        if max(places) >= len(cells):
-            raise DataError(
-                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}",
-                path,
-                line,
-            )
-        return False, places
-    for option, name in wanted.items():
-        if name not in header:
-            found = ", ".join(cell[:30] for cell in header)
-            raise DataError(
-                f"expected a column {name!r}; found {found}: name it with {option}, or give columns by number "
-                f"from 0 if there is no header line{_hint(header, path)}",
-                path,
-                line,
-            )
-        if header.count(name) > 1:
-            raise DataError(
-                f"expected one column {name!r}; found {header.count(name)}: give them different names",
-                path,
-                line,
-            )
-    return True, [header.index(name) for name in wanted.values()]
-
-
-def _hint(header: list[str], path: Path) -> str:
-    """What may be the matter where a first line does not have the fields that were expected."""
-    whole = header[0] if len(header) == 1 else ""
-    for mark, name, remedy in (
-        ("\t", "tabs", "--format tsv"),
-        (";", "semicolons", "save the file with commas"),
-        (",", "commas", "--format csv"),
-    ):
-        if mark in whole:
-            return f" (where {name} stand between the fields: {remedy})"
-    return " (for one token a line: --format conll)" if ".tsv" in path.name else ""
+    if doubted:
+        refuse_header(first, places, path, columns)
 
 
 def _example(values: list[str], path: Path, line: int = 0) -> Example:
@@ -213,18 +157,23 @@ def sentences(source: Source, tag_column: int = -1) -> Iterator[Example]:
 def _conll(path: Source, columns: Columns) -> Iterator[Example]:
     sentence: list[list[str]] = []
     start = width = 0
+    begun = commented = False
     for number, line in enumerate(chain(lines(path), [""]), start=1):
         fields = _conll_fields(line)
         if not fields or fields[0] == "-DOCSTART-":
             if sentence:
+                if not begun:
+                    _refuse_numbered(sentence, path, start)
+                begun = True
                 yield _sentence(sentence, columns, start)
             sentence = []
             continue
+        commented = commented or fields[0].startswith("#")
         width = width or len(fields)
         if len(fields) != width or not all(fields):
             raise DataError(
                 f"expected {width} filled columns as in the first line; got {fields}: "
-                "separate sentences by an empty line",
+                f"separate sentences by an empty line{' (comments are not skipped)' if commented else ''}",
                 path,
                 number,
             )
@@ -237,6 +186,18 @@ def _conll(path: Source, columns: Columns) -> Iterator[Example]:
             )
         start = start if sentence else number
         sentence.append(fields)
+
+
+def _refuse_numbered(rows: list[list[str]], path: Source, line: int) -> None:
+    """Refuse the layout of CoNLL-U, where a number stands before each token and would be read as it."""
+    numbers = [row[0] for row in rows if "-" not in row[0]]  # 1-2 stands before a token of two words
+    if len(rows[0]) > 2 and len(numbers) > 2 and numbers == [str(at + 1) for at in range(len(numbers))]:
+        raise DataError(
+            "expected the token in the first column; got the numbers 1, 2, 3 ...: keep the columns of the token and "
+            "the tag alone (of CoNLL-U: grep -Ev '^#|^[0-9]+[-.]' FILE | cut -f 2,4)",
+            path,
+            line,
+        )
 
 
 def _conll_fields(line: str) -> list[str]:

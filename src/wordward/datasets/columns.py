@@ -1,0 +1,116 @@
+"""Where the text and its label stand in a table, and whether its first line names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import NoReturn
+
+from wordward.datasets.example import DataError
+from wordward.datasets.lines import Row
+
+# Words that name a column of texts or of labels, and are seldom the whole of a text or a label.
+_TEXTS = set("text texts sentence review content body comment message tweet document".split())
+_LABELS = set("label labels class category sentiment target rating stars score polarity".split())
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the text and its label or tags stand, and whether these are read."""
+
+    text: str = "text"
+    label: str = "label"
+    tag: int = -1
+    labelled: bool = True
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The columns to find, by the option that names each."""
+        label = {"--label-column": self.label} if self.labelled else {}
+        return {"--text-column": self.text} | label
+
+
+def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
+    """Whether the first row is a header, and where the text (and the label) stand."""
+    line, cells = first
+    header = [cell.strip() for cell in cells]
+    wanted = columns.wanted
+    numbers = all(name.isdecimal() for name in wanted.values())
+    # Numbers are names only in a header of nothing but numbers: a first text labelled 0 is no header.
+    if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
+        places = [int(name) for name in wanted.values()]
+        if max(places) >= len(cells):
+            raise DataError(
+                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}",
+                path,
+                line,
+            )
+        return False, places
+    for option, name in wanted.items():
+        if name not in header and not numbers and any(each.isdecimal() for each in wanted.values()):
+            came = " ".join(f"{each} {quote(value)}" for each, value in wanted.items())
+            raise DataError(
+                f"expected both columns by name, or both by number from 0 if there is no header line; got {came}",
+                path,
+                line,
+            )
+        if name not in header:
+            found = ", ".join(cell[:30] for cell in header)
+            raise DataError(
+                f"expected a column {name!r}; found {found}: name it with {option}, or give columns by number "
+                f"from 0 if there is no header line{_hint(header, path)}",
+                path,
+                line,
+            )
+        if header.count(name) > 1:
+            raise DataError(
+                f"expected one column {name!r}; found {header.count(name)}: give them different names",
+                path,
+                line,
+            )
+    return True, [header.index(name) for name in wanted.values()]
+
+
+def _hint(header: list[str], path: Path) -> str:
+    """What may be the matter where a first line does not have the fields that were expected."""
+    whole = header[0] if len(header) == 1 else ""
+    for mark, name, remedy in (
+        ("\t", "tabs", "--format tsv"),
+        (";", "semicolons", "save the file with commas"),
+        (",", "commas", "--format csv"),
+    ):
+        if mark in whole:
+            return f" (where {name} stand between the fields: {remedy})"
+    return " (for one token a line: --format conll)" if ".tsv" in path.name else ""
+
+
+def looks_like_header(first: Row, places: list[int]) -> bool:
+    """Whether a first row that is to be a text (and its label) may name the columns instead."""
+    text, *label = (first[1][at].strip() for at in places)
+    names = (
+        [text] if label else [cell.strip() for cell in first[1]]
+    )  # without a label, all fields must be names
+    if not all(name.replace("-", "_").isidentifier() for name in names if name):
+        return False
+    return _holds(text, _TEXTS) or any(_holds(each, _LABELS) for each in label)
+
+
+def _holds(name: str, known: Container[str]) -> bool:
+    """Whether a part of a name such as reviewText or text_2 is known."""
+    return any(part.lower() in known for part in re.findall("[A-Z]?[a-z]+|[A-Z]+", name))
+
+
+def refuse_header(first: Row, places: list[int], path: Path, columns: Columns) -> NoReturn:
+    """Say that the first line names the columns, where these are given by number."""
+    line, cells = first
+    names = [cells[at].strip() for at in places]
+    flags = " ".join(f"{option} {quote(name)}" for option, name in zip(columns.wanted, names, strict=True))
+    raise DataError(
+        f"expected {'a text and its label' if columns.labelled else 'a text'}, since columns are given by number; "
+        f"got {' and '.join(map(repr, names))}, which looks like a header line: give {flags}, or delete that line",
+        path,
+        line,
+    )
