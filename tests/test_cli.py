@@ -99,11 +99,23 @@ def test_predict_says_how_to_read_a_file(
 
 def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", run, str(csv_file)]) == 0
-    assert "95 % interval" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "95 % interval" in shown
     assert main(["evaluate", run, str(csv_file), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["texts"] == 240
     assert record["error"]["low"] <= record["error"]["value"] <= record["error"]["high"]
+    classes = record["classes"]
+    assert sum(each["count"] for each in classes.values()) == 240
+    assert sum(each["predicted"] for each in classes.values()) == 240
+    assert sum(each["f1"] for each in classes.values()) / len(classes) == pytest.approx(
+        record["macro_f1"]["value"]
+    )
+    rows = [line.split() for line in shown.splitlines()[-len(classes) :]]
+    assert rows == [
+        [name, str(count), str(predicted), *(f"{share:.2%}" for share in shares)]
+        for name, (count, predicted, *shares) in ((name, each.values()) for name, each in classes.items())
+    ]
 
 
 def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

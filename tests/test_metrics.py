@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordward.metrics import Interval, error_rate, macro_f1, perplexity, precision_recall_f
+from wordward.metrics import Interval, by_class, error_rate, macro_f1, perplexity, precision_recall_f
 
 
 def wrong(errors: int, n: int) -> Interval:
@@ -65,6 +65,16 @@ class TestMacroF1:
 
     def test_a_class_that_never_occurs_counts_zero(self):
         assert macro_f1([0, 1], [0, 1], [0, 1, 2, 3]).value == pytest.approx(0.5)
+
+    def test_scores_of_each_class_by_hand(self):
+        # a: 3, of which 2 are found among 4 said to be; b: 2, 1 found of 2 said to be; c: 1, said of none; d: none
+        confusion = np.array([[2, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+        assert by_class(confusion) == [
+            (3, 4, 2 / 4, 2 / 3, pytest.approx(4 / 7)),
+            (2, 2, 1 / 2, 1 / 2, 1 / 2),
+            (1, 0, 0.0, 0.0, 0.0),
+            (0, 0, 0.0, 0.0, 0.0),
+        ]
 
     def test_perfect_and_hopeless(self):
         assert macro_f1([0, 1] * 50, [0, 1] * 50, [0, 1]) == (1.0, 1.0, 1.0)

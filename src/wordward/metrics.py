@@ -29,6 +29,16 @@ class PrecisionRecallF(NamedTuple):
     f: Interval
 
 
+class ClassScores(NamedTuple):
+    """How one class fares: how many are of it, how many are said to be, and how far these agree."""
+
+    count: int
+    predicted: int
+    precision: float
+    recall: float
+    f1: float
+
+
 def error_rate(gold: Labels, predicted: Labels) -> Interval:
     """Share of wrong predictions, with the Wilson interval."""
     _check_lengths(gold, predicted, "texts")
@@ -71,6 +81,14 @@ def macro_f1(
     draws = _draw(sizes, resamples, seed)  # (1 + resamples, kinds)
     scores = _ratio(2 * draws @ (is_gold * is_predicted), draws @ (is_gold + is_predicted)).mean(axis=1)
     return _interval(scores)
+
+
+def by_class(confusion: np.ndarray) -> list[ClassScores]:
+    """The scores of each class, from counts (true, predicted); a ratio is 0 where there is nothing to take it of."""
+    hits, gold, said = np.diag(confusion), confusion.sum(1), confusion.sum(0)
+    ratios = _ratio(hits, said), _ratio(hits, gold), _ratio(2 * hits, gold + said)
+    rows = zip(gold, said, *ratios, strict=True)
+    return [ClassScores(int(g), int(s), float(p), float(r), float(f)) for g, s, p, r, f in rows]
 
 
 def precision_recall_f(

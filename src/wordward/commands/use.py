@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Score a run on labelled texts: error rate, or precision, recall and F0.5, with 95 % intervals."""
+    """Score a run on labelled texts, with 95 % intervals, and label by label."""
 
     run: tyro.conf.Positional[str]
     """Run folder."""
@@ -41,7 +41,9 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
-        from wordward.predict import evaluate, load_run
+        from wordward.metrics import by_class
+        from wordward.predict import load_run
+        from wordward.reports.texts import score
 
         run = load_run(self.run, device=self.device, positive=self.positive)
         if is_split(run, self.data):
@@ -49,18 +51,24 @@ class Evaluate:
         else:
             examples = texts_of(run, self.data, **{name: getattr(self, name) for name in COLUMNS})
             corpus = run.encode(examples, labelled=True, source=self.data)
-        measured = evaluate(run, corpus)
-        count = len(corpus.rows)
+        scored = score(run, corpus, self.data)
+        classes = dict(zip(run.labels, by_class(scored.confusion), strict=True))
         if self.json:
-            record: dict[str, Any] = {name: interval._asdict() for name, interval in measured.items()}
-            print(json.dumps({"run": self.run, "data": self.data, "texts": count, **record}))
+            record: dict[str, Any] = {name: interval._asdict() for name, interval in scored.measured.items()}
+            record["classes"] = {name: each._asdict() for name, each in classes.items()}
+            print(json.dumps({"run": self.run, "data": self.data, "texts": scored.texts, **record}))
             return
-        unit = "sentences" if run.tagging else "texts"
-        print(f"{count} {unit} of {self.data}")
-        for name, interval in measured.items():
+        print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
+        for name, interval in scored.measured.items():
             print(
                 f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
             )
+        width = max(5, *map(len, classes))
+        unit = "tokens" if run.tagging else "texts"
+        print(f"\n{'label':{width}}  {unit:>7}  predicted  precision   recall       F1")
+        for name, (count, predicted, *shares) in classes.items():
+            precision, recall, f1 = (f"{value:.2%}" for value in shares)
+            print(f"{name:{width}}  {count:7}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
 
 
 @dataclass(frozen=True)
