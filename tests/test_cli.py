@@ -17,6 +17,7 @@ from wordward.config import PRESETS
 from wordward.predict import load_run
 from wordward.toml import flags, setting_names
 
+FILMS = [("fine", "good"), ("dull", "bad")]
 SMALL = [
     "--dim",
     "10",
@@ -432,6 +433,20 @@ def test_a_run_begins_with_its_labels_by_name(
     loud = [flag for flag in SMALL if flag != "--quiet"]
     assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *columns, *loud]) == 0
     assert "3 labels (bad, good, urteil), " in said(capsys)
+
+
+def test_a_run_begins_with_what_dev_shares_with_train(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = [f"a {word} film of {number} acts,{label}" for number in range(8) for word, label in FILMS]
+    for name, lines in (("train", texts), ("dev", [*texts[:3], "a strange film,good", "another one,bad"])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["text,label", *lines]) + "\n")
+    files = ["--train", str(tmp_path / "train.csv"), "--dev", str(tmp_path / "dev.csv")]
+    loud = [flag for flag in SMALL if flag != "--quiet"]
+    assert main(["train", *files, "--out", str(tmp_path / "run"), *loud]) == 0
+    assert "16 texts to learn from, 5 dev (3 of them also among those to learn from), 2 labels" in said(
+        capsys
+    )
 
 
 def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,17 @@ class Data:
         return {name: corpus for name, corpus in given.items() if corpus is not None}
 
     @property
+    def dev_said(self) -> str:
+        """How many dev texts there are, and how many of them are no test of what was learnt."""
+        learnt, held = (
+            np.fromiter((hash(row.tobytes()) for row in corpus.rows), np.int64, len(corpus.rows))
+            for corpus in (self.train, self.dev)
+        )
+        seen = np.isin(held, learnt).sum()
+        also = f" ({seen:,} of them also among those to learn from)" if seen else ""
+        return f"{len(self.dev.rows):,} dev{also}"
+
+    @property
     def labels_said(self) -> str:
         """How many labels there are; a few are named, so that one that is none is seen."""
         named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""

@@ -82,7 +82,7 @@ def _describe(trainer: Trainer) -> str:
         unknown = "others are left out"
     return (
         f"{trainer.config.method} on {trainer.device}{several}: "
-        f"{len(data.train.rows):,} {texts} to learn from{extra}, {len(data.dev.rows):,} dev, "
+        f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
         f"{data.labels_said}, {len(data.vocabulary):,} words ({unknown})"
     )
 

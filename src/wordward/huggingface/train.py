@@ -102,7 +102,7 @@ class Start:
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return (
             f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
-            f"{len(data.train.rows):,} {texts} to learn from{extra}, {len(data.dev.rows):,} dev, "
+            f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
             f"{data.labels_said}, up to {self.config.text.max_length} word pieces a text"
         )
 
