@@ -107,7 +107,7 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
     assert record["texts"] == 240
     assert record["error"]["low"] <= record["error"]["value"] <= record["error"]["high"]
     classes = record["classes"]
-    assert sum(each["count"] for each in classes.values()) == 240
+    assert sum(each["support"] for each in classes.values()) == 240
     assert sum(each["predicted"] for each in classes.values()) == 240
     assert sum(each["f1"] for each in classes.values()) / len(classes) == pytest.approx(
         record["macro_f1"]["value"]

@@ -30,9 +30,9 @@ class PrecisionRecallF(NamedTuple):
 
 
 class ClassScores(NamedTuple):
-    """How one class fares: how many are of it, how many are said to be, and how far these agree."""
+    """How one class fares: how many are of it (support), how many are said to be, and how far these agree."""
 
-    count: int
+    support: int
     predicted: int
     precision: float
     recall: float
