@@ -69,6 +69,17 @@ def gradient(model: nn.Module, call: Callable[[], Tensor], **options: Any) -> Te
     return torch.autograd.grad(run.logits.square().sum(), run.shift)[0]
 
 
+class Hugging(Net):
+    """Says which of its embeddings reads words, as a Hugging Face model does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Embedding(9, 4)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.words
+
+
 class TestFinding:
     def test_the_only_embedding(self):
         model = Net()
@@ -111,14 +122,6 @@ class TestFinding:
             Tap(Net(), embedding="wrods")
 
     def test_a_hugging_face_model_says_itself(self):
-        class Hugging(Net):
-            def __init__(self) -> None:
-                super().__init__()
-                self.positions = nn.Embedding(9, 4)
-
-            def get_input_embeddings(self) -> nn.Module:
-                return self.words
-
         model = Hugging()
         assert Tap(model).embedding is model.words
 
@@ -131,14 +134,6 @@ class TestFinding:
         assert Tap(model).embedding is model.words
 
     def test_in_ddp_a_hugging_face_model_says_itself(self, alone: None):
-        class Hugging(Net):
-            def __init__(self) -> None:
-                super().__init__()
-                self.positions = nn.Embedding(9, 4)
-
-            def get_input_embeddings(self) -> nn.Module:
-                return self.words
-
         model = Hugging()
         assert Tap(nn.parallel.DistributedDataParallel(model)).embedding is model.words
 
