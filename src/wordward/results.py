@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,29 +24,18 @@ T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 
 
 def append(path: Path, record: Record) -> None:
     """Add a record; one of the same row, seed and preset is replaced. Several processes may do so at once."""
+    from wordward.run_folder import write  # with torch, which the tables do without
+
     try:
         with locked(path.with_name(path.name + ".lock")):
             kept = [other for other in load(path) if _identity(other) != _identity(record)]
             lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
-            _write(path, "\n".join(lines) + "\n")
+            write(path, "\n".join(lines) + "\n")
     except OSError as error:
         raise ValueError(
             f"{path}: expected a file that can be written; got: {error.strerror or error}: free some space and give "
             "the same command again, which trains nothing anew that is finished"
         ) from None
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, also where the power is cut: it holds the results of days."""
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def load(path: Path) -> list[Record]:

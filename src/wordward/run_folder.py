@@ -269,8 +269,11 @@ def write(path: Path, text: str) -> None:
     """Write a file whole or not at all, its folder too where there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    part.write_bytes(text.encode())
-    put(part, path)
+    try:
+        part.write_bytes(text.encode())
+        put(part, path)
+    finally:
+        part.unlink(missing_ok=True)  # of a full disk
 
 
 def put(part: Path, path: Path) -> None:
