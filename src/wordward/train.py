@@ -39,7 +39,8 @@ def train(
     with processes.one_a_machine_first():
         settled, data = prepare(config, quiet=quiet)
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
-    say(_describe(trainer), quiet=quiet)
+    if not quiet:  # it counts all words and compares dev with train
+        say(_describe(trainer))
     if resume:
         if run_folder.begun(folder):
             _check_same(folder, data)

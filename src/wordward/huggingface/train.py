@@ -152,7 +152,8 @@ def fine_tune(
     from wordward.huggingface.trainer import FineTuning  # needs transformers, and says so less plainly
 
     start.encode(quiet=quiet)
-    say(start.describe(), quiet=quiet)
+    if not quiet:  # it compares dev with train
+        say(start.describe())
     if resume:
         run_folder.check_labels(folder, start.data.classes)
     else:
