@@ -144,6 +144,24 @@ def test_a_record_with_other_bits_than_it_counts_is_refused(wrong: object, tmp_p
         results.load(path)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"test": {}},
+        {"test": {"value": None, "low": 0, "high": 1}},
+        {"test": 0.5},
+        {"dev": {"f0.5": 0.5}},
+        {"dev": None},
+        {"seconds": "1"},
+    ],
+)
+def test_a_record_without_its_numbers_is_refused(damage: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "imdb.jsonl"
+    path.write_text(f"{json.dumps(RECORD)}\n{json.dumps(RECORD | {'seed': 2} | damage)}\n")
+    with pytest.raises(ValueError, match=r"imdb\.jsonl, line 2: expected a result as JSON; got: "):
+        results.load(path)
+
+
 def test_a_record_that_stands_twice_is_no_second_seed(tmp_path: Path) -> None:
     path = tmp_path / "imdb.jsonl"
     lines = [json.dumps(each) for each in (RECORD, RECORD | {"seed": 2}, RECORD | {"seconds": 2.0})]

@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Semaphore
 
 import numpy as np
 import pytest
+import torch
 from reviews import reviews, tagged, write_csv
 
 from wordward import checkpoint, reproduce, results, run_folder
@@ -164,6 +166,60 @@ def test_few_rows_share_all_cores(experiments: Path, tmp_path: Path, monkeypatch
     assert asked == [(2, 8)]
 
 
+def _invented(row: Row, plan: Plan) -> results.Record:
+    told = {"column": "imdb", "preset": plan.preset, "row": row.name, "seed": 1, "epochs": 2, "seconds": 1.0}
+    scored = {"criterion": "error", "dev": {"error": 0.5}, "test": {"value": 0.5, "low": 0.0, "high": 1.0}}
+    return {**told, **scored, "counted": 0, "wrong": "", "device": "cpu", "versions": {}}
+
+
+def _in_threads(monkeypatch: pytest.MonkeyPatch, run_row: Callable[..., results.Record]) -> None:
+    """Rows side by side, in threads of this process, by another `run_row`."""
+    monkeypatch.setattr(reproduce, "run_row", run_row)
+    monkeypatch.setattr(reproduce, "_read_first", lambda *_: None)
+    monkeypatch.setattr(reproduce, "workers", lambda jobs, threads: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(reproduce, "stoppable", lambda work, *given: work(*given))
+
+
+def test_a_row_that_finds_no_memory_goes_on_when_fewer_run(
+    experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A GPU with room for two rows, and three at a time: one of them waits, and from then on two are begun."""
+    room, refused = Semaphore(2), []
+
+    def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
+        if not room.acquire(blocking=False):
+            refused.append(row.name)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        time.sleep(0.3)
+        room.release()
+        return _invented(row, plan)
+
+    _in_threads(monkeypatch, run_row)
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=3)
+    rows = ("baseline", "random", "advt", "vat", "ivat")
+    reproduce.reproduce("imdb", plan, rows=rows, results_folder=tmp_path / "kept")
+    assert {record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")} == set(rows)
+    told = f"{refused[0]}, seed 1 found no memory left beside the others; it goes on later, 2 at a time"
+    assert told in capsys.readouterr().err
+    assert len(refused) == 1
+
+
+def test_a_row_that_finds_no_memory_though_it_is_alone_is_an_error(
+    experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
+        begun.append(row.name)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    _in_threads(monkeypatch, run_row)
+    plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=2, quiet=True)
+    with pytest.raises(torch.OutOfMemoryError):
+        reproduce.reproduce("imdb", plan, rows=("baseline", "advt"), results_folder=tmp_path / "kept")
+    assert len(begun) == 3  # both, and one of them alone
+
+
 def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
     experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,16 +231,7 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
         if row.name == "ivat":
             assert kept.wait(20), "advt was not kept while ivat was going on"
             raise ZeroDivisionError("power cut")
-        return {
-            **dict.fromkeys(results.TOLD, 0),
-            "wrong": "",
-            "column": "imdb",
-            "preset": plan.preset,
-            "row": row.name,
-            "seed": 1,
-            "epochs": 2,
-            "seconds": 1.0,
-        }
+        return _invented(row, plan)
 
     def append(path: Path, record: results.Record) -> None:
         real(path, record)
@@ -192,10 +239,7 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
 
     real = results.append
     monkeypatch.setattr(results, "append", append)
-    monkeypatch.setattr(reproduce, "run_row", run_row)
-    monkeypatch.setattr(reproduce, "_read_first", lambda *_: None)
-    monkeypatch.setattr(reproduce, "workers", lambda jobs, threads: ThreadPoolExecutor(jobs))
-    monkeypatch.setattr(reproduce, "stoppable", lambda work, *given: work(*given))
+    _in_threads(monkeypatch, run_row)
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=2, quiet=True)
     with pytest.raises(ZeroDivisionError):
         reproduce.reproduce("imdb", plan, rows=("advt", "ivat"), results_folder=tmp_path / "kept")

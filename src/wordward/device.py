@@ -1,5 +1,6 @@
 """Where to compute."""
 
+import gc
 import re
 
 import torch
@@ -19,6 +20,12 @@ def pick_device(name: str) -> torch.device:
         choices = " or ".join(_devices())
         raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
     return device
+
+
+def release() -> None:
+    """Leave to other processes what memory of a GPU this one has kept for later."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def _devices() -> list[str]:

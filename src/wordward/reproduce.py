@@ -1,10 +1,13 @@
 """Reproduce a table of the paper: pre-train once, train its rows, score them on test, keep the results."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from wordward import results, run_folder
 from wordward.attack import attack
@@ -14,6 +17,7 @@ from wordward.config import TrainConfig
 from wordward.console import progress, say
 from wordward.corpus import Corpus
 from wordward.datasets import MissingError, some_of
+from wordward.device import release
 from wordward.distributed import refuse_several
 from wordward.examples import read_as, split_examples
 from wordward.experiments import (
@@ -66,6 +70,19 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
             "config": run_folder.config_text(folder),
             **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
         }
+
+
+def _row_beside_others(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
+    """`run_row`, after which this process holds no memory of a GPU that another could use."""
+    record, lacking = {}, ""
+    try:
+        record = run_row(column, row, seed, plan)
+    except torch.OutOfMemoryError as error:
+        lacking = str(error)  # the error itself would hold what was in memory
+    release()
+    if lacking:
+        raise torch.OutOfMemoryError(lacking)
+    return record
 
 
 def _folder(column: Column, row: Row, seed: int, plan: Plan) -> Path:
@@ -202,6 +219,7 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
         say(f"{column.name}: language model", quiet=plan.quiet)
         if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:
             raise KeyboardInterrupt
+    release()
 
 
 def _refuse_begun(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) -> None:
@@ -222,18 +240,29 @@ def _run_all(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: P
     for row, seed in missing:
         if (row.name, seed) in _kept(file, plan):
             continue  # by another command, meanwhile
-        say(f"{column.name}: {row.name}, seed {seed}", quiet=plan.quiet)
-        try:
-            results.append(file, run_row(column, row, seed, plan))
-        except (DivergedError, BusyError) as error:
-            say(f"{column.name}: {row.name}, seed {seed} left out: {error}")  # also where quiet
+        name = f"{column.name}: {row.name}, seed {seed}"
+        say(name, quiet=plan.quiet)
+        _keep(name, partial(run_row, column, row, seed, plan), file, plan)
+
+
+def _keep(name: str, made: Callable[[], results.Record], file: Path, plan: Plan) -> None:
+    """Write down what a row came to, or say why it is left out."""
+    try:
+        record = made()
+    except (DivergedError, BusyError) as error:
+        say(f"{name} left out: {error}")  # also where quiet
+        return
+    results.append(file, record)
+    say(f"{name} done: {record['epochs']} epochs, {record['seconds']:.0f} s", quiet=plan.quiet)
 
 
 def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
     """Rows in processes of their own; none waits in a queue, where Ctrl-C would not reach it."""
     # The longest first, so that none is left alone at the end.
     left = sorted(missing, key=lambda job: -_cost(job[0]))
-    running: dict[Future[results.Record], tuple[Row, int]] = {}
+    running: dict[
+        Future[results.Record], tuple[Row, int, int]
+    ] = {}  # the last: how many at a time it began with
     jobs = min(plan.jobs, len(left))
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with workers(jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
@@ -244,18 +273,19 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
                 if (row.name, seed) in _kept(file, plan):
                     bars.advance(bar)  # by another command, meanwhile
                     continue
-                running[pool.submit(stoppable, run_row, column, row, seed, plan)] = row, seed
+                running[pool.submit(stoppable, _row_beside_others, column, row, seed, plan)] = row, seed, jobs
             for done in wait(running, return_when=FIRST_COMPLETED).done if running else ():
-                row, seed = running.pop(done)
-                bars.advance(bar)
+                row, seed, crowd = running.pop(done)
+                name = f"{column.name}: {row.name}, seed {seed}"
                 try:
-                    record = done.result()
-                except (DivergedError, BusyError) as error:
-                    say(f"{column.name}: {row.name}, seed {seed} left out: {error}")
-                    continue
-                results.append(file, record)
-                taken = f"{record['epochs']} epochs, {record['seconds']:.0f} s"
-                say(f"{column.name}: {row.name}, seed {seed} done: {taken}", quiet=plan.quiet)
+                    _keep(name, done.result, file, plan)
+                    bars.advance(bar)
+                except torch.OutOfMemoryError:
+                    if crowd == 1:
+                        raise
+                    jobs = min(jobs, crowd - 1)
+                    left.append((row, seed))
+                    say(f"{name} found no memory left beside the others; it goes on later, {jobs} at a time")
 
 
 def _cost(row: Row) -> int:

@@ -48,7 +48,7 @@ def load(path: Path) -> list[Record]:
             continue
         try:
             record = _whole(json.loads(line))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path}, line {number}: expected a result as JSON; got: {error}: delete the line to run it again"
             ) from None
@@ -68,6 +68,10 @@ def _whole(record: Any) -> Record:
         raise ValueError(f"no {', '.join(missing)}")
     if len(base64.b64decode(record["wrong"])) != (record["counted"] + 7) // 8:
         raise ValueError(f"a field wrong that does not hold {record['counted']} bits")
+    numbers = [record["seconds"], record["dev"].get(record["criterion"])]
+    numbers += [record["test"].get(name) for name in ("value", "low", "high")]
+    if not all(isinstance(number, float | int) for number in numbers):
+        raise ValueError("fields dev, test or seconds without their numbers")
     return record
 
 
