@@ -123,9 +123,8 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
 
 def _case(run: Run, text: str, target: Target) -> Any:
     from wordward.attack import _case
-    from wordward.reading import read
 
-    return _case(run, read(run, Example(text)), AttackSettings(), target)
+    return _case(run, run.read(Example(text)), AttackSettings(), target)
 
 
 @pytest.mark.parametrize("method", ["iadvt", "advt", "ivat"])

@@ -8,7 +8,6 @@ from untrained import a_run
 from wordward.datasets import Example
 from wordward.explain import apply, explain
 from wordward.explanation import Place
-from wordward.reading import read
 
 ODD = (
     Example("Zyx: the CAST,  qqq was  dull!"),
@@ -28,7 +27,7 @@ def test_words_are_read_as_the_model_reads_them(
 ) -> None:
     run = a_run(task=task, unknown=unknown, tokenizer=tokenizer, max_length=max_length, lowercase=True)
     for example in ODD[: 4 if task == "tag" else 5]:  # a tagger's corpus holds no empty sentence
-        text = read(run, example)
+        text = run.read(example)
         (row,) = run.encode([example], labelled=False).rows
         ids = [run.vocabulary[token.text] for token in text.tokens]
         assert [*ids, *([] if run.tagging else [2])] == row.tolist()

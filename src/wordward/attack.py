@@ -18,7 +18,7 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.objective import IGNORE
 from wordward.predict import Run, opener
-from wordward.reading import Reading, apply, read
+from wordward.reading import Reading, apply
 from wordward.workers import spread
 
 __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
@@ -90,7 +90,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
 
 def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
     """Some texts attacked side by side."""
-    texts = [read(run, example) for example in examples]
+    texts = [run.read(example) for example in examples]
     said = run.predict([text.text for text in texts])
     cases = cases_of(run, examples, texts, said, guide.settings, goal)
     hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))

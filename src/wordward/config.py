@@ -1,33 +1,23 @@
 """Every setting of a run, as frozen dataclasses."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from math import inf
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from wordward.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
-
-Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
-COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
-COUNT_OR_NONE: Rule = "1 or more, or None", lambda value: value is None or 1 <= value < inf
-POSITIVE: Rule = "greater than 0", lambda value: 0 < value < inf
-POSITIVE_OR_NONE: Rule = "greater than 0, or None", lambda value: value is None or 0 < value < inf
-FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
-SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
-DROPOUT: Rule = "0 or more and less than 1", lambda value: 0 <= value < 1
-SEED: Rule = "0 or more", lambda value: 0 <= value < inf
-SEED_OR_NONE: Rule = "0 or more, or None", lambda value: value is None or 0 <= value < inf
-
-
-def _check(settings: Any, rule: Rule, *names: str) -> None:
-    """Refuse a setting that breaks the rule."""
-    wanted, accepts = rule
-    for name in names:
-        value = getattr(settings, name)
-        if not accepts(value):
-            raise ValueError(f"{name} must be {wanted}, but is {value}")
+from wordward.rules import (
+    COUNT,
+    COUNT_OR_NONE,
+    DROPOUT,
+    FACTOR,
+    NOT_NEGATIVE,
+    NOT_NEGATIVE_OR_NONE,
+    POSITIVE,
+    POSITIVE_OR_NONE,
+    SHARE,
+    check,
+)
 
 
 class _DefaultInt(int):
@@ -76,9 +66,9 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        _check(self, COUNT_OR_NONE, "limit")
-        _check(self, SHARE, "dev_share")
-        _check(self, SEED_OR_NONE, "split_seed")
+        check(self, COUNT_OR_NONE, "limit")
+        check(self, SHARE, "dev_share")
+        check(self, NOT_NEGATIVE_OR_NONE, "split_seed")
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise ValueError(
                 f"a corpus comes with its labelled texts, but --{', --'.join(beside)} came beside --corpus: leave "
@@ -106,8 +96,8 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        _check(self, COUNT, "min_documents")
-        _check(self, COUNT_OR_NONE, "max_vocabulary", "max_length")
+        check(self, COUNT, "min_documents")
+        check(self, COUNT_OR_NONE, "max_vocabulary", "max_length")
 
 
 @dataclass(frozen=True)
@@ -130,8 +120,8 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        _check(self, COUNT, "dim", "hidden", "head")
-        _check(self, DROPOUT, "word_dropout", "head_dropout")
+        check(self, COUNT, "dim", "hidden", "head")
+        check(self, DROPOUT, "word_dropout", "head_dropout")
 
 
 @dataclass(frozen=True)
@@ -174,12 +164,12 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
         counts = "epochs", "patience", "batch_size", "unlabelled_batch_size", "min_candidate_count"
-        _check(self, COUNT, *counts)
-        _check(self, COUNT_OR_NONE, "checkpoint_steps")
-        _check(self, POSITIVE, "learning_rate", "clip")
-        _check(self, FACTOR, "decay")
-        _check(self, DROPOUT, "averaging")
-        _check(self, SEED, "seed")
+        check(self, COUNT, *counts)
+        check(self, COUNT_OR_NONE, "checkpoint_steps")
+        check(self, POSITIVE, "learning_rate", "clip")
+        check(self, FACTOR, "decay")
+        check(self, DROPOUT, "averaging")
+        check(self, NOT_NEGATIVE, "seed")
 
 
 @dataclass(frozen=True)
@@ -289,12 +279,12 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        _check(self, COUNT, "epochs", "streams", "window")
-        _check(self, COUNT_OR_NONE, "limit")
-        _check(self, POSITIVE, "learning_rate", "clip")
-        _check(self, POSITIVE_OR_NONE, "minutes")
-        _check(self, SHARE, "held_out_share")
-        _check(self, SEED, "seed")
+        check(self, COUNT, "epochs", "streams", "window")
+        check(self, COUNT_OR_NONE, "limit")
+        check(self, POSITIVE, "learning_rate", "clip")
+        check(self, POSITIVE_OR_NONE, "minutes")
+        check(self, SHARE, "held_out_share")
+        check(self, NOT_NEGATIVE, "seed")
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -14,6 +14,7 @@ from wordward import run_folder
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.corpora import PACK
 from wordward.results import Record
+from wordward.rules import COUNT, check
 from wordward.tables import Column, Row
 from wordward.toml import flags, flags_of, from_toml
 
@@ -47,9 +48,7 @@ class Plan:
     quiet: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "jobs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, but is {getattr(self, name)}")
+        check(self, COUNT, "seeds", "jobs")
 
 
 def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:

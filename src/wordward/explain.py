@@ -13,7 +13,7 @@ from wordward.given import Labels, check_focuses, encode_given, given_labels
 from wordward.method import Adversary, Outcome
 from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
-from wordward.reading import Reading, apply, read
+from wordward.reading import Reading, apply
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.tap import evaluating
 from wordward.text import EOS, Vocabulary, small_batches
@@ -100,7 +100,7 @@ class Explainer:
     def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> list[Explanation]:
         """As `explain`."""
         run = self.run
-        texts = [read(run, example) for example in examples]
+        texts = [run.read(example) for example in examples]
         check_focuses(run, texts, focus)
         given: list[Labels] = [None] * len(texts)
         if self.method.recipe.objective == "label_loss":

@@ -9,7 +9,6 @@ from wordward.explain import Explainer
 from wordward.explanation import Explanation
 from wordward.given import check_focus, check_known
 from wordward.predict import Run, opener
-from wordward.reading import read
 from wordward.workers import spread
 
 TEXTS = 128  # explained side by side, texts of similar length together
@@ -72,7 +71,7 @@ def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> lis
         raise ValueError("--focus is for taggers: this run gives one label to the whole text")
     wanted, found = focus.lower() if run.text.lowercase else focus, []
     for number, example in enumerate(examples, start=1):
-        text = read(run, example)
+        text = run.read(example)
         words = [token.text for token in text.tokens]
         if not wanted.isdecimal() and wanted not in words:
             there = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,29 +18,10 @@ from wordward.datasets import Example
 from wordward.device import pick_device
 from wordward.metrics import Interval
 from wordward.models import Classifier, Tagger
+from wordward.reading import Reading, Row, place_tokens
 from wordward.scoring import probabilities, scores
-from wordward.text import SPECIALS, Token, Vocabulary, split_words, tokenize
+from wordward.text import SPECIALS, Vocabulary, split_words, tokenize
 from wordward.tokens import words_of
-
-
-class Reading(NamedTuple):
-    """A text and the words that a model reads in it."""
-
-    text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
-    tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
-    words: int  # before that; 0: there is nothing to predict from
-    unread: int  # words after the longest length
-
-
-class Pieces(NamedTuple):
-    """Where the words of a text are among ids that stand for pieces of words."""
-
-    word: np.ndarray  # (time,) the word that each id is part of; -1: of none
-    first: np.ndarray  # (words,) where each word begins
-    numbers: np.ndarray  # (time,) of that word, for the rule of sense
-
-
-Row = tuple[np.ndarray, Pieces | None]  # ids; None: one a word, in the order of the words
 
 
 @dataclass(frozen=True)
@@ -194,18 +175,6 @@ class Run:
 
     def _named(self, chances: np.ndarray) -> dict[str, float]:
         return {label: round(float(chance), 6) for label, chance in zip(self.labels, chances, strict=True)}
-
-
-def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[str, list[Token]]:
-    """Tokens that came with an example, where they stand in its text."""
-    tokens, at = [], 0
-    for word in words:
-        start = text.find(word, at)
-        if start < 0:  # the text was written in another way than its tokens
-            return place_tokens(" ".join(words), words, lowercase=lowercase)
-        at = start + len(word)
-        tokens.append(Token(word.lower() if lowercase else word, start, at))
-    return text, tokens
 
 
 @lru_cache(maxsize=8)  # a vocabulary is as it is, and one text after the other may be attacked

@@ -1,20 +1,50 @@
-"""The words of a text as a run reads them, each where it stands, and others put in their places."""
+"""The words that a model reads in a text, each where it stands, and others put in their places."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from wordward.datasets import Example
+import numpy as np
+
 from wordward.explanation import Place
-from wordward.predict import Reading, Run
+from wordward.text import Token
 
-__all__ = ["Reading", "apply", "read"]
-
-
-def read(run: Run, example: Example) -> Reading:
-    """What the run's model reads of an example."""
-    return run.read(example)
+if TYPE_CHECKING:
+    from wordward.predict import Run
 
 
-def apply(run: Run, text: str, changes: Sequence[tuple[Place, str]]) -> str:
+class Reading(NamedTuple):
+    """A text and the words that a model reads in it."""
+
+    text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
+    tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
+    words: int  # before that; 0: there is nothing to predict from
+    unread: int  # words after the longest length
+
+
+class Pieces(NamedTuple):
+    """Where the words of a text are among ids that stand for pieces of words."""
+
+    word: np.ndarray  # (time,) the word that each id is part of; -1: of none
+    first: np.ndarray  # (words,) where each word begins
+    numbers: np.ndarray  # (time,) of that word, for the rule of sense
+
+
+Row = tuple[np.ndarray, Pieces | None]  # ids; None: one a word, in the order of the words
+
+
+def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[str, list[Token]]:
+    """Tokens that came with an example, where they stand in its text."""
+    tokens, at = [], 0
+    for word in words:
+        start = text.find(word, at)
+        if start < 0:  # the text was written in another way than its tokens
+            return place_tokens(" ".join(words), words, lowercase=lowercase)
+        at = start + len(word)
+        tokens.append(Token(word.lower() if lowercase else word, start, at))
+    return text, tokens
+
+
+def apply(run: "Run", text: str, changes: Sequence[tuple[Place, str]]) -> str:
     """The text that was explained with the words put in, all else as it was."""
     changes = sorted(changes, key=lambda change: change[0].start, reverse=True)
     before = len(text)

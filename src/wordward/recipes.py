@@ -1,8 +1,9 @@
 """The methods, each one line: what is to grow, where r may point, how it is chosen."""
 
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Literal
+
+from wordward.rules import POSITIVE, check, check_among
 
 Objective = Literal["label_loss", "kl"]
 SpaceKind = Literal["free", "words"]
@@ -130,12 +131,6 @@ UNMOVED: dict[str, Recipe] = {
     ),
 }
 
-KNOWN = {
-    "metric": ("cosine", "euclidean"),
-    "normalization": ("paper", "authors"),
-    "average": ("sentences", "tokens"),
-}
-
 PAPER_EPSILON: dict[SpaceKind, float] = {"free": 5.0, "words": 15.0}
 
 
@@ -174,20 +169,13 @@ class MethodSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no method can use."""
-        positive = {
-            "epsilon": self.epsilon,
-            "xi": self.xi,
-            "k": self.k,
-            "power_iterations": self.power_iterations,
-            "ascent_steps": self.ascent_steps,
-            "step_size": self.step_size,
-        }
-        for name, value in positive.items():
-            if value is not None and not 0 < value < inf:
-                raise ValueError(f"{name} must be greater than 0, but is {value}")
-        for name, known in KNOWN.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)}, but is {getattr(self, name)!r}")
+        given = [
+            name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None
+        ]
+        check(self, POSITIVE, "xi", "power_iterations", *given)
+        check_among(self, "metric", ("cosine", "euclidean"))
+        check_among(self, "normalization", ("paper", "authors"))
+        check_among(self, "average", ("sentences", "tokens"))
         if not isinstance(self.same_dropout, bool):
             raise ValueError(f"same_dropout must be True or False, but is {self.same_dropout!r}")
         if not self.regularizer_weight >= 0:

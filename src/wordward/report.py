@@ -20,6 +20,7 @@ from wordward.predict import Run, load_run
 from wordward.reports.closeness import Moved, moved, starting_table
 from wordward.reports.telling import Telling, telling
 from wordward.reports.texts import Scored, dev_texts, score, texts_to_score
+from wordward.rules import NOT_NEGATIVE, check
 
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
 WORDS = 6  # words whose neighbours are shown
@@ -38,9 +39,7 @@ class ReportSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no report can hold."""
-        for name in ("sentences", "attack", "seed"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more, but is {getattr(self, name)}")
+        check(self, NOT_NEGATIVE, "sentences", "attack", "seed")
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,9 @@ MANY = 2000  # texts from which on processes are worth the seconds that they tak
 
 def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:
     """How many processes are to work on so many texts; where it is left open: all cores, for many on a CPU."""
-    if asked is None:
-        return (os.cpu_count() or 1) if on_cpu and texts >= MANY else 1
-    if asked < 1:
-        raise ValueError(f"jobs must be 1 or more, but is {asked}")
-    return asked
+    if asked is not None:
+        return asked
+    return (os.cpu_count() or 1) if on_cpu and texts >= MANY else 1
 
 
 def spread(

@@ -1,10 +1,10 @@
 """What an attack is told to do, and what it gives back."""
 
 from dataclasses import dataclass
-from math import inf
 from typing import Literal
 
 from wordward.recipes import parse_methods
+from wordward.rules import COUNT, FACTOR, check, check_among
 
 Sense = Literal["kept", "changed", "unknown"]
 Outcome = Literal["flipped", "kept", "wrong", "unreadable"]
@@ -36,15 +36,10 @@ class AttackSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no attack can use."""
-        for name in ("max_swaps", "rescore", "beam"):
-            value = getattr(self, name)
-            if not 1 <= value < inf:
-                raise ValueError(f"{name} must be 1 or more, but is {value}")
-        if not 0 < self.max_share <= 1:
-            raise ValueError(f"max_share must be greater than 0 and at most 1, but is {self.max_share}")
-        for name, known in (("rank", ("auto", "gain", "strength")), ("sense", ("any", "kept"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)}, but is {getattr(self, name)!r}")
+        check(self, COUNT, "max_swaps", "rescore", "beam")
+        check(self, FACTOR, "max_share")
+        check_among(self, "rank", ("auto", "gain", "strength"))
+        check_among(self, "sense", ("any", "kept"))
         if len(parse_methods(self.method)) != 1:
             raise ValueError(f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
 

@@ -17,7 +17,8 @@ from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
 from wordward.pointing import adversary_for, label_gradient, noise_for, pointed_at
-from wordward.predict import Pieces, Run
+from wordward.predict import Run
+from wordward.reading import Pieces
 from wordward.space import BLOCK
 from wordward.text import small_batches
 

@@ -16,7 +16,6 @@ from wordward.datasets import DataError, Example
 from wordward.metrics import Interval, mean, share
 from wordward.pointing import pointed_at
 from wordward.predict import Run
-from wordward.reading import read
 from wordward.tap import evaluating
 from wordward.text import EOS, small_batches
 
@@ -120,7 +119,7 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
     goal, guide = goal_of(run, settings), Guide(run, settings, None)
     plain = [goal.plain(example) for example in examples]
-    texts = [read(run, example) for example in plain]
+    texts = [run.read(example) for example in plain]
     said = run.predict([text.text for text in texts])
     cases = list(cases_of(run, plain, texts, said, settings, goal).values())
     corpus = run.corpus(

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from wordward.rules import COUNT, check
+
 if TYPE_CHECKING:
     from wordward.config import DataSettings
     from wordward.datasets import Example
@@ -49,7 +51,4 @@ def naming(source: str | None) -> Iterator[None]:
 
 def check_counts(command: object, *names: str) -> None:
     """Refuse counts of a command that are given and are none."""
-    for name in names:
-        value = getattr(command, name)
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be 1 or more, but is {value}")
+    check(command, COUNT, *(name for name in names if getattr(command, name) is not None))

@@ -27,7 +27,8 @@ from wordward.huggingface.words import (
 from wordward.method import Adversary
 from wordward.objective import IGNORE, kl, label_loss
 from wordward.pointing import Pointing, adversary_for, point
-from wordward.predict import Pieces, Reading, Run
+from wordward.predict import Run
+from wordward.reading import Pieces, Reading
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.tap import Tap, evaluating
 from wordward.text import small_batches

@@ -18,7 +18,8 @@ from wordward.examples import at_hand, split_examples
 from wordward.huggingface.load import load_model, load_tokenizer, longest
 from wordward.huggingface.pieces import PieceCorpus, PieceVocabulary, Reader, Reads
 from wordward.huggingface.words import Word, special_ids, unperturbed_ids, words_of
-from wordward.predict import Pieces, Reading, Row, Run, place_tokens
+from wordward.predict import Run
+from wordward.reading import Pieces, Reading, Row, place_tokens
 from wordward.scoring import probabilities
 from wordward.tap import Tap
 from wordward.text import Token, Vocabulary, tokenize

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wordward.recipes import MethodSettings
+from wordward.rules import COUNT, check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,5 +27,5 @@ class AdversarialSettings(MethodSettings):
         if isinstance(self.refresh, str) and self.refresh.isdigit():
             object.__setattr__(self, "refresh", int(self.refresh))
         super().__post_init__()
-        if self.unlabelled_batch_size is not None and self.unlabelled_batch_size < 1:
-            raise ValueError(f"unlabelled_batch_size must be 1 or more, but is {self.unlabelled_batch_size}")
+        if self.unlabelled_batch_size is not None:
+            check(self, COUNT, "unlabelled_batch_size")

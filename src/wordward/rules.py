@@ -1,0 +1,31 @@
+"""What a setting may be, in words and as a test, and how one that is not is refused."""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any
+
+Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
+COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
+COUNT_OR_NONE: Rule = "1 or more, or None", lambda value: value is None or 1 <= value < inf
+POSITIVE: Rule = "greater than 0", lambda value: 0 < value < inf
+POSITIVE_OR_NONE: Rule = "greater than 0, or None", lambda value: value is None or 0 < value < inf
+FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
+SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
+DROPOUT: Rule = "0 or more and less than 1", lambda value: 0 <= value < 1
+NOT_NEGATIVE: Rule = "0 or more", lambda value: 0 <= value < inf
+NOT_NEGATIVE_OR_NONE: Rule = "0 or more, or None", lambda value: value is None or 0 <= value < inf
+
+
+def check(settings: Any, rule: Rule, *names: str) -> None:
+    """Refuse a setting that breaks the rule."""
+    wanted, accepts = rule
+    for name in names:
+        value = getattr(settings, name)
+        if not accepts(value):
+            raise ValueError(f"{name} must be {wanted}, but is {value}")
+
+
+def check_among(settings: Any, name: str, known: Sequence[str]) -> None:
+    """Refuse a setting that is none of those known."""
+    if (value := getattr(settings, name)) not in known:
+        raise ValueError(f"{name} must be {' or '.join(known)}, but is {value!r}")
