@@ -198,7 +198,7 @@ def test_saved_it_is_an_ordinary_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["explain", str(tmp_path / "run"), TEXTS[0]]) == 0
     assert main(["attack", str(tmp_path / "run"), "--text", TEXTS[0]]) == 0
     assert "iAdvT" in capsys.readouterr().out
-    with pytest.raises(run_folder.RunError, match="exists already"):
+    with pytest.raises(run_folder.RunError, match="choose another folder, or force=True to replace it"):
         found.save(tmp_path / "run")
     found.save(tmp_path / "run", force=True)
     assert load_run(tmp_path / "run").labels == ("bad", "good")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -25,14 +25,20 @@ from wordward.train import DivergedError, train
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils import check_consistent_length, check_random_state
     from sklearn.utils.validation import check_is_fitted
+
+    from wordward.sklearn.inputs import labels_of, names_of, plain, texts_of
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"{error}: pip install 'wordward[sklearn]'", name=error.name) from None
 
 NAME = "TextClassifier"
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
+SAVING = {
+    ", --resume to go on with it": "",
+    "--out": "folder",
+    "--force": "force=True",
+}  # flags as `save` has them
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):
@@ -133,18 +139,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> "TextClassifier":  # noqa: N803
         """Learn from texts and their labels; `unlabelled`: more texts, for vat, ivat and their like."""
-        texts = _texts(X, filled=True)
-        labels = _labels(y)
+        texts = texts_of(X, filled=True)
+        labels = labels_of(y)
         check_consistent_length(texts, labels)
         classes, numbers = np.unique(labels, return_inverse=True)
-        names = _names(classes)
-        more = None if unlabelled is None else _texts(unlabelled, "unlabelled", filled=True)
+        names = names_of(classes)
+        more = None if unlabelled is None else texts_of(unlabelled, "unlabelled", filled=True)
         with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(self.device):
             here = Path(place)
             data = DataSettings(
                 train=str(here / "texts.jsonl"),
-                dev_share=_plain(self.dev_share),
-                split_seed=_plain(self.split_seed),
+                dev_share=plain(self.dev_share),
+                split_seed=plain(self.split_seed),
             )
             _write(data.train, texts, [names[number] for number in numbers])
             if more is not None:
@@ -159,9 +165,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Probabilities (texts, classes) in the order of `classes_`."""
         check_is_fitted(self)
-        corpus = self.run_.encode([Example(text) for text in _texts(X)], labelled=False)
+        corpus = self.run_.encode([Example(text) for text in texts_of(X)], labelled=False)
         found = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
-        columns = [self.run_.labels.index(name) for name in _names(self.classes_)]
+        columns = [self.run_.labels.index(name) for name in names_of(self.classes_)]
         return found[:, columns] / found.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
@@ -174,9 +180,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ) -> list[Explanation]:
         """The words that pull each word of each text, where the loss of its label (else of the prediction) rises."""
         check_is_fitted(self)
-        given = _texts(texts, "texts")
-        names = dict(zip(self.classes_.tolist(), _names(self.classes_), strict=True))
-        true = [None] * len(given) if labels is None else _labels(labels).tolist()
+        given = texts_of(texts, "texts")
+        names = dict(zip(self.classes_.tolist(), names_of(self.classes_), strict=True))
+        true = [None] * len(given) if labels is None else labels_of(labels).tolist()
         check_consistent_length(given, true)
         if strange := set(true) - {None, *names}:
             raise ValueError(f"expected labels among {self.classes_.tolist()}; got {list(strange)}")
@@ -186,14 +192,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.predict.load_run`."""
         check_is_fitted(self, "_files")
-        place = run_folder.create(folder, force=force)
+        try:
+            place = run_folder.create(folder, force=force)
+        except run_folder.RunError as error:
+            message = str(error)
+            for flag, ours in SAVING.items():
+                message = message.replace(flag, ours)
+            raise run_folder.RunError(message) from None
         for name, content in self._files.items():
             (place / name).write_bytes(content)
         return place
 
     def _config(self, data: DataSettings) -> TrainConfig:
         """The parameters as the settings of a run."""
-        values = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        values = {name: plain(value) for name, value in self.get_params(deep=False).items()}
         seed = values["random_state"]
         values["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
 
@@ -253,76 +265,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             device = "cpu" if self.device == "cpu" else "auto"
             with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(device):
                 self.run_ = load_run(self.save(Path(place) / NAME), device=device)
-
-
-def _texts(given: Any, what: str = "X", *, filled: bool = False) -> list[str]:
-    """Texts of a list, an array, a pandas Series or the like; `filled`: none of them empty."""
-    if isinstance(given, (str, bytes, Mapping)):
-        raise ValueError(f"expected {what} to be several texts; got one {type(given).__name__}: pass a list")
-    if getattr(given, "ndim", 1) != 1:
-        raise ValueError(
-            f"expected {what} to be one column of texts; got shape {given.shape}: choose a column"
-        )
-    texts = list(given)
-    if not texts:
-        raise ValueError(f"expected {what} to be one text or more; got none")
-    for at, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(
-                f"expected {what} to be texts (str); {what}[{at}] is {text!r} ({type(text).__name__})"
-            )
-        if filled and not text.strip():
-            raise ValueError(
-                f"expected words in every text to learn from; {what}[{at}] is empty: leave it out"
-            )
-    return [str(text) for text in texts]  # numpy's strings are a kind of their own
-
-
-def _labels(given: Any) -> np.ndarray:
-    """One class for each text."""
-    if given is None:
-        raise ValueError("expected labels, requires y to be passed, but the target y is None")
-    _refuse_missing(given)
-    labels = column_or_1d(given, warn=True)
-    assert_all_finite(labels, input_name="y")
-    try:
-        check_classification_targets(labels)
-    except TypeError:  # they cannot be put in order
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"expected labels of one kind, none of them missing; got {' and '.join(kinds)}"
-        ) from None
-    return labels
-
-
-def _refuse_missing(given: Any) -> None:
-    """Refuse labels that are missing, which an array of strings would hold as the words nan or None."""
-    kind = getattr(given, "dtype", object)
-    if not hasattr(given, "__iter__") or (isinstance(kind, np.dtype) and not kind.hasobject):
-        return
-    for at, label in enumerate(given):
-        nan = isinstance(label, (float, np.floating)) and np.isnan(label)
-        if label is None or nan or type(label).__name__ == "NAType":  # the last is of pandas
-            raise ValueError(
-                f"expected a label for every text; y[{at}] is {label!r} (NaN, missing): leave it out"
-            )
-
-
-def _names(classes: np.ndarray) -> list[str]:
-    """The classes as a run folder writes them."""
-    if len(classes) < 2:
-        raise ValueError(f"expected two classes or more; got one class, {classes.tolist()}")
-    names = [str(name).strip() for name in classes.tolist()]
-    if "" in names or len(set(names)) < len(names):
-        raise ValueError(
-            f"expected classes that differ when written, none of them empty; got {classes.tolist()}"
-        )
-    return names
-
-
-def _plain(value: Any) -> Any:
-    """A number of numpy's, such as a grid may hold, as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 @contextmanager
