@@ -134,7 +134,6 @@ class TestLayouts:
         assert shown(splits.dev) == [("Good enough.", "positive"), ("Flat.\n", "negative")]
         assert shown(splits.test) == [("Très bien – really", "positive"), ("", "negative")]
         assert shown(splits.unlabelled) == [("First.", None), ("Second.", None)]
-        assert splits.classes == ("negative", "positive")
 
     def test_elec(self, tmp_path: Path, how: str):
         splits = load("elec", tmp_path, ELEC, how)
@@ -168,7 +167,6 @@ class TestLayouts:
         assert [e.tokens for e in splits.dev] == [("So",), ("10\xa0000",)]
         assert [e.tags for e in splits.test] == [("c",)]
         assert splits.unlabelled == []
-        assert splits.classes == ("c", "i")
 
     def test_rcv1(self, tmp_path: Path, how: str):
         splits = load("rcv1", tmp_path, rcv1(), how)
@@ -203,15 +201,10 @@ class TestSplits:
         assert (held, kept) == (sorted(held), sorted(kept))
         assert held[:8] == HELD
         assert 30 < sum(at < 500 for at in held) < 70
-        assert hold_out(range(1000), 100, seed=1)[1] != held
 
     def test_the_seeded_split_of_rotten_tomatoes_is_fixed(self, tmp_path: Path):
         splits = load("rotten_tomatoes", tmp_path, ROTTEN)
         assert [example.line for example in splits.test] == TEST_LINES
-
-    def test_classes_of_all_labelled_splits_count(self):
-        one, other = Example("a", "x"), Example("b", "y")
-        assert Splits([one], [], [other], []).classes == ("x", "y")
 
 
 # What the hash draws: another order would be another benchmark.
@@ -649,4 +642,3 @@ class TestRealCorpora:
     def test_fce(self, real: Callable[[str], Splits]):
         splits = real("fce")
         assert splits.counts == registry.corpus("fce").INFO.counts
-        assert splits.classes == ("c", "i")

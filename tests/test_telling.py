@@ -77,9 +77,9 @@ def test_a_tagger_is_told_by_a_flag_that_is_right(tagger: Run) -> None:
 
 def test_the_explanation_is_of_the_true_label(run: Run) -> None:
     example = Example("the film was warm and funny", "bad")
-    (told,) = tell(run, [example], top=2)
+    (told,) = tell(run, [example])
     assert told.label == "bad"
-    assert told.explanation == explain(run, [example], top=2)[0]
+    assert told.explanation == explain(run, [example])[0]
 
 
 def test_short_sentences_are_drawn_where_there_are_enough() -> None:

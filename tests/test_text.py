@@ -20,7 +20,6 @@ from wordward.text import (
     Vocabulary,
     length_batches,
     pad,
-    replace,
     small_batches,
     split_words,
     tokenize,
@@ -113,28 +112,6 @@ class TestTokenize:
     def test_an_unknown_name_lists_the_known(self, function):
         with pytest.raises(ValueError, match=r"words, authors, punctuation, whitespace; got 'spacy'"):
             function("text", "spacy")
-
-
-class TestReplace:
-    def test_only_the_word_changes(self):
-        token = tokenize(SENTENCE, lowercase=True)[-1]
-        assert token.text == "run"
-        assert replace(SENTENCE, token, "crawl") == SENTENCE.replace("RUN", "crawl")
-
-    @given(texts, names, st.booleans(), st.data())
-    def test_the_rest_of_the_text_stays(
-        self, text: str, tokenizer: str, lowercase: bool, data: st.DataObject
-    ):
-        for token in tokenize(text, tokenizer, lowercase):
-            word = data.draw(words)
-            swapped = replace(text, token, word)
-            assert swapped == text[: token.start] + word + text[token.end :]
-            original = text[token.start : token.end]
-            assert replace(swapped, Token(word, token.start, token.start + len(word)), original) == text
-
-    def test_a_token_of_another_text_is_refused(self):
-        with pytest.raises(ValueError, match="expected 'film' at characters 2-6, found 'play'"):
-            replace("a play", Token("film", 2, 6), "book")
 
 
 DOCUMENTS = [["b", "a", "b", "c"], ["a", "b", "d"], ["d", "c", "e", "e", "e"]]

@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Iterable
 from contextlib import redirect_stderr
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from wordward.toml import flags, flags_of, from_toml
 Config = TypeVar("Config", TrainConfig, PretrainConfig)
 COMMON, READING = "common.toml", "pretrain.toml"
 LANGUAGE_MODEL = "language_model"  # of a record: what its row started from
+SETTLED = "task", "criterion", "positive", "max_length"  # what a run finds out where it is left open
 SPLIT_SEED = 1  # of the texts held out where a column has no dev texts: the same for every seed
 
 # The overrides of --preset cpu-small: everything runs, in minutes, on two cores, and learns something. It has a few
@@ -93,10 +94,44 @@ def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
 def language_model(folder: Path) -> dict[str, Any]:
     """What a record keeps of the language model: held-out perplexity, and the settings that are not the defaults."""
     result = json.loads((folder / run_folder.RESULT).read_text(encoding="utf-8"))
-    default = run_folder.settings(PretrainConfig())
-    found = run_folder.settings(run_folder.load_config(folder, PretrainConfig))
+    default = _settings_of(PretrainConfig())
+    found = _settings_of(run_folder.load_config(folder, PretrainConfig))
     changed = {name: value for name, value in found.items() if value != default[name] and name != "device"}
     return {"perplexity": result["perplexity"], "settings": changed}
+
+
+def check_settings(folder: Path, config: Any) -> None:
+    """Refuse a run that was trained with other settings than those asked for now."""
+    if told := _other_settings(
+        _settings_of(run_folder.load_config(folder, type(config))), _settings_of(config)
+    ):
+        raise run_folder.RunError(
+            f"{folder} was trained with other settings ({told}): choose another --out, or delete it to train it anew"
+        )
+
+
+def _other_settings(had: dict[str, Any], wanted: dict[str, Any], *, free: Iterable[str] = ()) -> str:
+    """In words, the settings that are not those asked for now; what is left open, or `free`, may differ."""
+    had, wanted = (_split_settled(each) for each in (had, wanted))
+    open_ = {"device", *free} | {
+        name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")
+    }
+    other = [name for name in wanted if name not in open_ and wanted[name] != had[name]]
+    return ", ".join(f"{name} {had[name]}, not {wanted[name]}" for name in other)
+
+
+def _split_settled(found: dict[str, Any]) -> dict[str, Any]:
+    """The held-out share is drawn by the seed where it has none of its own."""
+    left = "split_seed" in found and found["split_seed"] is None
+    return found | {"split_seed": found["seed"]} if left else found
+
+
+def _settings_of(config: Any) -> dict[str, Any]:
+    """Settings by name, those of its parts too."""
+    found: dict[str, Any] = {}
+    for name, value in vars(config).items():
+        found |= _settings_of(value) if is_dataclass(value) else {name: value}
+    return found
 
 
 def check_rows(column: Column, rows: Iterable[Row], plan: Plan) -> None:
@@ -139,17 +174,17 @@ def _other_row(record: Record, wanted: TrainConfig) -> str:
     free = ["checkpoint_steps"]
     free += ["corpus"] if _same_corpus(had.data.corpus, wanted.data.corpus) else []
     free += ["pretrained"] if had.pretrained and wanted.pretrained else []
-    return run_folder.other_settings(run_folder.settings(had), run_folder.settings(wanted), free=free)
+    return _other_settings(_settings_of(had), _settings_of(wanted), free=free)
 
 
 def _other_reading(started: dict[str, Any], wanted: PretrainConfig) -> str:
     try:
-        had = run_folder.settings(PretrainConfig()) | started["settings"]
+        had = _settings_of(PretrainConfig()) | started["settings"]
         had["texts"] = tuple(had["texts"])  # a list in JSON
     except (KeyError, TypeError) as error:
         return f"which cannot be read: {error}"
     free = ["corpus"] if _same_corpus(had["corpus"], wanted.corpus) else []
-    return run_folder.other_settings(had, run_folder.settings(wanted), free=free)
+    return _other_settings(had, _settings_of(wanted), free=free)
 
 
 def _same_corpus(had: str | None, wanted: str | None) -> bool:

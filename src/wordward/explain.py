@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordward.datasets import Example
-from wordward.explanation import Explanation, Place, Pull
+from wordward.explanation import Explanation, Place, pulls_of
 from wordward.given import Labels, check_focuses, encode_given, given_labels
 from wordward.method import Adversary, Outcome
 from wordward.pointing import Pointing, adversary_for, point
@@ -118,7 +118,7 @@ class Explainer:
         kept = focus if self.method.recipe.objective == "kl" else None
         if kept not in self._pointers:
             if self.run.of_pieces:
-                from wordward.huggingface.explain import pointings_of
+                from wordward.huggingface.pointing import pointings_of
 
                 self._pointers[kept] = pointings_of(self.run, self.method, top=self.top)
             else:
@@ -187,12 +187,9 @@ def _said(
     largest = max((pull[0] for pull, _ in zip(strengths, text.tokens, strict=False)), default=0.0)
     places = []
     for at, token in enumerate(text.tokens):
-        pulls = tuple(
-            Pull(name, _short(strength), round(strength / largest, 6), round(cosine, 6))
-            for word, strength, cosine in zip(words[at], strengths[at], cosines[at], strict=True)
-            # else it points away from the word; a piece of a word may be pulled toward the word itself
-            if strength > 0 and (name := run.vocabulary.word(word)) != token.text
-        )
+        names = map(run.vocabulary.word, words[at])
+        found = zip(names, strengths[at], cosines[at], strict=True)
+        pulls = pulls_of(found, word=token.text, largest=largest)
         written, is_known = text.text[token.start : token.end], token.text in run.vocabulary
         tag = _likeliest(run, chances[at]) if run.tagging else (None, None)
         places.append(Place(at, written, token.start, token.end, is_known, pulls, *tag))
@@ -210,8 +207,3 @@ def _said(
 def _likeliest(run: Run, chances: np.ndarray) -> tuple[str, float]:
     best = int(chances.argmax())
     return run.labels[best], round(float(chances[best]), 6)
-
-
-def _short(value: float) -> float:
-    """Six digits, as many as single precision holds."""
-    return float(f"{value:.6g}")

@@ -1,6 +1,6 @@
 """What an explanation says: which word of a text is pulled toward which words, how strongly."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,18 @@ class Pull:
     strength: float  # how far r goes along the direction toward the word: alpha_k (eq:advR), or |r| cos
     relative: float  # strength over the sentence's largest, 0 to 1
     cosine: float  # between the token's perturbation and the direction toward the word
+
+
+def pulls_of(found: Iterable[tuple[str, float, float]], *, word: str, largest: float) -> tuple[Pull, ...]:
+    """What pulls a word, from words with strength and cosine: not those it is pushed away from, nor the word itself.
+
+    `largest`: the sentence's largest strength. Numbers have six digits, as many as single precision holds.
+    """
+    return tuple(
+        Pull(toward, float(f"{strength:.6g}"), round(strength / largest, 6), round(cosine, 6))
+        for toward, strength, cosine in found
+        if strength > 0 and toward != word
+    )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from wordward.experiments import (
     Plan,
     check_records,
     check_rows,
+    check_settings,
     language_model,
     reading_config,
     row_config,
@@ -93,7 +94,7 @@ def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any
     """What came out of a run, which is trained to its end where it was not yet."""
     going = (folder / run_folder.CONFIG).exists()
     if going:
-        run_folder.check_settings(folder, config)
+        check_settings(folder, config)
     result = run_folder.finished(folder) or train(config, folder, resume=going, quiet=quiet)
     if result["stopped"]:
         raise KeyboardInterrupt
@@ -211,7 +212,7 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
     with locked(folder.with_name("lm.lock"), busy=busy):
         going = (folder / run_folder.CONFIG).exists()
         if going:
-            run_folder.check_settings(folder, config)
+            check_settings(folder, config)
         else:
             _refuse_begun(column, missing, plan)
         if run_folder.finished(folder):

@@ -6,7 +6,6 @@ import platform
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import is_dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -21,7 +20,6 @@ CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safete
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
 CLASS_COUNTS = "class_counts.safetensors"
 TRANSFORMER, TRAINER = "model", "checkpoints"  # folders of a Hugging Face model, and of its Trainer meanwhile
-SETTLED = "task", "criterion", "positive", "max_length"  # what a run finds out where it is left open
 
 # Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
 OTHER_KIND = {
@@ -113,38 +111,6 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
         if re.search(rf"^{mark} = ", text, re.MULTILINE):
             raise RunError(why.format(path)) from None
         raise RunError(f"{file} cannot be read: {error}") from None
-
-
-def check_settings(folder: Path, config: Any) -> None:
-    """Refuse a run that was trained with other settings than those asked for now."""
-    if told := other_settings(settings(load_config(folder, type(config))), settings(config)):
-        raise RunError(
-            f"{folder} was trained with other settings ({told}): choose another --out, or delete it to train it anew"
-        )
-
-
-def other_settings(had: dict[str, Any], wanted: dict[str, Any], *, free: Iterable[str] = ()) -> str:
-    """In words, the settings that are not those asked for now; what is left open, or `free`, may differ."""
-    had, wanted = (_split_settled(each) for each in (had, wanted))
-    open_ = {"device", *free} | {
-        name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")
-    }
-    other = [name for name in wanted if name not in open_ and wanted[name] != had[name]]
-    return ", ".join(f"{name} {had[name]}, not {wanted[name]}" for name in other)
-
-
-def _split_settled(found: dict[str, Any]) -> dict[str, Any]:
-    """The held-out share is drawn by the seed where it has none of its own."""
-    left = "split_seed" in found and found["split_seed"] is None
-    return found | {"split_seed": found["seed"]} if left else found
-
-
-def settings(config: Any) -> dict[str, Any]:
-    """Settings by name, those of its parts too."""
-    found: dict[str, Any] = {}
-    for name, value in vars(config).items():
-        found |= settings(value) if is_dataclass(value) else {name: value}
-    return found
 
 
 def config_text(path: str | Path) -> str:

@@ -58,17 +58,6 @@ def split_words(text: str, tokenizer: str = "words", lowercase: bool = False) ->
     return [word.lower() for word in words] if lowercase else words
 
 
-def replace(text: str, token: Token, word: str) -> str:
-    """Put `word` where `token` stands; for several tokens go from the last to the first."""
-    there = text[token.start : token.end]
-    if token.text not in (there, there.lower()):
-        raise ValueError(
-            f"expected {token.text!r} at characters {token.start}-{token.end}, found {there!r}: "
-            "the token comes from another text (replace several tokens from the last to the first)"
-        )
-    return text[: token.start] + word + text[token.end :]
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Vocabulary:

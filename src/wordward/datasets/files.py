@@ -149,9 +149,9 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
     raise DataError(f"expected a string; got {kind}: look at the key named by {option}", path, line)
 
 
-def sentences(source: Source, tag_column: int = -1) -> Iterator[Example]:
+def sentences(source: Source) -> Iterator[Example]:
     """The tagged sentences of a CoNLL file that may stand in an archive."""
-    return _conll(source, Columns(tag=tag_column))
+    return _conll(source, Columns())
 
 
 def _conll(path: Source, columns: Columns) -> Iterator[Example]:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from wordward.datasets.example import Example, check_labels
+from wordward.datasets.example import Example
 
 Item = TypeVar("Item")
 SEED = 0  # of the splits that no publication fixes
@@ -35,11 +35,6 @@ class Splits(NamedTuple):
     def counts(self) -> Counts:
         """Texts in each split."""
         return Counts(*map(len, self))
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The classes (or tags) of all labelled texts: a rare one may be missing from the training set."""
-        return check_labels([*self.train, *self.dev, *self.test])
 
 
 @dataclass(frozen=True)
@@ -85,12 +80,12 @@ def tenth(count: int) -> int:
     return -(-count // 10)
 
 
-def hold_out(items: Sequence[Item], count: int, *, seed: int = SEED) -> tuple[list[Item], list[Item]]:
+def hold_out(items: Sequence[Item], count: int) -> tuple[list[Item], list[Item]]:
     """(kept, held out), drawn at random, both in the order they came.
 
     Places are drawn by a hash of their number: the same on every machine and version of Python and numpy.
     """
-    drawn = sorted(range(len(items)), key=lambda at: blake2b(b"%d %d" % (seed, at), digest_size=16).digest())
+    drawn = sorted(range(len(items)), key=lambda at: blake2b(b"%d %d" % (SEED, at), digest_size=16).digest())
     held = set(drawn[:count])
     kept = [item for at, item in enumerate(items) if at not in held]
     return kept, [items[at] for at in sorted(held)]

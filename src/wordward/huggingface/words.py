@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from unicodedata import category
 
-from wordward.explanation import Place, Pull
+from wordward.explanation import Place, pulls_of
 
 Tokenizer = Any  # a transformers.PreTrainedTokenizerBase: named so that this file needs no transformers
 BEFORE = "a"  # a word that stands before the one whose pieces are looked at
@@ -161,14 +161,8 @@ def places(
     largest = max((strengths[at][0] for at in strongest), default=0.0)
     found = []
     for word, at in zip(words, strongest, strict=True):
-        pulls = tuple(
-            Pull(name, float(f"{strength:.6g}"), round(strength / largest, 6), round(cosine, 6))
-            for name, strength, cosine in zip(
-                piece_texts(tokenizer, toward[at]), strengths[at], cosines[at], strict=True
-            )
-            # Away from the word, or the word itself (written with a blank before it, say).
-            if strength > 0 and name != word.text
-        )
+        named = zip(piece_texts(tokenizer, toward[at]), strengths[at], cosines[at], strict=True)
+        pulls = pulls_of(named, word=word.text, largest=largest)
         known = all(ids[piece] != tokenizer.unk_token_id for piece in word.pieces)
         found.append(Place(word.number, word.text, word.start, word.end, known, pulls))
     return tuple(found)

@@ -11,6 +11,7 @@ from wordward.recipes import RECIPES
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
 TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
+LABELS = 3  # of a classifier that are named, the likeliest
 
 
 @dataclass(frozen=True)
@@ -145,10 +146,10 @@ def much(relative: float) -> str:
     return "<0.01" if 0 < relative < 0.005 else f"{relative:.2f}"
 
 
-def likeliest(explanation: Explanation, count: int = 3) -> tuple[list[tuple[str, float]], int]:
+def likeliest(explanation: Explanation) -> tuple[list[tuple[str, float]], int]:
     """The labels a classifier holds most likely, and how many others there are."""
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
-    return ranked[:count], max(0, len(ranked) - count)
+    return ranked[:LABELS], max(0, len(ranked) - LABELS)
 
 
 def tags_of(explanation: Explanation) -> list[tuple[str, str]]:

@@ -61,9 +61,9 @@ def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
     return some_of(short, POOL, seed)
 
 
-def tell(run: Run, examples: Sequence[Example], *, top: int = 3) -> list[Telling]:
+def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
     """What the model says of each example, and of its text with the strongest pull put in."""
-    explained = _tags(run, examples, top) if run.tagging else _labels(run, examples, top)
+    explained = _tags(run, examples) if run.tagging else _labels(run, examples)
     found = [(label, each, each.strongest) for label, each in explained]
     pulled = [(label, each, place) for label, each, place in found if place is not None]
     texts = [apply(run, each.text, [(place, place.pulls[0].toward)]) for _, each, place in pulled]
@@ -77,15 +77,13 @@ def tell(run: Run, examples: Sequence[Example], *, top: int = 3) -> list[Telling
     ]
 
 
-def _labels(run: Run, examples: Sequence[Example], top: int) -> list[tuple[str, Explanation]]:
+def _labels(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]]:
     """Texts with their true labels, explained."""
     given = [example for example in examples if example.label is not None]
-    return [
-        (str(example.label), each) for example, each in zip(given, explain(run, given, top=top), strict=True)
-    ]
+    return [(str(example.label), each) for example, each in zip(given, explain(run, given), strict=True)]
 
 
-def _tags(run: Run, examples: Sequence[Example], top: int) -> list[tuple[str, Explanation]]:
+def _tags(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]]:
     """Sentences, each explained for one word whose tag the model gets right: an error, or any uncommon tag."""
     plain = [
         Example(" ".join(example.tokens or example.text.split()), tags=example.tags)
@@ -103,7 +101,7 @@ def _tags(run: Run, examples: Sequence[Example], top: int) -> list[tuple[str, Ex
     return [
         ((example.tags or ())[focus], each)
         for focus, some in by_focus.items()
-        for example, each in zip(some, explain(run, some, top=top, focus=focus), strict=True)
+        for example, each in zip(some, explain(run, some, focus=focus), strict=True)
     ]
 
 
