@@ -23,12 +23,12 @@ class Count(torch.autograd.Function):
 
 
 class Largest(TorchDispatchMode):
-    """Remembers the largest tensor that any operation gave."""
+    """Remembers the largest tensor that any operation gave; not of bytes, which are oneDNN's own notes on an LSTM."""
 
     numel = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.dtype != torch.uint8]
         self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
         return output

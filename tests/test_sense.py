@@ -72,7 +72,10 @@ VERDICTS: list[tuple[int, str, str, Sense]] = [
 @pytest.mark.parametrize(("label", "word", "toward", "sense"), VERDICTS)
 def test_verdicts(label: int, word: str, toward: str, sense: Sense) -> None:
     judge, vocabulary = a_judge()
-    assert judge.of(label, vocabulary[word], vocabulary[toward]) == sense
+    swap = label, vocabulary[word], vocabulary[toward]
+    assert judge.of(*swap) == sense
+    tensors = [torch.tensor([each]) for each in swap]  # of many swaps at once the same
+    assert (judge.changed(*tensors).item(), judge.kept(*tensors).item()) == (sense == "changed", sense == "kept")
 
 
 def test_evidence_by_hand() -> None:
