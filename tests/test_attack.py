@@ -127,6 +127,14 @@ def _case(run: Run, text: str, target: Target) -> Any:
     return _case(run, run.read(Example(text)), AttackSettings(), target)
 
 
+def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
+    from wordward.attack import _case
+
+    settings, text = AttackSettings(max_swaps=100, max_share=0.29), " ".join(["film"] * 100)
+    assert 0.29 * 100 < 29
+    assert _case(run, run.read(Example(text)), settings, Target(0)).most == 29
+
+
 @pytest.mark.parametrize("method", ["iadvt", "advt", "ivat"])
 def test_rescore_1_is_the_papers_loop(run: Run, method: str) -> None:
     """By hand: the strongest pull of the explanation goes in, the model predicts again, up to four times."""

@@ -368,7 +368,9 @@ def test_our_loop_walks_back_the_loss_of_the_three_lines(
     method: str, kind: str, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fused step and the closure give the same gradients."""
-    if precision == "fp16":  # not every processor has oneDNN's LSTM in half precision, but all have PyTorch's own
+    if (
+        precision == "fp16"
+    ):  # not every processor has oneDNN's LSTM in half precision, but all have PyTorch's own
         monkeypatch.setattr("wordward.models.ON_ARM", True)
     model = Classifier if kind == "classifier" else Tagger
     stepper, labelled, _ = a_step(method, model, ascent_steps=3, precision=precision)

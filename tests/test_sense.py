@@ -75,7 +75,10 @@ def test_verdicts(label: int, word: str, toward: str, sense: Sense) -> None:
     swap = label, vocabulary[word], vocabulary[toward]
     assert judge.of(*swap) == sense
     tensors = [torch.tensor([each]) for each in swap]  # of many swaps at once the same
-    assert (judge.changed(*tensors).item(), judge.kept(*tensors).item()) == (sense == "changed", sense == "kept")
+    assert (judge.changed(*tensors).item(), judge.kept(*tensors).item()) == (
+        sense == "changed",
+        sense == "kept",
+    )
 
 
 def test_evidence_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Chance: where it is, and a pass that draws once more what another drew."""
+"""Random states of all devices: taken, put back, and a pass that draws once more what another drew."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ CPU = torch.device("cpu")
 
 
 def settled(model: nn.Module) -> State:
-    """Where chance is, and set to be there, as before a pass that draws the same once more.
+    """The random state before a first pass, which is also set, so that a pass that repeats it starts in the same way.
 
     cuDNN's recurrent layers take a new seed for the dropout between them whenever a generator is set.
     """
@@ -26,7 +26,7 @@ def drawn_on(model: nn.Module) -> set[torch.device]:
 
 
 def state_of(devices: Iterable[torch.device]) -> State:
-    """Where chance is, on each of the devices."""
+    """The random state of each of the devices."""
     state: State = {}
     for device in devices:
         if device.type == "cuda":

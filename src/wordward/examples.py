@@ -79,7 +79,7 @@ def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Exa
 
 
 def few(examples: list[Example], limit: int | None, *, in_order: bool = True) -> list[Example]:
-    """At most `limit` examples, as `draw` draws them; in their own order those of `Corpus.some`."""
+    """At most `limit` examples, as `draw` draws them; `in_order`: as they came, like those of `Corpus.some`."""
     if limit is None or len(examples) <= limit:
         return examples
     chosen = draw(len(examples), limit, [example.names for example in examples])

@@ -16,7 +16,7 @@ from wordward.space import Space
 from wordward.tap import Forward, Pass, Tap, gradient_at
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
-USUAL = 240  # words of a text that the paper's epsilon is for: so many has a review of IMDB in the mean
+USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews
 
 
 class Found(NamedTuple):
@@ -57,7 +57,7 @@ class Adversary:
         self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
-        # Where none is given, that of a text of USUAL words.
+        # Where no epsilon is given: that of a text of USUAL words, which `_reach` fits to each text's length.
         of_paper = PAPER_EPSILON[method.recipe.space]
         self.epsilon = method.settings.epsilon or of_paper * deviation(self.tap.table())
         share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge

@@ -49,7 +49,7 @@ def kl(
 
 
 def entropy(divergence: Loss, logits: Tensor) -> Tensor:
-    """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; for another divergence what it makes of H."""
+    """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; a user's own divergence serves too."""
     uniform, certain = torch.zeros_like(logits), torch.zeros_like(logits)
     certain[..., 1:] = -SURE
     return divergence(uniform, certain) - divergence(uniform, logits)

@@ -99,7 +99,6 @@ class Pretrainer:
         total, count = torch.zeros((), device=self.device), 0
         self.model.train()
         rng = np.random.default_rng([self.config.seed, 3, self.epoch])
-        check_every = 1 if self.device.type == "cpu" else 50
         with progress(quiet=quiet) as bars:
             name = f"language model, epoch {self.epoch + 1}/{self.config.epochs}"
             words = self.train_reader.streams * (self.train_reader.length - 1)
@@ -108,7 +107,7 @@ class Pretrainer:
                 loss, state = self.step(ids, targets, state)
                 total, count = total + loss, count + 1
                 bars.advance(bar, self.train_reader.streams * ids.shape[1])
-                if count % check_every == 0 and self.team.stopping():
+                if count % self.updater.check_every == 0 and self.team.stopping():
                     raise KeyboardInterrupt
                 if deadline is not None and self.team.agree(time.monotonic() > deadline):
                     break

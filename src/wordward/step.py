@@ -16,6 +16,12 @@ from wordward.objective import Average, label_loss
 from wordward.tap import Forward, Pass, gradient_at
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+CHECKED = 50  # steps between two looks at the loss on a GPU, which is waited for
+
+
+def settled_precision(asked: str, device: torch.device) -> str:
+    """The precision to compute with, auto being the fastest of the device."""
+    return asked if asked != "auto" else "fp16" if device.type == "cuda" else "fp32"
 
 
 class Updater:
@@ -35,7 +41,8 @@ class Updater:
         team: Team = ALONE,
     ) -> None:
         self.model, self.device, self.clip, self.team = model, device, clip, team
-        self.precision = ("fp16" if device.type == "cuda" else "fp32") if precision == "auto" else precision
+        self.precision = settled_precision(precision, device)
+        self.check_every = 1 if device.type == "cpu" else CHECKED  # steps between two looks at the loss
         self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
         self.average = MovingAverage(model, averaging) if averaging else None

@@ -20,13 +20,15 @@ class Pass(NamedTuple):
     logits: Tensor
     ids: Tensor  # (batch, time)
     shift: Tensor | None  # (batch, time, dim), a leaf where the gradient was asked for
-    chance: State | None = None  # before it, where later passes are to drop the same numbers
+    chance: State | None = (
+        None  # random state before it; None unless later passes are to drop the same numbers
+    )
 
 
 class Tap:
     """A hook on `embedding`, and on the later `site` where the shift is added (by default the same).
 
-    `same_dropout`: what a pass drops, those that are `like` it drop too.
+    `same_dropout`: passes that are run `like` an earlier one drop the same numbers as that one.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Tap:
     ) -> Pass:
         """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient.
 
-        `like`: a pass over the same texts before this one.
+        `like`: an earlier pass over the same texts, whose dropout is repeated where the tap has `same_dropout`.
         """
         if not callable(forward):
             raise TypeError(

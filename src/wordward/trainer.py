@@ -77,7 +77,6 @@ class Trainer:
 
     def _epoch(self) -> None:
         settings, started = self.config.training, time.monotonic()
-        check_every = 1 if self.device.type == "cpu" else 50
         with progress(quiet=self.quiet) as bars:
             name = f"epoch {self.labelled.epoch + 1}/{settings.epochs}"
             bar = bars.add_task(name, total=len(self.labelled), completed=self.labelled.at)
@@ -86,7 +85,7 @@ class Trainer:
                 extra = self.unlabelled.next(self.device) if self.unlabelled else None
                 self._loss += self.stepper(self.labelled.next(self.device), extra)
                 self._counted += 1
-                if self._counted % check_every == 0:
+                if self._counted % self.stepper.updater.check_every == 0:
                     self._refuse_broken()
                 if settings.checkpoint_steps and self.stepper.updater.steps % settings.checkpoint_steps == 0:
                     self._pause(started)

@@ -16,6 +16,8 @@ from wordward.commands.texts import COLUMNS, changed, is_split, texts_of
 if TYPE_CHECKING:
     from wordward.config import DataSettings
 
+CHUNK = 256  # texts that are predicted before their answers are printed
+
 
 @dataclass(frozen=True)
 class Evaluate:
@@ -128,8 +130,8 @@ class Predict:
                 format=self.format,
             )
             texts = [example.text for example in read_as(data, self.file, labelled=False)]
-        for start in range(0, len(texts), 256):
-            yield texts[start : start + 256]
+        for start in range(0, len(texts), CHUNK):
+            yield texts[start : start + CHUNK]
 
 
 def is_file(name: str) -> bool:

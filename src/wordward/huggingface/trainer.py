@@ -19,12 +19,11 @@ from wordward.huggingface.rows import Collator, Order, Rows, pool
 from wordward.metrics import Interval
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
-from wordward.step import DivergedError
+from wordward.step import CHECKED, DivergedError, settled_precision
 from wordward.trainer import came_out
 
 WARM_UP = 0.1  # share of the steps
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last
-CHECKED = 50  # steps between two looks at the loss, which wait for a GPU
 
 
 class _Trainer(AdversarialTrainer):
@@ -222,9 +221,7 @@ class FineTuning(transformers.TrainerCallback):
 def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:
     settings = config.training
     steps = settings.epochs * math.ceil(texts / settings.batch_size)
-    half = (
-        ("fp16" if device.type == "cuda" else "fp32") if settings.precision == "auto" else settings.precision
-    )
+    half = settled_precision(settings.precision, device)
     return transformers.TrainingArguments(
         str(folder / run_folder.TRAINER),
         num_train_epochs=settings.epochs,
