@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wordward.choice import deviation
 from wordward.models import Classifier, Tagger
-from wordward.step import Updater
+from wordward.step import DivergedError, Updater
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
@@ -119,3 +119,12 @@ def test_without_averaging_a_model_is_scored_as_it_is() -> None:
     assert stepper.updater.average is None
     with stepper.updater.averaged():
         assert same(copies(stepper.model), own)
+
+
+def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> None:
+    updater = a_step("baseline", Classifier)[0].updater
+    for loss in (1.0, torch.nan, 1.0, torch.inf):
+        updater.begin(0.0)
+        updater.finish(torch.tensor(loss))
+    with pytest.raises(DivergedError, match="no number at step 2; nothing is kept"):
+        updater.refuse_broken("nothing is kept")
