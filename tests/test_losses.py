@@ -154,3 +154,8 @@ def test_a_small_step_raises_the_loss(name: str, kind: str):
         random = wordward.adversary(model, chance, epsilon=1e-3, k=3)
         mean = sum(random(lambda: model(ids)).loss.item() for _ in range(10)) / 10
         assert out.loss.item() > mean > 0
+
+
+def test_a_text_without_a_label_does_not_count() -> None:
+    logits, labels = torch.randn(3, 4), torch.tensor([1, objective.IGNORE, 2])
+    torch.testing.assert_close(objective.label_loss(logits, labels), F.cross_entropy(logits, labels))

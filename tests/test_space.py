@@ -19,6 +19,7 @@ from wordward.space import (
     Neighbors,
     Space,
     _by_groups,
+    check_enough,
     nearest,
 )
 
@@ -265,3 +266,9 @@ def test_neighbours_of_all_words_at_once():
     assert torch.equal(search.of(ids, lambda: old), lazy.of(ids, lambda: old))
     later = search.of(torch.arange(10).view(2, 5), lambda: torch.full((10, 4), torch.nan))
     assert torch.equal(later, lazy.of(torch.arange(10).view(2, 5), lambda: old))
+
+
+def test_k_words_can_be_nearest_only_beside_the_word_itself() -> None:
+    check_enough(torch.arange(4), 3)
+    with pytest.raises(ValueError, match="k must be less than the 3 words"):
+        check_enough(torch.arange(3), 3)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import wordward
-from wordward.tap import Tap
+from wordward.tap import Tap, evaluating
 
 IDS = torch.tensor([[1, 2, 3], [4, 4, 0]])
 LABELS = torch.tensor([0, 1])
@@ -509,3 +509,10 @@ class TestCheckpoint:
         with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
             found = gradient(model, lambda: model(IDS))
         torch.testing.assert_close(found, gradient(model, lambda: model(IDS)))
+
+
+def test_after_evaluating_each_part_is_as_it_was() -> None:
+    model = nn.Sequential(nn.Dropout(), nn.Dropout().eval())
+    with evaluating(model):
+        assert not any(part.training for part in model.modules())
+    assert [part.training for part in model.modules()] == [True, True, False]
