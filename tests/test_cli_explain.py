@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -225,3 +226,22 @@ def test_folders_and_words_that_are_none(
     assert "it has positions 0 to 1" in refused(capsys, tagger, "the film", "--focus", "2")
     assert "say with focus whose it is" in refused(capsys, tagger, "the film", "--label", "c")
     assert "text 1: expected UTF-8" in refused(capsys, tagger, "the \udcff film")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_an_output_that_is_not_utf8_takes_any_text(
+    run: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "the film was “warm”, café 日本"
+
+    def shown(*arguments: str) -> str:
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+        assert main([*arguments, text]) == 0
+        sys.stdout.flush()
+        return written.getvalue().decode(encoding)
+
+    assert re.search(r" > \w+ +#+", shown("explain", run))
+    assert json.loads(shown("explain", run, "--json", "-"))["text"] == text
+    assert json.loads(shown("predict", run))["text"] == text
+    assert ">" in shown("attack", run, "--text")

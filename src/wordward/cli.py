@@ -1,5 +1,6 @@
 """The command line: subcommands to functions, torch imported only by those that need it."""
 
+import codecs
 import io
 import shlex
 import sys
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 STOPPED = 130  # exit status after Ctrl-C
+PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 ROOMY = 130  # columns that the table of methods needs
 
 
@@ -139,7 +141,9 @@ class Methods:
         from wordward.recipes import PAPER_EPSILON, RECIPES, UNMOVED
 
         heads = ("method", "what it is", "grows", "points", "chosen", "epsilon", "passes", "equation")
-        paper = [("baseline", "the label loss alone", "-", "-", "-", "-", "1 1", "eq. of section Training")]
+        paper: list[tuple[str, ...]] = [
+            ("baseline", "the label loss alone", "-", "-", "-", "-", "1 1", "eq. of section Training")
+        ]
         more: list[tuple[str, ...]] = []
         for name, recipe in (RECIPES | UNMOVED).items():
             extra = f"+{recipe.forwards} +{recipe.backwards}" + (
@@ -277,8 +281,22 @@ def _parse(arguments: list[str]) -> Any:
         raise
 
 
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that standard output cannot hold: signs as wide as ours, else a question mark."""
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(PLAINER.get(each, "?") for each in error.object[error.start : error.end]), error.end
+
+
+def _print_anywhere() -> None:
+    """Let standard output take any text, also where it is not UTF-8, as in a pipe on Windows."""
+    codecs.register_error("wordward", _plainer)
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+        sys.stdout.reconfigure(errors="wordward")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    _print_anywhere()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given in (["--version"], ["-V"]):
         print(f"wordward {__version__}")
