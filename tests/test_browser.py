@@ -426,3 +426,43 @@ def test_when_the_server_is_gone_the_page_says_so(visit: Visit, run: Run) -> Non
     visit.expected = ("ERR_CONNECTION_REFUSED",)
     page.fill("#text", "this story was dull")
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
+
+
+def test_an_attack_that_takes_long_is_asked_once_and_its_end_is_told(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.route("**/api/attack", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.click("#attack", click_count=3, no_wait_after=True)
+    expect(page.locator("#attacked h2")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text(page.locator("#attacked h2").text_content() or "")
+    assert len([url for url in visit.asked if url.endswith("/api/attack")]) == 1
+
+
+def test_what_is_awaited_is_seen_to_be(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    answers: list[Any] = []
+    page.route("**/api/explain", lambda route: answers.append(route))
+    page.fill("#text", "this story was dull")
+    words = page.locator("#words")
+    expect(words).to_have_css("opacity", "0.55")
+    answers.pop().continue_()
+    settled(page, "this story was dull")
+    expect(words).to_have_css("opacity", "1")
+
+
+def test_a_problem_is_seen_from_the_end_of_the_page(visit: Visit, run: Run) -> None:
+    with serving(run, examples=[f"{TEXT} " * 6]) as address:
+        page = visit.open(address)
+    visit.expected = ("ERR_CONNECTION_REFUSED",)
+    page.locator("#save-html").scroll_into_view_if_needed()
+    page.click("#save-html")
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+
+
+def test_an_empty_text_leaves_no_note_of_another(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    assert page.title() == "iadvt · wordward"
+    page.fill("#text", "qwertz uiop")
+    expect(page.locator("#note")).to_contain_text("No word of this text")
+    page.fill("#text", "")
+    expect(page.locator("#note")).to_be_hidden()
+    expect(page.get_by_role("status")).to_have_text("")

@@ -81,6 +81,7 @@ async function guarded(work) {
 function problem(text) {
   at("problem").textContent = text;
   at("problem").hidden = !text;
+  if (text) at("problem").scrollIntoView({ block: "nearest" }); // it may be asked for at the page's end
   at("text").setAttribute("aria-invalid", String(Boolean(text)));
 }
 
@@ -116,6 +117,7 @@ async function swap(view, place, pull) {
 }
 
 async function attack() {
+  if (at("attack").getAttribute("aria-busy")) return; // a second click does not make it faster
   at("attack").setAttribute("aria-busy", "true");
   await guarded(async () => {
     const { text } = history.now;
@@ -128,6 +130,7 @@ async function attack() {
       onclose: () => { at("attacked").hidden = true; at("attack").focus(); },
     }));
     at("attacked").hidden = false;
+    at("said").textContent = at("attacked").querySelector("h2").textContent;
   });
   at("attack").removeAttribute("aria-busy");
 }
@@ -160,7 +163,10 @@ function write(text) {
 function draw() {
   const held = document.activeElement?.dataset?.key; // its node is about to be made anew
   at("predictions").hidden = at("words").hidden = !shown.length;
-  if (!shown.length) return;
+  if (!shown.length) {
+    tell("", "");
+    return;
+  }
   const { marks } = history.now;
   const [first] = shown;
   cards();
@@ -189,14 +195,19 @@ function cards() {
     prediction(there.children[number], { title: names[number], explanation, before: before[number], several: shown.length > 1 });
   });
   const [first] = shown;
-  at("said").textContent = first.task === "tag"
+  const said = first.task === "tag"
     ? first.places.map((place) => `${place.word} ${place.label}`).join(", ")
     : `${first.predicted}, ${percent(first.probabilities[first.predicted])}. ${change(first, before[0])}`;
-  const said = [];
-  if (first.unread) said.push(`The model does not read the last ${first.unread.toLocaleString("en")} words.`);
-  if (first.places.every((place) => !place.known)) said.push("No word of this text is in the model’s vocabulary.");
-  at("note").textContent = said.join(" ");
-  at("note").hidden = !said.length;
+  const notes = [];
+  if (first.unread) notes.push(`The model does not read the last ${first.unread.toLocaleString("en")} words.`);
+  if (first.places.every((place) => !place.known)) notes.push("No word of this text is in the model’s vocabulary.");
+  tell(said, notes.join(" "));
+}
+
+function tell(said, note) {
+  at("said").textContent = said;
+  at("note").textContent = note;
+  at("note").hidden = !note;
 }
 
 function legend() {
@@ -277,6 +288,7 @@ async function begin() {
   at("examples").replaceChildren(...here.examples.map((text) =>
     el("button", { type: "button", title: text, onclick: () => start(text) }, el("bdi", {}, text))));
   document.documentElement.classList.toggle("tagging", tagging());
+  document.title = `${here.runs.map((run) => run.name).join(" and ")} · wordward`;
   choose();
   listen();
   if (here.examples.length) start(here.examples[0]);
