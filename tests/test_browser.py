@@ -266,14 +266,14 @@ def test_method_and_label_change_what_pulls(visit: Visit, address: str) -> None:
     page = visit.open(address)
     first = page.locator("#ladder").text_content()
     page.select_option("#label", "bad")
-    expect(page.locator("#legend")).to_contain_text("the loss of bad would rise")
+    expect(page.locator("#legend")).to_contain_text("makes bad less likely")
     assert page.locator("#ladder").text_content() != first
     page.select_option("#method", "vat")
     expect(page.locator("#label")).to_be_disabled()
-    expect(page.locator("#legend")).to_contain_text("the prediction would move")
+    expect(page.locator("#legend")).to_contain_text("changes the prediction")
     page.select_option("#method", "iadvt")
     page.select_option("#label", "")
-    expect(page.locator("#legend")).to_contain_text("the loss of good would rise")
+    expect(page.locator("#legend")).to_contain_text("makes good less likely")
     assert page.locator("#ladder").text_content() == first
 
 
@@ -362,9 +362,9 @@ def test_a_taggers_tags_and_focus(visit: Visit, tmp_path: Path) -> None:
         expect(page.locator(".word.flag .letters")).to_have_text("are")
         page.locator(".word", has_text="are").click()
         expect(page.locator('.word[aria-pressed="true"] .letters')).to_have_text("are")
-        expect(page.locator("#legend")).to_contain_text("the loss of i would rise")
+        expect(page.locator("#legend")).to_contain_text("makes the tag i of are less likely")
         page.select_option("#label", "c")
-        expect(page.locator("#legend")).to_contain_text("the loss of c would rise")
+        expect(page.locator("#legend")).to_contain_text("makes the tag c of are less likely")
         visit.check()
 
 

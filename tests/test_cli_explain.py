@@ -58,7 +58,7 @@ def test_the_terminal_shows_prediction_and_pulls(run: str, capsys: pytest.Captur
     shown = capsys.readouterr().out
     said = load_run(run, device="cpu").predict([TEXT])[0]
     assert f"{said['label']} {100 * said['probabilities'][said['label']]:.1f} %" in shown
-    assert "iAdvT: words that raise the loss of bad, as given" in shown
+    assert "iAdvT: words that make bad less likely (the given label)" in shown
     assert "→" in shown
     assert "1.00" in shown
 
@@ -157,7 +157,7 @@ def test_a_taggers_focus_by_word_and_by_number(
     )  # one label a text
     assert not any(record["given"] for record in lines(capsys))
     assert main(["explain", tagger, texts[0]]) == 0
-    assert "words that raise the loss of all tags" in capsys.readouterr().out
+    assert "words that make all tags less likely" in capsys.readouterr().out
 
 
 def test_texts_without_words_are_said(run: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,11 +213,12 @@ function tell(said, note) {
 function legend() {
   const [first] = shown;
   const method = here.methods.find((each) => each.name === first.method);
-  const whose = first.label ?? (focus === null ? "the tags" : `the tag of ${first.places[focus].word}`);
-  const aim = method.needs_label ? `the loss of ${whose} would rise most` : "the prediction would move most";
-  const named = method.points === "words" ? "that pulls" : "that a free perturbation points at most nearly";
-  const parts = [`Each bar names the word ${named}, where ${aim}: the deeper the shade, the stronger. Click one to swap.`];
-  if (tagging()) parts.push(" Click a word of the sentence to raise the loss of its tag alone.");
+  const whose = focus !== null ? `the tag ${first.label} of ${first.places[focus].word}` : first.label ?? "the tags";
+  const aim = method.by_chance ? "that way is drawn at random"
+    : method.needs_label ? `a step that way makes ${whose} less likely` : "a step that way changes the prediction";
+  const named = method.points === "words" ? "that pulls hardest" : "nearest to where the perturbation points";
+  const parts = [`Each bar names the word ${named}: ${aim}. The deeper the shade, the stronger the pull. Click a bar to swap its word in.`];
+  if (tagging()) parts.push(" Click a word of the sentence to look at its tag alone.");
   if (shown.length > 1) {
     const keys = titles(views).map((title, number) => el("span", { class: `key view${number}` }, title));
     parts.push(el("span", { class: "keys" }, ...keys));
