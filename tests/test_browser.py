@@ -466,3 +466,16 @@ def test_an_empty_text_leaves_no_note_of_another(visit: Visit, address: str) -> 
     page.fill("#text", "")
     expect(page.locator("#note")).to_be_hidden()
     expect(page.get_by_role("status")).to_have_text("")
+
+
+def test_a_typed_text_is_still_there_on_the_way_back(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.fill("#text", "this ending was bland")
+    settled(page, "this ending was bland")
+    page.reload()
+    settled(page, "this ending was bland")
+    expect(page.locator(".word")).to_have_count(4)
+    visit.expected = ("404",)  # the next page has no picture of its own
+    page.goto(f"{address}/openapi.json")
+    page.go_back()
+    settled(page, "this ending was bland")

@@ -41,6 +41,7 @@ async function refresh() {
   const { signal } = latest;
   const { text, base } = history.now;
   write(text);
+  sessionStorage.setItem("text", text);
   document.body.setAttribute("aria-busy", "true");
   const fine = await guarded(async () => {
     const [found, former] = [[], []];
@@ -292,7 +293,8 @@ async function begin() {
   document.title = `${here.runs.map((run) => run.name).join(" and ")} · wordward`;
   choose();
   listen();
-  if (here.examples.length) start(here.examples[0]);
+  const text = sessionStorage.getItem("text") || here.examples[0]; // the text of this tab before a reload
+  if (text) start(text);
   else at("text").focus();
 }
 
