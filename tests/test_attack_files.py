@@ -147,6 +147,15 @@ def test_texts_that_are_not_attacked_say_why() -> None:
     assert said[6] == "not read: no words, or more than the model can read"
 
 
+def test_a_terminal_is_not_steered_by_an_attacked_text() -> None:
+    text = "\x1b[31mfine\x1b[0m\nand\x07 warm"
+    steering = replace(KEPT, text=text, adversarial=text, before="\x1b[2Jgood", label="\x1b[2Jgood")
+    shown = io.StringIO()
+    show_texts([steering], Console(file=shown, width=100, no_color=True))
+    assert not set("\x1b\x07") & set(shown.getvalue())
+    assert len(shown.getvalue().strip().splitlines()) == 2
+
+
 @pytest.fixture
 def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make attacks break off after so many texts."""

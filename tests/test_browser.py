@@ -266,14 +266,14 @@ def test_method_and_label_change_what_pulls(visit: Visit, address: str) -> None:
     page = visit.open(address)
     first = page.locator("#ladder").text_content()
     page.select_option("#label", "bad")
-    expect(page.locator("#legend")).to_contain_text("the loss of bad would rise")
+    expect(page.locator("#legend")).to_contain_text("makes bad less likely")
     assert page.locator("#ladder").text_content() != first
     page.select_option("#method", "vat")
     expect(page.locator("#label")).to_be_disabled()
-    expect(page.locator("#legend")).to_contain_text("the prediction would move")
+    expect(page.locator("#legend")).to_contain_text("changes the prediction")
     page.select_option("#method", "iadvt")
     page.select_option("#label", "")
-    expect(page.locator("#legend")).to_contain_text("the loss of good would rise")
+    expect(page.locator("#legend")).to_contain_text("makes good less likely")
     assert page.locator("#ladder").text_content() == first
 
 
@@ -362,9 +362,9 @@ def test_a_taggers_tags_and_focus(visit: Visit, tmp_path: Path) -> None:
         expect(page.locator(".word.flag .letters")).to_have_text("are")
         page.locator(".word", has_text="are").click()
         expect(page.locator('.word[aria-pressed="true"] .letters')).to_have_text("are")
-        expect(page.locator("#legend")).to_contain_text("the loss of i would rise")
+        expect(page.locator("#legend")).to_contain_text("makes the tag i of are less likely")
         page.select_option("#label", "c")
-        expect(page.locator("#legend")).to_contain_text("the loss of c would rise")
+        expect(page.locator("#legend")).to_contain_text("makes the tag c of are less likely")
         visit.check()
 
 
@@ -426,3 +426,56 @@ def test_when_the_server_is_gone_the_page_says_so(visit: Visit, run: Run) -> Non
     visit.expected = ("ERR_CONNECTION_REFUSED",)
     page.fill("#text", "this story was dull")
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
+
+
+def test_an_attack_that_takes_long_is_asked_once_and_its_end_is_told(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.route("**/api/attack", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.click("#attack", click_count=3, no_wait_after=True)
+    expect(page.locator("#attacked h2")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text(page.locator("#attacked h2").text_content() or "")
+    assert len([url for url in visit.asked if url.endswith("/api/attack")]) == 1
+
+
+def test_what_is_awaited_is_seen_to_be(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    answers: list[Any] = []
+    page.route("**/api/explain", lambda route: answers.append(route))
+    page.fill("#text", "this story was dull")
+    words = page.locator("#words")
+    expect(words).to_have_css("opacity", "0.55")
+    answers.pop().continue_()
+    settled(page, "this story was dull")
+    expect(words).to_have_css("opacity", "1")
+
+
+def test_a_problem_is_seen_from_the_end_of_the_page(visit: Visit, run: Run) -> None:
+    with serving(run, examples=[f"{TEXT} " * 6]) as address:
+        page = visit.open(address)
+    visit.expected = ("ERR_CONNECTION_REFUSED",)
+    page.locator("#save-html").scroll_into_view_if_needed()
+    page.click("#save-html")
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+
+
+def test_an_empty_text_leaves_no_note_of_another(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    assert page.title() == "iadvt · wordward"
+    page.fill("#text", "qwertz uiop")
+    expect(page.locator("#note")).to_contain_text("No word of this text")
+    page.fill("#text", "")
+    expect(page.locator("#note")).to_be_hidden()
+    expect(page.get_by_role("status")).to_have_text("")
+
+
+def test_a_typed_text_is_still_there_on_the_way_back(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.fill("#text", "this ending was bland")
+    settled(page, "this ending was bland")
+    page.reload()
+    settled(page, "this ending was bland")
+    expect(page.locator(".word")).to_have_count(4)
+    visit.expected = ("404",)  # the next page has no picture of its own
+    page.goto(f"{address}/openapi.json")
+    page.go_back()
+    settled(page, "this ending was bland")

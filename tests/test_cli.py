@@ -15,6 +15,7 @@ import wordward.train
 from wordward.cli import main
 from wordward.config import PRESETS
 from wordward.predict import load_run
+from wordward.recipes import RECIPES
 from wordward.toml import flags, setting_names
 
 FILMS = [("fine", "good"), ("dull", "bad")]
@@ -56,6 +57,18 @@ def test_version_and_methods(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert shown.startswith("wordward ")
     assert all(name in shown for name in ("iadvt-best", "random-kl", "eq:adv_approx", "baseline"))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_names_of_methods_are_whole_on_any_screen(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["methods"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(any(line.split()[:1] == [name] for line in lines) for name in ("random-kl", *RECIPES))
+    assert not any("…" in line for line in lines)
 
 
 def test_predict_arguments_file_and_standard_input(

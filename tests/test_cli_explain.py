@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_the_terminal_shows_prediction_and_pulls(run: str, capsys: pytest.Captur
     shown = capsys.readouterr().out
     said = load_run(run, device="cpu").predict([TEXT])[0]
     assert f"{said['label']} {100 * said['probabilities'][said['label']]:.1f} %" in shown
-    assert "iAdvT: words that raise the loss of bad, as given" in shown
+    assert "iAdvT: words that make bad less likely (the given label)" in shown
     assert "→" in shown
     assert "1.00" in shown
 
@@ -156,7 +157,7 @@ def test_a_taggers_focus_by_word_and_by_number(
     )  # one label a text
     assert not any(record["given"] for record in lines(capsys))
     assert main(["explain", tagger, texts[0]]) == 0
-    assert "words that raise the loss of all tags" in capsys.readouterr().out
+    assert "words that make all tags less likely" in capsys.readouterr().out
 
 
 def test_texts_without_words_are_said(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,3 +226,22 @@ def test_folders_and_words_that_are_none(
     assert "it has positions 0 to 1" in refused(capsys, tagger, "the film", "--focus", "2")
     assert "say with focus whose it is" in refused(capsys, tagger, "the film", "--label", "c")
     assert "text 1: expected UTF-8" in refused(capsys, tagger, "the \udcff film")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_an_output_that_is_not_utf8_takes_any_text(
+    run: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "the film was “warm”, café 日本"
+
+    def shown(*arguments: str) -> str:
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+        assert main([*arguments, text]) == 0
+        sys.stdout.flush()
+        return written.getvalue().decode(encoding)
+
+    assert re.search(r" > \w+ +#+", shown("explain", run))
+    assert json.loads(shown("explain", run, "--json", "-"))["text"] == text
+    assert json.loads(shown("predict", run))["text"] == text
+    assert ">" in shown("attack", run, "--text")

@@ -545,7 +545,7 @@ def test_the_mixed_objective_in_a_hugging_face_trainer(tmp_path: Path, task: str
 
 def test_what_is_listed_tells_the_papers_from_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["methods"]) == 0
-    paper, more = capsys.readouterr().out.split("More in the same holes")
+    paper, more = capsys.readouterr().out.split("More methods")
     for name, recipe in (RECIPES | UNMOVED).items():
         where, other = (paper, more) if recipe.reference is None else (more, paper)
         (line,) = re.findall(rf"^ {name} .*$", where, re.MULTILINE)

@@ -202,8 +202,8 @@ def test_what_tells_explanations_apart_heads_them() -> None:
 @pytest.mark.parametrize(
     ("changed", "asked"),
     [
-        ({}, "words that raise the loss of good, as given"),
-        ({"given": False}, "words that raise the loss of good, as predicted"),
+        ({}, "words that make good less likely (the given label)"),
+        ({"given": False}, "words that make good less likely (the predicted label)"),
         ({"method": "ivat", "label": None, "given": False}, "words that would change the prediction"),
         ({"method": "random"}, "words in a direction drawn at random"),
     ],
@@ -215,9 +215,9 @@ def test_the_question_is_said(changed: dict[str, Any], asked: str) -> None:
 
 
 def test_the_question_of_a_tagger_is_said() -> None:
-    assert question(TAGGED) == "words that raise the loss of the tag of “are”, as predicted: i"
+    assert question(TAGGED) == "words that make the tag of “are” less likely (as predicted: i)"
     everything = replace(TAGGED, focus=None, label=None, given=True)
-    assert question(everything) == "words that raise the loss of all tags, as given"
+    assert question(everything) == "words that make all tags less likely (as given)"
     assert question(replace(everything, method="vat")) == "words that would change all tags"
     assert question(replace(TAGGED, method="ivat")) == "words that would change the tag of “are”"
 

@@ -1,5 +1,6 @@
 """An explanation as a figure."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_any_text_can_be_drawn(tmp_path: Path, matplotlib: Any) -> None:
     )
     for odd in (evil(), dollars, emoji, EMPTY, long(200, 100)):
         figure([odd], tmp_path / "odd.png")
+
+
+def test_a_figure_says_what_its_numbers_are_and_cuts_long_words(tmp_path: Path, matplotlib: Any) -> None:
+    word = "lovely" * 20
+    place = Place(0, word, 0, len(word), False, (Pull("dull", 1.0, 1.0, 0.5),))
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        figure([replace(long(1, 0), text=word, places=(place,))], tmp_path / "x.svg")
+    drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "relative to the text's strongest" in drawn
+    assert "grey: not in the vocabulary" in drawn
+    assert word not in drawn
+    assert re.search(r">(lovely){2,}\w*…<", drawn)
 
 
 def test_figures_of_other_kinds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,3 +106,11 @@ def test_empty_texts_show_that_they_are() -> None:
     assert "(model mine)" in printed(EMPTY)
     assert "no words to read" in printed(EMPTY)
     assert "an empty text" in printed(replace(EMPTY, text=""))
+
+
+@pytest.mark.parametrize("word", ["x" * 90, "映画" * 20])
+def test_a_word_longer_than_a_line_can_be_broken(word: str) -> None:
+    place = Place(0, word, 0, len(word), True, (Pull("dull", 1.0, 1.0, 0.5),))
+    drawn = html_fragment([replace(ONE, text=word, places=(place,))])
+    assert "<ruby>" not in drawn  # which would stay on one line
+    assert "<ruby>" in html_fragment([ONE])

@@ -1,5 +1,6 @@
 """The command line: subcommands to functions, torch imported only by those that need it."""
 
+import codecs
 import io
 import shlex
 import sys
@@ -8,7 +9,7 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -23,7 +24,12 @@ from wordward.commands.use import Evaluate, Neighbors, Predict
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.toml import differing, flag_of, flags_of, read_toml
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 STOPPED = 130  # exit status after Ctrl-C
+PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
+ROOMY = 130  # columns that the table of methods needs
 
 
 @dataclass(frozen=True)
@@ -131,15 +137,14 @@ class Methods:
 
     def __call__(self) -> None:
         from rich.console import Console
-        from rich.table import Table
 
         from wordward.recipes import PAPER_EPSILON, RECIPES, UNMOVED
 
-        heads = ("method", "grows", "points", "chosen", "epsilon", "passes", "what it is", "equation")
-        paper, more = Table(*heads, box=None), Table(*heads, "reference", box=None)
-        paper.add_row(
-            "baseline", "-", "-", "-", "-", "1 1", "the label loss alone", "eq. of section Training"
-        )
+        heads = ("method", "what it is", "grows", "points", "chosen", "epsilon", "passes", "equation")
+        paper: list[tuple[str, ...]] = [
+            ("baseline", "the label loss alone", "-", "-", "-", "-", "1 1", "eq. of section Training")
+        ]
+        more: list[tuple[str, ...]] = []
         for name, recipe in (RECIPES | UNMOVED).items():
             extra = f"+{recipe.forwards} +{recipe.backwards}" + (
                 " unlab." if recipe.objective == "kl" else ""
@@ -147,15 +152,33 @@ class Methods:
             grows = recipe.objective.replace("_", " ") + (" 2 ways" if recipe.measure == "both_ways" else "")
             where = {"free": "anywhere", "words": "to words"}[recipe.space]
             holes = (grows, where, recipe.choice.replace("_", " "), f"{PAPER_EPSILON[recipe.space]:g}")
-            row = (name, *(holes if name in RECIPES else "----"), extra, recipe.summary, recipe.equation)
-            paper.add_row(*row) if recipe.reference is None else more.add_row(*row, recipe.reference)
-        console = Console(width=150 if not sys.stdout.isatty() else None)
-        console.print("The paper's methods (Sato et al. 2018)", paper, sep="\n")
-        console.print("\nMore in the same holes", more, sep="\n")
+            row = (name, recipe.summary, *(holes if name in RECIPES else "----"), extra, recipe.equation)
+            paper.append(row) if recipe.reference is None else more.append((*row, recipe.reference))
+        console = Console(width=150 if not sys.stdout.isatty() else None, highlight=False)
+        console.print(
+            "The paper's methods (Sato et al. 2018)", self._table(heads, paper, console.width), sep="\n"
+        )
+        more_heads = (*heads, "reference")
+        console.print("\nMore methods", self._table(more_heads, more, console.width), sep="\n")
         print(
             "\nPasses: forwards and backwards beyond the baseline's one of each.\n"
             "Sums such as iadvt+ivat add their losses; ascent_steps sets the steps of all that climb."
         )
+
+    def _table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> "Table":
+        """A column for each head, or on a narrow screen the name and beside it all else in sentences."""
+        from rich.table import Table
+
+        table = Table(*(heads if width >= ROOMY else heads[:2]), box=None)
+        table.columns[0].no_wrap = True
+        for row in rows:
+            if width < ROOMY:
+                told = (
+                    f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-"
+                )
+                row = (row[0], f"{row[1]}\n[dim]{', '.join(told)}[/]")
+            table.add_row(*row)
+        return table
 
 
 @dataclass(frozen=True)
@@ -258,8 +281,22 @@ def _parse(arguments: list[str]) -> Any:
         raise
 
 
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that standard output cannot hold: signs as wide as ours, else a question mark."""
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(PLAINER.get(each, "?") for each in error.object[error.start : error.end]), error.end
+
+
+def _print_anywhere() -> None:
+    """Let standard output take any text, also where it is not UTF-8, as in a pipe on Windows."""
+    codecs.register_error("wordward", _plainer)
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+        sys.stdout.reconfigure(errors="wordward")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    _print_anywhere()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given in (["--version"], ["-V"]):
         print(f"wordward {__version__}")

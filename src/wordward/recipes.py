@@ -75,7 +75,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "ivat-rand": Recipe("kl", "words", "random_one", "tab:result", "iAdvT-Rand, also unlabelled text"),
     "ivat-best": Recipe("kl", "words", "best_one", "eq:advR_seq", "iAdvT-Best, also unlabelled text"),
-    # Beyond the paper, in the same holes.
+    # Beyond the paper.
     "pgd": Recipe(
         "label_loss",
         "free",

@@ -13,6 +13,7 @@ from wordward.rendering.figure import figure
 from wordward.rendering.html import STYLE, html_fragment, page
 from wordward.rendering.wording import (
     MARKED,
+    SCALE,
     Part,
     headings,
     marked,
@@ -78,8 +79,8 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
     every = range(len(explanations))
     for numbers in [[number] for number in every] if console.width < NARROW else [every]:
         console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2)))
-    if part.note:
-        console.print(Padding(Text(part.note, "dim"), (1, 2, 0, 2)))
+    notes = [SCALE, *([part.note] if part.note else [])]
+    console.print(Padding(Text("\n".join(notes), "dim"), (1, 2, 0, 2)))
 
 
 def _sentence(explanation: Explanation, part: Part) -> Text:

@@ -8,6 +8,16 @@ from typing import Any
 from wordward.attacks.robustness import Guided, Robustness
 from wordward.metrics import Interval
 
+# Of each line: the colours of the report's page, and marks and dashes for who does not see them.
+LOOKS = (
+    ("#1f5f9f", "o", "-"),
+    ("#b45309", "s", "--"),
+    ("#1b6b45", "^", ":"),
+    ("#7c3aad", "D", "-."),
+    ("#a3243b", "v", "-"),
+    ("#4b5563", "X", "--"),
+)
+
 
 def models_table(rows: Sequence[Robustness]) -> str:
     """Accuracies as Markdown."""
@@ -83,9 +93,11 @@ def plot(rows: Sequence[Robustness], path: str | Path) -> None:
     """Accuracy against swaps, a line a model with its intervals, as PNG or SVG by the file's name."""
     check_plot(path)
     from matplotlib.figure import Figure
+    from matplotlib.ticker import PercentFormatter
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
     swaps = list(rows[0].accuracy)
     for number, row in enumerate(rows):
         aside = 0.06 * (number - (len(rows) - 1) / 2)  # so that no model hides another
@@ -93,11 +105,12 @@ def plot(rows: Sequence[Robustness], path: str | Path) -> None:
         values = [row.accuracy[n] for n in swaps]
         below, above = [each.value - each.low for each in values], [each.high - each.value for each in values]
         middles = [each.value for each in values]
-        axes.errorbar(
-            at, middles, yerr=[below, above], marker="o", capsize=3, label=f"{row.model} ({row.method})"
-        )
+        colour, marker, dashes = LOOKS[number % len(LOOKS)]
+        how = {"color": colour, "marker": marker, "linestyle": dashes, "capsize": 3}
+        axes.errorbar(at, middles, yerr=[below, above], label=f"{row.model} ({row.method})", **how)
     axes.set_xticks(range(len(swaps)), [str(n) for n in swaps])
-    axes.set(xlabel="words swapped at most", ylabel="accuracy", ylim=(0, 1))
+    axes.set(xlabel="words swapped at most", ylabel="accuracy, with 95 % interval", ylim=(-0.02, 1.02))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.legend(frameon=False)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from wordward.attacks.attacked import Attacked, Change
 from wordward.metrics import Interval, share
+from wordward.rendering.wording import plain
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
         }[each.outcome]
         chance = f"  p {each.probability_before:.0%} → {each.probability_after:.0%}" if each.changes else ""
         sense = f"  sense {each.sense}" if each.changes else ""
-        console.print(f"[bold]{escape(said)}[/]{chance}{escape(sense)}")
+        console.print(f"[bold]{escape(plain(said))}[/]{chance}{escape(sense)}")
         console.print(_inline(each), soft_wrap=True)
         console.print()
 
@@ -119,10 +120,11 @@ def _inline(attacked: Attacked) -> Text:
     """The text with each swap as (word → other), which also reads without colour."""
     shown, end = Text("  "), 0
     for change in attacked.changes:
-        shown.append(attacked.text[end : change.start])
-        shown.append(f"({change.word} → {change.toward}{_correct(change)})", style="bold reverse")
+        shown.append(plain(attacked.text[end : change.start]))
+        swap = f"({change.word} → {change.toward}{_correct(change)})"
+        shown.append(plain(swap), style="bold reverse")
         end = change.end
-    return shown.append(attacked.text[end:])
+    return shown.append(plain(attacked.text[end:]))
 
 
 def _correct(change: Change) -> str:
@@ -131,7 +133,7 @@ def _correct(change: Change) -> str:
 
 def _table(summary: Summary) -> Table:
     tagging = summary.task == "tag"
-    table = Table("", "", "95 % interval", box=None, show_header=False)
+    table = Table(box=None, show_header=False)
     name = "true errors flagged" if tagging else "accuracy"
     measured = {
         name: summary.accuracy,
@@ -146,7 +148,8 @@ def _table(summary: Summary) -> Table:
     table.add_row("texts", f"{summary.texts}", f"{summary.attacked} {what}{unreadable}")
     for title, value in measured.items():
         if value is not None:
-            table.add_row(title, f"{value.value:.1%}", f"{value.low:.1%} to {value.high:.1%}")
+            interval = f"95 % interval {value.low:.1%} to {value.high:.1%}"
+            table.add_row(title, f"{value.value:.1%}", interval)
     if summary.swaps is not None:
         table.add_row(
             "words swapped", f"{summary.share_changed:.1%}", f"{summary.swaps:.1f} in a flipped text"

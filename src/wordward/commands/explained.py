@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from wordward.commands.use import json_line
 from wordward.console import say
 from wordward.explanation import Explanation
 from wordward.growing import ResultsFile
@@ -53,12 +54,12 @@ class Shown:
         if self.growing is not None:
             self.growing.append(*map(to_json, each))
         elif self.json is not None:
-            lines = [f"{json.dumps(to_json(one), ensure_ascii=False)}\n" for one in each]
+            records = map(to_json, each)
             if self.json == "-":
-                sys.stdout.writelines(lines)
+                sys.stdout.writelines(f"{json_line(record)}\n" for record in records)
                 sys.stdout.flush()
             else:
-                self._lines += lines
+                self._lines += [f"{json.dumps(record, ensure_ascii=False)}\n" for record in records]
         if self.figure is not None:
             self._first = each
         if not self.to_files and self.json is None:

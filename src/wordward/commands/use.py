@@ -109,7 +109,7 @@ class Predict:
         for some in self._read(run.config.data):
             for record in run.predict(some):
                 failed += "error" in record
-                print(json.dumps(record, ensure_ascii=False))
+                print(json_line(record))
             sys.stdout.flush()  # someone may wait for these answers before writing the next line
         if failed:
             raise ValueError(f"{failed} of the texts could not be read; their lines say why")
@@ -132,6 +132,11 @@ class Predict:
             texts = [example.text for example in read_as(data, self.file, labelled=False)]
         for start in range(0, len(texts), CHUNK):
             yield texts[start : start + CHUNK]
+
+
+def json_line(record: Any) -> str:
+    """A record as JSON for standard output, escaped where that is not UTF-8."""
+    return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
 
 
 def is_file(name: str) -> bool:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from wordward.explanation import Explanation, Place
-from wordward.rendering.wording import Part, Row, headings, much, part_of, plain, predicted, question
+from wordward.rendering.wording import SCALE, Part, Row, headings, much, part_of, plain, predicted, question
 
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # no date: always the same
 WORDS = 32  # of a text that a figure shows
 INK, SOFT = "#1d2125", "#5c646d"
 SHADES = {"classify": ("#f3f7fc", "#4c98e8"), "tag": ("#f1f8f4", "#42b37f")}  # weakest and strongest pull
 WORD, BAR, ROW, EDGE, GAP = 1.35, 2.6, 0.27, 0.3, 0.15  # inches
+SMALLEST = 6  # points that can be read
 FONTS = (  # used where installed, for the characters that the first does not have
     "DejaVu Sans",
     "Noto Sans",
@@ -52,11 +53,12 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> None:
         warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as a box
         heads = _heads(explanations) if part.rows else [plain(explanations[0].text), "no words to read"]
         width = 2 * EDGE + WORD + len(explanations) * (BAR + GAP)
-        height = 2 * EDGE + ROW * (len(part.rows) + len(heads) + 0.9 + bool(part.note))
+        foot = _foot(part)
+        height = 2 * EDGE + ROW * (len(part.rows) + len(heads) + 0.9 + 0.8 * len(foot))
         drawn = Figure(figsize=(width, height))
         axes = drawn.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         axes.set_axis_off()
-        _draw(axes, explanations, part, heads)
+        _draw(axes, explanations, part, heads, foot)
         drawn.savefig(written, format=ending[1:], dpi=200, facecolor="white", metadata=FORMATS[ending])
     whole = path.with_name(path.name + ".part")
     whole.write_bytes(written.getvalue())
@@ -72,7 +74,17 @@ def _heads(explanations: Sequence[Explanation]) -> list[str]:
     return [plain(line) for line in (*said, *dict.fromkeys(asked))]
 
 
-def _draw(axes: Any, explanations: Sequence[Explanation], part: Part, heads: Sequence[str]) -> None:
+def _foot(part: Part) -> list[str]:
+    """What the numbers are, and what is left out."""
+    notes = [SCALE] if part.rows else []
+    if any(place and not place.known for row in part.rows for place in row.places):
+        notes.append("grey: not in the vocabulary")
+    return [*notes, *([part.note] if part.note else [])]
+
+
+def _draw(
+    axes: Any, explanations: Sequence[Explanation], part: Part, heads: Sequence[str], foot: Sequence[str]
+) -> None:
     """All of it, from the top down, in inches."""
     right = EDGE + WORD + len(explanations) * (BAR + GAP)
     y = EDGE
@@ -87,8 +99,9 @@ def _draw(axes: Any, explanations: Sequence[Explanation], part: Part, heads: Seq
     for row in part.rows:
         _draw_row(axes, row, y, explanations[0])
         y += ROW
-    if part.note:
-        _fitted(axes, EDGE, y + 0.3 * ROW, part.note, right - EDGE, color=SOFT, fontsize=8, ha="left")
+    for note in foot:
+        _fitted(axes, EDGE, y + 0.3 * ROW, note, right - EDGE, color=SOFT, fontsize=8, ha="left")
+        y += 0.8 * ROW
 
 
 def _draw_row(axes: Any, row: Row, y: float, first: Explanation) -> None:
@@ -120,8 +133,11 @@ def _draw_bar(axes: Any, place: Place, x: float, y: float, shades: tuple[str, st
 
 
 def _fitted(axes: Any, x: float, y: float, text: str, room: float, **how: Any) -> None:
-    """A text made smaller where it is wider than its room, in inches."""
+    """A text made smaller where it is wider than its room, in inches, and cut where it would be too small to read."""
     drawn = axes.text(x, y, text, va="center_baseline", **how)
     wide = drawn.get_window_extent().width / axes.figure.dpi
     if wide > room:
-        drawn.set_fontsize(drawn.get_fontsize() * room / wide)
+        size = drawn.get_fontsize() * room / wide
+        drawn.set_fontsize(max(size, SMALLEST))
+        if size < SMALLEST:
+            drawn.set_text(f"{text[: int(len(text) * size / SMALLEST) - 1]}…")

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
+from rich.cells import cell_len
+
 from wordward.explanation import Explanation, Place
 from wordward.rendering.wording import (
     Part,
@@ -22,6 +24,7 @@ from wordward.rendering.wording import (
 __all__ = ["STYLE", "column_heads", "html_fragment", "page", "safe", "shade"]
 
 READ, BARS = 600, 40  # words of a text that are shown as running text, and as bars
+LINE = 30  # columns of a word that stays on one line, also on a phone
 STEPS = 50  # shades; classes rather than style attributes, which a strict content security policy refuses
 LEGEND = "Shade and length of a bar: how strong a pull is, relative to the text's strongest; no bar: no word pulls."
 
@@ -123,7 +126,7 @@ def _running(explanation: Explanation, part: Part) -> str:
             out.append(word)
             continue
         pull = place.pulls[0]
-        if place.position in above:
+        if place.position in above and max(cell_len(place.word), cell_len(pull.toward)) <= LINE:
             word = f"<ruby>{word}<rp> [</rp><rt><bdi>{safe(pull.toward)}</bdi></rt><rp>] </rp></ruby>"
         out.append(f'<span class="ww-word {shade(pull.relative)}">{word}</span>')
     return "".join(out) + safe(text[at : part.end]) + (" …" if part.after else "")

@@ -10,6 +10,7 @@ from wordward.recipes import RECIPES
 
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
 TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
+SCALE = "numbers: strength of a pull, relative to the text's strongest"
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
 LABELS = 3  # of a classifier that are named, the likeliest
 
@@ -126,10 +127,10 @@ def question(explanation: Explanation) -> str:
         whose = f"the tag{word}"
     if recipe is not None and recipe.objective == "kl":
         return f"words that would change {whose}"
-    known = "as given" if e.given else "as predicted"
+    known = "given" if e.given else "predicted"
     if e.task == "classify":
-        return f"words that raise the loss of {e.label}, {known}" if e.label else "words that raise the loss"
-    return f"words that raise the loss of {whose}, {known}" + (f": {e.label}" if e.label else "")
+        return f"words that make {e.label or 'it'} less likely (the {known} label)"
+    return f"words that make {whose} less likely (as {known}{f': {e.label}' if e.label else ''})"
 
 
 def percent(share: float) -> str:

@@ -140,10 +140,10 @@ def curves(report: Report) -> str:
         for s in learnt
     ]
     charts = {
-        "Loss on the training texts": lines(
+        "Loss on the training texts, by epoch": lines(
             "Loss on the training texts by epoch", loss, form=lambda y: f"{y:g}"
         ),
-        f"{NAMES[metric]} on the dev texts": lines(
+        f"{NAMES[metric]} on the dev texts, by epoch": lines(
             f"{NAMES[metric]} on the dev texts by epoch", dev, form=lambda y: f"{100 * y:.3g} %"
         ),
     }

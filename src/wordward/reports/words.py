@@ -33,9 +33,9 @@ def sentences(report: Report) -> str:
         return ""
     say = (
         f"Short sentences of the {report.shown_from} texts that the model gets right. Beside each word a bar names "
-        "the word that pulls it: going there raises the model’s loss. The longer and darker the bar, the stronger "
-        "the pull. The line above each picture says what the model answers once the strongest swap is really made; "
-        "sentences that it moves most come first."
+        "the word that pulls it: a step toward it makes the right answer less likely. The longer the "
+        "bar, the stronger the pull. The line above each picture says what the model answers once the strongest "
+        "swap is really made; sentences that it moves most come first."
     )
     parts = [f'<p class="rp-say">{say}</p>', *(_telling(each) for each in report.tellings)]
     if report.compared:

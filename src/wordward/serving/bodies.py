@@ -114,6 +114,7 @@ class MethodInfo(BaseModel):
     needs_label: Annotated[
         bool, Field(description="whether it raises a label's loss, so that the label counts")
     ]
+    by_chance: Annotated[bool, Field(description="whether its directions are drawn at random")]
 
 
 class Allowed(BaseModel):

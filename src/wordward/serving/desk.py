@@ -103,6 +103,7 @@ class Desk:
                     title=name if name not in FIRST else f"{name} ({RECIPES[name].summary})",
                     points=RECIPES[name].space,
                     needs_label=RECIPES[name].objective == "label_loss",
+                    by_chance=not RECIPES[name].follows_gradient,
                 )
                 for name in order
             ],

@@ -41,6 +41,7 @@ async function refresh() {
   const { signal } = latest;
   const { text, base } = history.now;
   write(text);
+  sessionStorage.setItem("text", text);
   document.body.setAttribute("aria-busy", "true");
   const fine = await guarded(async () => {
     const [found, former] = [[], []];
@@ -81,6 +82,7 @@ async function guarded(work) {
 function problem(text) {
   at("problem").textContent = text;
   at("problem").hidden = !text;
+  if (text) at("problem").scrollIntoView({ block: "nearest" }); // it may be asked for at the page's end
   at("text").setAttribute("aria-invalid", String(Boolean(text)));
 }
 
@@ -116,6 +118,7 @@ async function swap(view, place, pull) {
 }
 
 async function attack() {
+  if (at("attack").getAttribute("aria-busy")) return; // a second click does not make it faster
   at("attack").setAttribute("aria-busy", "true");
   await guarded(async () => {
     const { text } = history.now;
@@ -128,6 +131,7 @@ async function attack() {
       onclose: () => { at("attacked").hidden = true; at("attack").focus(); },
     }));
     at("attacked").hidden = false;
+    at("said").textContent = at("attacked").querySelector("h2").textContent;
   });
   at("attack").removeAttribute("aria-busy");
 }
@@ -160,7 +164,10 @@ function write(text) {
 function draw() {
   const held = document.activeElement?.dataset?.key; // its node is about to be made anew
   at("predictions").hidden = at("words").hidden = !shown.length;
-  if (!shown.length) return;
+  if (!shown.length) {
+    tell("", "");
+    return;
+  }
   const { marks } = history.now;
   const [first] = shown;
   cards();
@@ -189,24 +196,30 @@ function cards() {
     prediction(there.children[number], { title: names[number], explanation, before: before[number], several: shown.length > 1 });
   });
   const [first] = shown;
-  at("said").textContent = first.task === "tag"
+  const said = first.task === "tag"
     ? first.places.map((place) => `${place.word} ${place.label}`).join(", ")
     : `${first.predicted}, ${percent(first.probabilities[first.predicted])}. ${change(first, before[0])}`;
-  const said = [];
-  if (first.unread) said.push(`The model does not read the last ${first.unread.toLocaleString("en")} words.`);
-  if (first.places.every((place) => !place.known)) said.push("No word of this text is in the model’s vocabulary.");
-  at("note").textContent = said.join(" ");
-  at("note").hidden = !said.length;
+  const notes = [];
+  if (first.unread) notes.push(`The model does not read the last ${first.unread.toLocaleString("en")} words.`);
+  if (first.places.every((place) => !place.known)) notes.push("No word of this text is in the model’s vocabulary.");
+  tell(said, notes.join(" "));
+}
+
+function tell(said, note) {
+  at("said").textContent = said;
+  at("note").textContent = note;
+  at("note").hidden = !note;
 }
 
 function legend() {
   const [first] = shown;
   const method = here.methods.find((each) => each.name === first.method);
-  const whose = first.label ?? (focus === null ? "the tags" : `the tag of ${first.places[focus].word}`);
-  const aim = method.needs_label ? `the loss of ${whose} would rise most` : "the prediction would move most";
-  const named = method.points === "words" ? "that pulls" : "that a free perturbation points at most nearly";
-  const parts = [`Each bar names the word ${named}, where ${aim}: the deeper the shade, the stronger. Click one to swap.`];
-  if (tagging()) parts.push(" Click a word of the sentence to raise the loss of its tag alone.");
+  const whose = focus !== null ? `the tag ${first.label} of ${first.places[focus].word}` : first.label ?? "the tags";
+  const aim = method.by_chance ? "that way is drawn at random"
+    : method.needs_label ? `a step that way makes ${whose} less likely` : "a step that way changes the prediction";
+  const named = method.points === "words" ? "that pulls hardest" : "nearest to where the perturbation points";
+  const parts = [`Each bar names the word ${named}: ${aim}. The deeper the shade, the stronger the pull. Click a bar to swap its word in.`];
+  if (tagging()) parts.push(" Click a word of the sentence to look at its tag alone.");
   if (shown.length > 1) {
     const keys = titles(views).map((title, number) => el("span", { class: `key view${number}` }, title));
     parts.push(el("span", { class: "keys" }, ...keys));
@@ -277,9 +290,11 @@ async function begin() {
   at("examples").replaceChildren(...here.examples.map((text) =>
     el("button", { type: "button", title: text, onclick: () => start(text) }, el("bdi", {}, text))));
   document.documentElement.classList.toggle("tagging", tagging());
+  document.title = `${here.runs.map((run) => run.name).join(" and ")} · wordward`;
   choose();
   listen();
-  if (here.examples.length) start(here.examples[0]);
+  const text = sessionStorage.getItem("text") || here.examples[0]; // the text of this tab before a reload
+  if (text) start(text);
   else at("text").focus();
 }
 

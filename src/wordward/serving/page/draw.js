@@ -65,7 +65,7 @@ export function change(explanation, before) {
 function tags(explanation, before) {
   const counts = new Map();
   for (const place of explanation.places) counts.set(place.label, (counts.get(place.label) ?? 0) + 1);
-  const parts = [...counts].map(([tag, count]) => el("li", {}, el("b", {}, tag), ` ${count}`));
+  const parts = [...counts].map(([tag, count]) => el("li", {}, el("b", {}, tag), ` ${count} ${count === 1 ? "word" : "words"}`));
   const changed = explanation.places.filter((place, at) => before && before.tokens[at]?.label !== place.label);
   const said = before ? `${changed.length || "No"} ${changed.length === 1 ? "tag" : "tags"} changed by the swaps.` : "";
   return el("div", {}, el("ul", { class: "tags", "aria-label": "Tags" }, ...parts), el("p", { class: "change" }, said));
@@ -92,7 +92,7 @@ function word(place, tagging, { marks, focus, flag, before, onword }) {
   if (mark) says.push(`in place of ${mark.was}`);
   if (tagging) says.push(`tag ${place.label}, ${percent(place.probability)}${changed ? `, ${former} before` : ""}`);
   if (!place.known) says.push("unknown to the model");
-  says.push(tagging ? "Raise the loss of this word alone" : "Show what pulls it");
+  says.push(tagging ? "Look at the tag of this word alone" : "Show what pulls it");
   return el("button", {
     type: "button",
     class: ["word", mark && "swapped", !place.known && "unknown", changed && "retagged", tagging && place.label === flag && "flag"].filter(Boolean).join(" "),
