@@ -28,8 +28,9 @@ def test_what_is_told_is_what_predict_says(run: Run) -> None:
     assert 0 < len(found) <= 30
     for each in found:
         before, after = run.predict([each.explanation.text, each.text])
-        assert each.before == before["probabilities"][each.label]
-        assert each.after == after["probabilities"][each.label]
+        # The sixth digit may differ with the batch that a text is read in.
+        assert each.before == pytest.approx(before["probabilities"][each.label], abs=2e-6)
+        assert each.after == pytest.approx(after["probabilities"][each.label], abs=2e-6)
         assert (each.said_before, each.said_after) == (before["label"], after["label"])
         words = zip(each.explanation.text.split(), each.text.split(), strict=True)
         assert [(old, new) for old, new in words if old != new] == [(each.place.word, each.toward)]
