@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from reviews import reviews
+from rich.cells import cell_len
+from rich.console import Console
 
 import wordward.train
 from wordward.cli import main
@@ -49,6 +51,38 @@ def test_help_needs_no_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--epsilon" in done.stdout
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What a person sees who sits at a terminal."""
+    shown = io.StringIO()
+    monkeypatch.setattr("wordward.console.console", Console(file=shown, force_terminal=True))
+    return shown
+
+
+def test_a_person_sees_that_texts_are_read_and_scored(
+    csv_file: Path, tmp_path: Path, screen: io.StringIO
+) -> None:
+    """Tens of thousands of texts take minutes of each."""
+    folder = str(tmp_path / "run")
+    assert main(["train", "--train", str(csv_file), "--out", folder, *SMALL[:-1]]) == 0
+    assert f"reading {csv_file.name}" in screen.getvalue()
+    assert main(["evaluate", folder, str(csv_file)]) == 0
+    assert "scoring" in screen.getvalue()
+    assert "240/240" in screen.getvalue()
+
+
+def test_labels_of_any_script_stand_in_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, folder = tmp_path / "films.tsv", str(tmp_path / "run")
+    names = {"good": "很好的电影", "bad": "👎"}
+    rows = [f"{each.text}\t{names[str(each.label)]}\n" for each in reviews(60)]
+    file.write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
+    assert main(["train", "--train", str(file), "--out", folder, *SMALL]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", folder, str(file)]) == 0
+    table = capsys.readouterr().out.splitlines()[-3:]
+    assert len({cell_len(line) for line in table}) == 1
 
 
 def test_version_and_methods(capsys: pytest.CaptureFixture[str]) -> None:

@@ -221,6 +221,17 @@ def test_noise_and_masks_of_the_wrong_shape(name: str):
             adv(lambda: model(ids), labels_for("classifier"), mask=torch.ones(shape))
 
 
+def test_a_mask_that_is_added_to_scores_is_refused():
+    """It is 0 where a token is: padding would be moved, and nothing else."""
+    model, ids = make("classifier"), padded(TEXTS)
+    adv = wordward.advt(model)
+    added = torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
+    with pytest.raises(ValueError, match="negative numbers, as a mask that is added to attention scores"):
+        adv(lambda: model(ids), labels_for("classifier"), mask=added)
+    numbers = adv(lambda: model(ids), labels_for("classifier"), mask=(ids != 0).float())
+    assert torch.equal(numbers.mask, ids != 0)
+
+
 def test_a_loss_that_is_not_one_number():
     model, ids = make("classifier"), padded(TEXTS)
     loss = nn.CrossEntropyLoss(reduction="none")

@@ -233,4 +233,4 @@ def test_the_strongest_pulls_are_marked() -> None:
     assert [place.word for place in marked(OTHER)] == ["Our", "cast", "was"]  # three of many
     many = replace(ONE, probabilities={f"class {at}": 0.2 for at in range(5)})
     for shown in (printed(many), html_fragment([many])):
-        assert "and 2 others" in shown
+        assert "and 2 more" in shown

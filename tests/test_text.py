@@ -29,7 +29,7 @@ SENTENCE = "It's a <b>bold</b> film,<br /><br />isn’t it? Don't walk... RUN."
 
 # Texts made of the pieces that have broken tokenizers, next to any characters at all.
 pieces = st.sampled_from(
-    ["<br />", "<br>", "don't", "İ", "ΑΣ", "\x85", "\u2028", "ß", "'", "_", "é", "<", "\r\n"]
+    ["<br />", "<br>", "don't", "İ", "ΑΣ", "\x85", "\u2028", "ß", "'", "_", "é", "<", "\r\n", "\u0308"]
 )
 texts = st.lists(pieces | st.text(max_size=5), max_size=12).map("".join)
 words = st.text(
@@ -69,6 +69,15 @@ class TestTokenize:
             "'",
             "rock'n'roll",
         ]
+
+    @pytest.mark.parametrize("tokenizer", ["words", "punctuation"])
+    def test_marks_belong_to_the_letter_that_they_stand_on(self, tokenizer: str):
+        """Hindi's vowel signs, Arabic's points and an umlaut of two characters are no letters of their own."""
+        text = "हिन्दी में शब्द مُحَمَّد scho\u0308n"
+        assert read_back(text, tokenizer) == text.split()
+
+    def test_a_sign_keeps_its_mark(self):
+        assert read_back("lovely ❤\ufe0f!", "punctuation") == ["lovely", "❤\ufe0f", "!"]
 
     def test_whitespace_leaves_tokenised_text_alone(self):
         assert read_back(" a good-ish  film\t( 1999 )\n", "whitespace") == [

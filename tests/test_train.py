@@ -518,6 +518,22 @@ def test_words_that_are_left_out_are_not_called_known(
     assert ("% of the text unknown)" in said) == (unknown == "unk")
 
 
+def test_a_very_long_text_is_said_with_what_to_do(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All texts of its batch are as long as it, which may take all memory there is."""
+    train(config(csv_file, epochs=1), tmp_path / "run")
+    assert "--max-length" not in capsys.readouterr().err
+    with csv_file.open("a", encoding="utf-8") as file:
+        file.write(f"{'the film was warm ' * 10},good\n" * 20)  # so that not all of them are held out
+    monkeypatch.setattr("wordward.train.LONG", 30)
+    train(config(csv_file, epochs=1), tmp_path / "long")
+    assert "the longest text is 41 words long, and its whole batch with it" in capsys.readouterr().err
+    settings = config(csv_file, epochs=1)
+    train(replace(settings, text=replace(settings.text, max_length=20)), tmp_path / "cut")
+    assert "the longest text" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["ours", "Hugging Face"])
 def test_a_folder_that_cannot_be_made(kind: str, csv_file: Path, tmp_path: Path) -> None:
     settings = config(csv_file)

@@ -16,7 +16,7 @@ from wordward.ragged import Rows
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 from wordward.tokens import Tokens, tokenise
 
-VERSION = 2  # of the encoding; raise it when the same settings would give other ids
+VERSION = 3  # of the encoding; raise it when the same settings would give other ids
 Splits = dict[str, list[Example]]  # train, dev, test, unlabelled
 
 

@@ -260,6 +260,11 @@ class Adversary:
             raise ValueError(
                 f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
             )
+        if mask.is_floating_point() and bool((mask < 0).any()):
+            raise ValueError(
+                "mask must be True (or 1) where a token is and 0 elsewhere, but holds negative numbers, as a mask "
+                "that is added to attention scores does: pass the mask that it was made from"
+            )
         return mask.bool()
 
     def refresh(self) -> None:

@@ -4,13 +4,14 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig, TrainConfig
-from wordward.console import say
+from wordward.console import say, waiting
 from wordward.corpora import open_corpus
 from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example
@@ -107,17 +108,21 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
 def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
     """The user's own files, a share of the training texts held out where there is no dev file."""
     data = config.data
-    labelled, held_out, classes = labelled_examples(config)
-    tagging = labelled[0].tags is not None
-    extra = unlabelled_examples(data) if data.unlabelled else []
-    vocabulary = (
-        _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
-    )
+    with waiting(f"reading {Path(data.train).name}", quiet=quiet):
+        labelled, held_out, classes = labelled_examples(config)
+        tagging = labelled[0].tags is not None
+        extra = unlabelled_examples(data) if data.unlabelled else []
+        vocabulary = (
+            _read_vocabulary(config)
+            if config.pretrained
+            else vocabulary_of(chain(labelled, extra), config.text)
+        )
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
 
-    train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
+    with waiting("encoding the texts", quiet=quiet):
+        train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
     if isinstance(extra, Texts):
         unlabelled = Corpus(store(extra, vocabulary, config.text, tagging=tagging, quiet=quiet))
         unlabelled = unlabelled.some(data.limit) if data.limit else unlabelled

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from wordward.console import progress
 from wordward.corpus import Corpus
 from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
 from wordward.tap import evaluating
@@ -14,14 +15,18 @@ EVALUATION_BATCH = 32
 
 
 @torch.no_grad()
-def probabilities(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
+def probabilities(
+    model: nn.Module, corpus: Corpus, device: torch.device, *, quiet: bool = True
+) -> list[np.ndarray]:
     """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
     found: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
-    with evaluating(model):
+    with evaluating(model), progress(quiet=quiet) as bars:
+        bar = bars.add_task("scoring", total=len(corpus.rows), unit="texts")
         for index, batch in corpus.in_order(EVALUATION_BATCH, device):
             chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
             for at, chance in zip(index, chances, strict=True):
                 found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
+            bars.advance(bar, len(index))
     return found
 
 

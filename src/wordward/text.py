@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,12 +17,17 @@ import numpy as np
 PAD, UNK, EOS = 0, 1, 2
 SPECIALS = ("<pad>", "<unk>", "<eos>")
 
+# The marks upon letters, which \w leaves out: vowel signs of Hindi, an umlaut of two characters. Those above 0xFFFF,
+# of old scripts, would make the search several times as slow.
+_MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
+_WORD = rf"\w+(?:[{_MARKS}][\w{_MARKS}]*)?"
+
 # A token is what group 1 matches; a match outside it (an HTML line break) is skipped.
 TOKENIZERS: Mapping[str, re.Pattern[str]] = {
-    "words": re.compile(r"<br\s*/?>|(\w+)"),
+    "words": re.compile(rf"<br\s*/?>|({_WORD})"),
     # The pieces of a split on \W+ without the empty ones, so that <br /> gives the word br.
     "authors": re.compile(r"(\w+)"),
-    "punctuation": re.compile(r"<br\s*/?>|(\w+(?:['’]\w+)*|[^\w\s])"),
+    "punctuation": re.compile(rf"<br\s*/?>|({_WORD}(?:['’]{_WORD})*|[^\w\s][{_MARKS}]*)"),
     "whitespace": re.compile(r"(\S+)"),
 }
 

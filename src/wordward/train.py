@@ -16,6 +16,7 @@ from wordward.text import UNK
 from wordward.trainer import Trainer
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
+LONG = 5_000  # words of a text, where reviews have hundreds
 
 
 def train(
@@ -41,6 +42,7 @@ def train(
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
+        _warn_of_length(int(data.train.lengths.max()))
     if resume:
         if run_folder.begun(folder):
             _check_same(folder, data)
@@ -86,6 +88,15 @@ def _describe(trainer: Trainer) -> str:
         f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
         f"{data.labels_said}, {len(data.vocabulary):,} words ({unknown})"
     )
+
+
+def _warn_of_length(longest: int) -> None:
+    """One text may take all memory there is, and the machine then ends the run without a word."""
+    if longest > LONG:
+        say(
+            f"the longest text is {longest:,} words long, and its whole batch with it, in time and memory: "
+            "--max-length reads so many words of a text, --batch-size takes fewer texts at once"
+        )
 
 
 def inputs_of(config: TrainConfig) -> list[str]:

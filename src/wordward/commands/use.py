@@ -43,8 +43,11 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
+        from rich.cells import cell_len, set_cell_size
+
         from wordward.metrics import by_class
         from wordward.predict import load_run
+        from wordward.rendering.wording import plain
         from wordward.reports.texts import score
 
         run = load_run(self.run, device=self.device, positive=self.positive)
@@ -65,12 +68,14 @@ class Evaluate:
             print(
                 f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
             )
-        width = max(5, *map(len, classes))
+        names = {name: plain(name) for name in classes}  # a label may hold a line break
+        width = max(5, *map(cell_len, names.values()))
         unit = "tokens" if run.tagging else "texts"
         print(f"\n{'label':{width}}  {unit:>7}  predicted  precision   recall       F1")
         for name, (count, predicted, *shares) in classes.items():
             precision, recall, f1 = (f"{value:.2%}" for value in shares)
-            print(f"{name:{width}}  {count:7}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
+            shown = set_cell_size(names[name], width)  # some characters are two columns wide
+            print(f"{shown}  {count:7}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _predictions(explanations: Sequence[Explanation]) -> str:
             f'<span class="ww-label {shade(chance)}"><b>{safe(label)}</b> {safe(percent(chance))}</span>'
             for label, chance in ranked
         ]
-        labels += [f"<span>and {others} others</span>"] if others else []
+        labels += [f"<span>and {others} more</span>"] if others else []
         labels += [f"<span><b>{safe(tag)}</b> {safe(times)}</span>" for tag, times in tags_of(explanation)]
         model = f'<span class="ww-model">{safe(explanation.model)}</span>' if explanation.model else ""
         said[f'<p class="ww-said">{" ".join([*labels, model])}</p>'] = None

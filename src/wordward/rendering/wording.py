@@ -163,7 +163,7 @@ def predicted(explanation: Explanation) -> str:
     """What the model says, in a line."""
     ranked, others = likeliest(explanation)
     said = [f"{label} {percent(chance)}" for label, chance in ranked]
-    said += [f"and {others} others"] if others else []
+    said += [f"and {others} more"] if others else []
     said += [f"{tag}: {times}" for tag, times in tags_of(explanation)]
     said += [f"(model {explanation.model})"] if explanation.model else []
     return "   ".join(said)

@@ -85,7 +85,7 @@ def _split(data: DataSettings, name: str) -> list[Example]:
 
 def score(run: Run, corpus: Corpus, source: str) -> Scored:
     """What `wordward.predict.evaluate` measures, with the predictions behind it."""
-    found = probabilities(run.model, corpus, run.device)
+    found = probabilities(run.model, corpus, run.device, quiet=False)
     measured = scores(corpus, found, len(run.labels), positive=run.positive)
     assert corpus.labels is not None
     gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
