@@ -55,6 +55,21 @@ def test_losses_of_half_precision_are_taken_in_single():
         assert objective.kl(logits.to(half), torch.zeros(1, 3, dtype=half)).dtype == torch.float32
 
 
+def test_gradients_of_a_model_that_is_all_but_sure_are_those_of_double_precision():
+    """1 - p is 0 in single precision, but its direction counts as any other, since r is as long as any other."""
+    logits, moved = torch.tensor([[25.0, 0.0, 1.0]]), torch.tensor([[24.0, 0.0, 2.0]])
+    label = torch.tensor([0])
+    for loss in (
+        lambda a: objective.label_loss(a, label),
+        lambda a: objective.label_loss(a.unsqueeze(1), label.unsqueeze(1)),
+        lambda a: objective.kl(a, moved.to(a)),
+        lambda a: objective.kl(moved.to(a), a),
+    ):
+        single, double = logits.clone().requires_grad_(), logits.double().requires_grad_()
+        (found,), (exact,) = (torch.autograd.grad(loss(each), each) for each in (single, double))
+        torch.testing.assert_close(found, exact.float(), rtol=1e-4, atol=0)
+
+
 @pytest.mark.parametrize("average", ["sentences", "tokens"])
 def test_a_tagged_sentence_counts_its_labelled_tokens(average: objective.Average):
     logits = torch.randn(2, 3, 4).double()

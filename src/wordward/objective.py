@@ -70,8 +70,9 @@ def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
 
 
 def _wide(logits: Tensor) -> Tensor:
-    """Half precision loses the tails of a softmax."""
-    return logits if logits.dtype == torch.float64 else logits.float()
+    """Half precision loses the tails of a softmax; so does 1 - p in a gradient, but not from the largest logit on."""
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return logits - logits.amax(-1, keepdim=True)
 
 
 def _check_classes(logits: Tensor) -> None:

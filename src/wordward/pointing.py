@@ -14,7 +14,7 @@ from wordward.predict import Run
 from wordward.prepare import adversary_of
 from wordward.recipes import Method
 from wordward.space import BLOCK
-from wordward.tap import Pass
+from wordward.tap import gradient_at
 from wordward.text import SPECIALS
 
 
@@ -86,16 +86,8 @@ def _raise_label_loss(
             if focus is not None:
                 others = torch.arange(labels.shape[1], device=labels.device) != focus
                 labels = labels.masked_fill(others, IGNORE)
-            gradient = label_gradient(adversary, clean, labels, batch.mask)
+            gradient = gradient_at(adversary.loss(clean.logits, labels, batch.mask), clean.shift)
     return clean.logits, adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
-
-
-def label_gradient(adversary: Adversary, clean: Pass, labels: Tensor, mask: Tensor) -> Tensor:
-    """The gradient of the label loss at the vectors, (batch, time, dim), from a pass that was watched."""
-    assert clean.shift is not None
-    # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
-    wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
-    return torch.autograd.grad(adversary.loss(wide, labels, mask), clean.shift)[0]
 
 
 def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:

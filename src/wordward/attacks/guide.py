@@ -16,9 +16,10 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
-from wordward.pointing import adversary_for, label_gradient, noise_for, pointed_at
+from wordward.pointing import adversary_for, noise_for, pointed_at
 from wordward.predict import Pieces, Run
 from wordward.space import BLOCK
+from wordward.tap import gradient_at
 from wordward.text import small_batches
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
@@ -188,7 +189,8 @@ def _gradient(
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
         assert batch.labels is not None
-        return label_gradient(adversary, clean, batch.labels, batch.mask), clean.logits
+        loss = adversary.loss(clean.logits, batch.labels, batch.mask)
+        return gradient_at(loss, clean.shift), clean.logits
 
 
 @torch.no_grad()
