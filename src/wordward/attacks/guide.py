@@ -16,7 +16,7 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
-from wordward.pointing import adversary_for, noise_for, pointed_at
+from wordward.pointing import adversary_for, kl_gradient, noise_for, pointed_at
 from wordward.predict import Pieces, Run
 from wordward.space import BLOCK
 from wordward.tap import gradient_at
@@ -179,13 +179,10 @@ class Guide:
 
 def _gradient(
     adversary: Adversary, forward: partial[Tensor], batch: Batch, noise: Tensor | None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor | None, Tensor]:
     """The gradient at the vectors of what the method makes grow, and the logits of the texts themselves."""
     if adversary.method.recipe.objective == "kl":
-        with torch.no_grad():
-            clean = adversary.tap.run(forward)
-        with torch.enable_grad():
-            return adversary.kl_gradient(forward, clean, batch.mask, noise), clean.logits
+        return kl_gradient(adversary, forward, batch, noise)
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
         assert batch.labels is not None
