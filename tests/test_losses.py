@@ -47,6 +47,20 @@ def test_kl_has_neither_value_nor_gradient_where_nothing_moved():
     torch.testing.assert_close(gradient, torch.zeros_like(logits))
 
 
+def test_a_class_that_is_ruled_out_counts_as_none():
+    clean, moved = torch.randn(4, 3).double(), torch.randn(4, 3).double().requires_grad_()
+    ruled_out = torch.tensor([0.0, 0.0, -torch.inf]).double()
+
+    def losses(some: slice, out: Tensor | float) -> list[Tensor]:
+        a, b = clean[:, some] + out, moved[:, some] + out
+        return [objective.kl(b, a), objective.kl(a, b), objective.entropy(objective.kl, b)]
+
+    for one, other in zip(losses(slice(3), ruled_out), losses(slice(2), 0.0), strict=True):
+        torch.testing.assert_close(one, other)
+        gradients = (torch.autograd.grad(loss, moved, retain_graph=True)[0] for loss in (one, other))
+        torch.testing.assert_close(*gradients)
+
+
 def test_losses_of_half_precision_are_taken_in_single():
     logits = torch.tensor([[40.0, 0.0, 0.0]])
     labels = torch.tensor([1])
