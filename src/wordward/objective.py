@@ -73,7 +73,7 @@ def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
 def _wide(logits: Tensor) -> Tensor:
     """Half precision loses the tails of a softmax; so does 1 - p in a gradient, but not from the largest logit on."""
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    return logits - logits.amax(-1, keepdim=True)
+    return logits - logits.max(-1, keepdim=True).values
 
 
 def _check_classes(logits: Tensor) -> None:
