@@ -159,8 +159,8 @@ def derive(
     # how long
     if normalization == "authors" and recipe.space == "words":
         alpha = torch.stack([chosen[t] / chosen[t].norm() for t in range(time)])
-        r = r_of(alpha)
-        return Derived(epsilon * r / r.norm(), alpha, candidates, loss)
+        alpha = epsilon * alpha / r_of(alpha).norm()
+        return Derived(r_of(alpha), alpha, candidates, loss)
     alpha = epsilon * chosen / chosen.norm()
     return Derived(r_of(alpha), alpha, candidates, loss)
 

@@ -206,15 +206,26 @@ def test_an_explanation_says_what_predict_says(task: str, method: str) -> None:
         assert (found.method, found.model, found.task) == (method, "mine", task)
 
 
-def test_a_model_that_is_all_but_sure_still_says_what_would_move_it() -> None:
+@pytest.mark.parametrize(
+    ("method", "passes"), [("iadvt", 1), ("random", 1), ("ivat", 2), ("vat", 2), ("ivat-rand", 1)]
+)
+def test_no_pass_is_taken_that_explains_nothing(method: str, passes: int) -> None:
+    """One over the text itself, for KL one over the text a small step away; none over the perturbed text."""
+    run, seen = a_run(), []
+    run.model.register_forward_hook(lambda *_: seen.append(1))
+    explain(run, [Example("the cast was good")], method=method)
+    assert len(seen) == passes
+
+
+@pytest.mark.parametrize("method", ["iadvt", "ivat", "advt", "vat"])
+def test_a_model_that_is_all_but_sure_still_says_what_would_move_it(method: str) -> None:
     run = a_run()
     with torch.no_grad():
-        run.model.head[-1].weight.mul_(1e-3)  # type: ignore[union-attr]
         run.model.head[-1].bias.copy_(torch.tensor([25.0, 0.0]))  # type: ignore[union-attr]
-    (found,) = explain(run, [Example("the cast was good")], top=99)
+    (found,) = explain(run, [Example("the cast was good")], method=method, top=99)
     assert found.probabilities == {"bad": 1.0, "good": 0.0}
     run.model.double()
-    (exact,) = explain(run, [Example("the cast was good")], top=99)
+    (exact,) = explain(run, [Example("the cast was good")], method=method, top=99)
     for one, other in zip(pulls_of(found), pulls_of(exact), strict=True):
         assert one == pytest.approx(other, rel=1e-3)
     assert max(map(len, pulls_of(found))) > 0

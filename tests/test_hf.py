@@ -282,6 +282,46 @@ class TestTraining:
         whole, again = train(), train(str(tmp_path / "checkpoint-2"))
         torch.testing.assert_close(again, whole, rtol=0, atol=0)
 
+    def test_unlabelled_texts_go_on_after_passes_whose_last_update_is_smaller(self, tmp_path: Path):
+        tokenizer = word_pieces()
+        extra = [{**row, "labels": -1} for row in rows(tokenizer, "sequence", 9)]
+
+        def train(from_: str | None = None) -> dict[str, Tensor]:
+            made = trainer(
+                tmp_path,
+                method="vat",
+                model=bert("sequence", len(tokenizer)),
+                tokenizer=tokenizer,
+                given={"train_dataset": rows(tokenizer, "sequence", 3), "unlabelled_dataset": extra},
+                max_steps=4,
+                learning_rate=0.1,
+                per_device_train_batch_size=1,
+                gradient_accumulation_steps=2,
+                save_strategy="steps",
+                save_steps=3,
+            )
+            made.train(resume_from_checkpoint=from_)
+            return dict(made.model.named_parameters())  # type: ignore[union-attr]
+
+        whole, again = train(), train(str(tmp_path / "checkpoint-3"))
+        torch.testing.assert_close(again, whole, rtol=0, atol=0)
+
+    def test_epsilon_of_a_model_made_anew_is_that_of_the_table_training_starts_from(self, tmp_path: Path):
+        tokenizer = word_pieces()
+
+        def epsilon(from_: str | None = None) -> float:
+            made = AdversarialTrainer(
+                args=arguments(tmp_path, max_steps=2, learning_rate=0.1, save_strategy="steps", save_steps=1),
+                model_init=lambda: bert("sequence", len(tokenizer)),
+                train_dataset=rows(tokenizer, "sequence"),
+                processing_class=tokenizer,
+                adversarial=AdversarialSettings(k=5),
+            )
+            made.train(resume_from_checkpoint=from_)
+            return made.adversaries[0].epsilon
+
+        assert epsilon() == epsilon(str(tmp_path / "checkpoint-1"))
+
     def test_a_model_made_anew_is_tapped_anew(self, tmp_path: Path):
         tokenizer = word_pieces()
         made = AdversarialTrainer(

@@ -47,12 +47,41 @@ def test_kl_has_neither_value_nor_gradient_where_nothing_moved():
     torch.testing.assert_close(gradient, torch.zeros_like(logits))
 
 
+def test_a_class_that_is_ruled_out_counts_as_none():
+    clean, moved = torch.randn(4, 3).double(), torch.randn(4, 3).double().requires_grad_()
+    ruled_out = torch.tensor([0.0, 0.0, -torch.inf]).double()
+
+    def losses(some: slice, out: Tensor | float) -> list[Tensor]:
+        a, b = clean[:, some] + out, moved[:, some] + out
+        return [objective.kl(b, a), objective.kl(a, b), objective.entropy(objective.kl, b)]
+
+    for one, other in zip(losses(slice(3), ruled_out), losses(slice(2), 0.0), strict=True):
+        torch.testing.assert_close(one, other)
+        gradients = (torch.autograd.grad(loss, moved, retain_graph=True)[0] for loss in (one, other))
+        torch.testing.assert_close(*gradients)
+
+
 def test_losses_of_half_precision_are_taken_in_single():
     logits = torch.tensor([[40.0, 0.0, 0.0]])
     labels = torch.tensor([1])
     for half in (torch.float16, torch.bfloat16):
         assert objective.label_loss(logits.to(half), labels).dtype == torch.float32
         assert objective.kl(logits.to(half), torch.zeros(1, 3, dtype=half)).dtype == torch.float32
+
+
+def test_gradients_of_a_model_that_is_all_but_sure_are_those_of_double_precision():
+    """1 - p is 0 in single precision, but its direction counts as any other, since r is as long as any other."""
+    logits, moved = torch.tensor([[25.0, 0.0, 1.0]]), torch.tensor([[24.0, 0.0, 2.0]])
+    label = torch.tensor([0])
+    for loss in (
+        lambda a: objective.label_loss(a, label),
+        lambda a: objective.label_loss(a.unsqueeze(1), label.unsqueeze(1)),
+        lambda a: objective.kl(a, moved.to(a)),
+        lambda a: objective.kl(moved.to(a), a),
+    ):
+        single, double = logits.clone().requires_grad_(), logits.double().requires_grad_()
+        (found,), (exact,) = (torch.autograd.grad(loss(each), each) for each in (single, double))
+        torch.testing.assert_close(found, exact.float(), rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("average", ["sentences", "tokens"])

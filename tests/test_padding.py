@@ -73,7 +73,9 @@ def test_padding_never_moves_and_never_counts(
     if not adv.method.per_token:
         torch.testing.assert_close(over_sentence.flatten(1).norm(dim=1), torch.full((3,), 2.0).double())
     else:
-        torch.testing.assert_close(out.strengths.norm(dim=-1), mask.double())
+        each = out.strengths.norm(dim=-1)  # alike at every token
+        torch.testing.assert_close(each / each.amax(1, keepdim=True), mask.double())
+        torch.testing.assert_close(adv.space(ids).vectors(out.strengths), out.perturbation)
         torch.testing.assert_close(out.perturbation.flatten(1).norm(dim=1), torch.full((3,), 2.0).double())
     if tags:  # neither labels nor predictions at padding count
         other = labels.masked_fill(~mask, 1)

@@ -404,12 +404,14 @@ class TestWhatCannotBeTapped:
         with pytest.raises(ValueError, match=said):
             Tap(model).run(lambda: model.after(model.words(IDS[0]).unsqueeze(0)))
 
-    def test_inference_mode_is_refused_and_no_grad_is_not(self):
-        model = Net().eval()
+    @pytest.mark.parametrize("name", ["advt", "ivat", "random", "iadvt-rand"])
+    def test_inference_mode_is_refused_and_no_grad_is_not(self, name: str):
+        model, labels = Net().eval(), torch.tensor([0, 1])
+        adv = wordward.adversary(model, name, k=2)
         with torch.inference_mode(), pytest.raises(RuntimeError, match=r"torch.inference_mode: call it"):
-            wordward.advt(model)(lambda: model(IDS), torch.tensor([0, 1]))
+            adv(lambda: model(IDS), labels)
         with torch.no_grad():
-            assert wordward.advt(model)(lambda: model(IDS), torch.tensor([0, 1])).loss.requires_grad
+            assert adv(lambda: model(IDS), labels).loss.requires_grad
         assert not any(hooks(model).values())
 
     def test_an_embedding_that_is_called_with_vectors(self):

@@ -121,6 +121,11 @@ class AdversarialTrainer(Trainer):
             self._adversaries = [self._adversary(method) for method in self.methods]
         return self._adversaries
 
+    def _load_from_checkpoint(self, *args: Any, **options: Any) -> None:
+        """Load weights after the methods are made: epsilon is that of the table which training started from."""
+        _ = self.adversaries
+        super()._load_from_checkpoint(*args, **options)
+
     def _adversary(self, method: Method) -> Adversary:
         return Adversary(
             self._module,

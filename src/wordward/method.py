@@ -23,7 +23,7 @@ class Found(NamedTuple):
     """A perturbation and how it is made up."""
 
     perturbation: Tensor  # r (batch, time, dim)
-    strengths: Tensor  # alpha (batch, time, k), or r itself where every direction is free
+    strengths: Tensor  # alpha (batch, time, k), r = D alpha; r itself where every direction is free
     candidates: Tensor | None  # V^(t) (batch, time, k); None where every direction is free
 
 
@@ -220,7 +220,10 @@ class Adversary:
         strengths = self.directions.chosen(space, ids, gradient, mask, noise)
         if self.method.per_token:  # the authors' code
             strengths = unit(strengths, (2,))
-            perturbation = self.step_size * reach * unit(space.vectors(strengths), (1, 2))
+            perturbation = space.vectors(strengths)
+            length = perturbation.flatten(1).norm(dim=1).view(-1, 1, 1)
+            scale = torch.where(length > 0, self.step_size * reach / length, 0.0)
+            strengths, perturbation = scale * strengths, scale * perturbation
         else:  # eq:adv_approx, eq:update_alpha_new
             strengths = self.step_size * reach * unit(strengths, (1, 2))
             perturbation = space.vectors(strengths)

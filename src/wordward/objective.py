@@ -39,7 +39,8 @@ def kl(
     """KL(p(.|X) || p(.|X+r)) (eq:vat_loss), the mean over texts; for tags the sum over a sentence's tokens."""
     _check_classes(logits)
     log_clean, log_moved = F.log_softmax(_wide(clean), -1), F.log_softmax(_wide(logits), -1)
-    each = (log_clean.exp() * (log_clean - log_moved)).sum(-1)  # (batch,) or (batch, time)
+    ratio = (log_clean - log_moved).masked_fill(log_clean == -torch.inf, 0.0)  # of a class that is ruled out
+    each = (log_clean.exp() * ratio).sum(-1)  # (batch,) or (batch, time)
     if each.dim() == 1:
         return each.mean()
     if mask is not None:
@@ -70,8 +71,13 @@ def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
 
 
 def _wide(logits: Tensor) -> Tensor:
-    """Half precision loses the tails of a softmax."""
-    return logits if logits.dtype == torch.float64 else logits.float()
+    """Logits in single precision at least, since half loses the tails of a softmax, counted from the largest.
+
+    The gradient of a class that the model is sure of, p - 1, is rounded to 0; through the maximum it is the sum of what
+    the other classes have, which is not.
+    """
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return logits - logits.max(-1, keepdim=True).values
 
 
 def _check_classes(logits: Tensor) -> None:

@@ -14,7 +14,7 @@ from wordward.predict import Run
 from wordward.prepare import adversary_of
 from wordward.recipes import Method
 from wordward.space import BLOCK
-from wordward.tap import Pass
+from wordward.tap import gradient_at
 from wordward.text import SPECIALS
 
 
@@ -59,12 +59,12 @@ def point(
     `allowed`: ids of the words that a free perturbation is compared with, by default all but our special ones.
     """
     noise = noise_for(adversary, batch, seed)
+    # As a call of the adversary, but without the perturbed pass, which explains nothing.
     if adversary.method.recipe.objective == "kl":
-        outcome = adversary(forward, mask=batch.mask, noise=noise)
-        logits = outcome.clean
-        found = Found(outcome.perturbation, outcome.strengths, outcome.candidates)
+        gradient, logits = kl_gradient(adversary, forward, batch, noise)
     else:
-        logits, found = _raise_label_loss(adversary, forward, batch, focus, noise)
+        gradient, logits = _label_gradient(adversary, forward, batch, focus)
+    found = adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
     if found.candidates is not None:
         return Pointing(logits.detach(), *_toward_words(adversary, found, batch, top))
     if allowed is None:
@@ -72,30 +72,33 @@ def point(
     return Pointing(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
 
 
-def _raise_label_loss(
-    adversary: Adversary, forward: Callable[[], Tensor], batch: Batch, focus: int | None, noise: Tensor | None
-) -> tuple[Tensor, Found]:
-    """As a call of the adversary, but without the perturbed pass, which explains nothing."""
+def kl_gradient(
+    adversary: Adversary, forward: Callable[[], Tensor], batch: Batch, noise: Tensor | None
+) -> tuple[Tensor | None, Tensor]:
+    """The gradient of KL at the vectors, where the method follows it, and the logits of the texts themselves."""
+    with torch.no_grad():
+        clean = adversary.tap.run(forward)
+    if not adversary.method.recipe.follows_gradient:
+        return None, clean.logits
+    with torch.enable_grad():
+        return adversary.kl_gradient(forward, clean, batch.mask, noise), clean.logits
+
+
+def _label_gradient(
+    adversary: Adversary, forward: Callable[[], Tensor], batch: Batch, focus: int | None
+) -> tuple[Tensor | None, Tensor]:
+    """As `kl_gradient`, of the label loss."""
     guided = adversary.method.recipe.follows_gradient
-    gradient = None
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=guided)
-        if guided:
-            assert batch.labels is not None
-            labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
-            if focus is not None:
-                others = torch.arange(labels.shape[1], device=labels.device) != focus
-                labels = labels.masked_fill(others, IGNORE)
-            gradient = label_gradient(adversary, clean, labels, batch.mask)
-    return clean.logits, adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
-
-
-def label_gradient(adversary: Adversary, clean: Pass, labels: Tensor, mask: Tensor) -> Tensor:
-    """The gradient of the label loss at the vectors, (batch, time, dim), from a pass that was watched."""
-    assert clean.shift is not None
-    # In single precision 1 - p is 0 where the model is all but sure: double keeps the direction.
-    wide = clean.logits if clean.logits.device.type == "mps" else clean.logits.double()
-    return torch.autograd.grad(adversary.loss(wide, labels, mask), clean.shift)[0]
+        if not guided:
+            return None, clean.logits
+        assert batch.labels is not None
+        labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
+        if focus is not None:
+            others = torch.arange(labels.shape[1], device=labels.device) != focus
+            labels = labels.masked_fill(others, IGNORE)
+        return gradient_at(adversary.loss(clean.logits, labels, batch.mask), clean.shift), clean.logits
 
 
 def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:

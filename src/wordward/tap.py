@@ -124,7 +124,7 @@ class _Hooks:
     """What happens in one forward pass: ids are read at the embedding, the shift is added at the site."""
 
     def __init__(self, shift: Tensor | None, *, watch: bool) -> None:
-        if watch and torch.is_inference_mode_enabled():
+        if torch.is_inference_mode_enabled():
             raise RuntimeError(
                 "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
             )

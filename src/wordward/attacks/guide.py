@@ -16,10 +16,11 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
-from wordward.pointing import adversary_for, label_gradient, noise_for, pointed_at
+from wordward.pointing import adversary_for, kl_gradient, noise_for, pointed_at
 from wordward.predict import Run
 from wordward.reading import Pieces
 from wordward.space import BLOCK
+from wordward.tap import gradient_at
 from wordward.text import small_batches
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
@@ -179,17 +180,15 @@ class Guide:
 
 def _gradient(
     adversary: Adversary, forward: partial[Tensor], batch: Batch, noise: Tensor | None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor | None, Tensor]:
     """The gradient at the vectors of what the method makes grow, and the logits of the texts themselves."""
     if adversary.method.recipe.objective == "kl":
-        with torch.no_grad():
-            clean = adversary.tap.run(forward)
-        with torch.enable_grad():
-            return adversary.kl_gradient(forward, clean, batch.mask, noise), clean.logits
+        return kl_gradient(adversary, forward, batch, noise)
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
         assert batch.labels is not None
-        return label_gradient(adversary, clean, batch.labels, batch.mask), clean.logits
+        loss = adversary.loss(clean.logits, batch.labels, batch.mask)
+        return gradient_at(loss, clean.shift), clean.logits
 
 
 @torch.no_grad()

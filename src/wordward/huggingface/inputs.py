@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, islice
+from math import ceil
 from typing import Any
 
 import torch
@@ -127,12 +128,23 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
     )
     first, skipped = 0, 0
     if sampler is not None:  # training that is taken up again goes on after the texts it has seen
-        first, skipped = divmod(trainer.state.global_step * args.gradient_accumulation_steps, len(loader))
+        first, skipped = divmod(_seen(trainer), len(loader))
     for number in count(first):
         if sampler is not None:
             sampler.set_epoch(number)
         yield from islice(loader, skipped, None)
         skipped = 0
+
+
+def _seen(trainer: Any) -> int:
+    """Labelled batches of the updates so far; the last update of a pass over them may hold fewer than the others."""
+    steps, each = trainer.state.global_step, trainer.args.gradient_accumulation_steps
+    try:
+        a_pass = len(trainer.callback_handler.train_dataloader)
+    except TypeError:  # a stream
+        return steps * each
+    passes, updates = divmod(steps, ceil(a_pass / each))
+    return passes * a_pass + updates * each
 
 
 def perturbed(inputs: Any, ordinary: Callable[[Tensor], Tensor]) -> Tensor:
