@@ -114,11 +114,12 @@ class LanguageModel(nn.Module):
 
 
 class LSTM(nn.LSTM):
-    """PyTorch's own kernels on ARM processors, where oneDNN's recurrent ones take about twice the time."""
+    """PyTorch's own kernels where oneDNN's take about twice the time (ARM) or may not be there (fp16 on a CPU)."""
 
     def forward(self, *args: Any) -> Any:  # type: ignore[override]
         """As `nn.LSTM`."""
-        if not ON_ARM:
+        half = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16
+        if not (ON_ARM or half):
             return super().forward(*args)
         before = torch.backends.mkldnn.set_flags(False)
         try:

@@ -73,8 +73,8 @@ def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
 def _wide(logits: Tensor) -> Tensor:
     """Logits in single precision at least, since half loses the tails of a softmax, counted from the largest.
 
-    The gradient of a class that the model is sure of, p - 1, is rounded to 0; through the maximum it is the sum of what
-    the other classes have, which is not.
+    The gradient of a class that the model is sure of, p - 1, is rounded to 0; through the maximum it is the sum of
+    what the other classes have, which is not.
     """
     logits = logits if logits.dtype == torch.float64 else logits.float()
     return logits - logits.max(-1, keepdim=True).values
