@@ -74,6 +74,7 @@ def configs(folder: Path) -> tuple[TrainConfig, PretrainConfig]:
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
+    torch.backends.mkldnn.set_flags(False)  # which keeps compiled code for every length of a batch
     write_files(folder)
     training, reading = configs(folder)
     train(TrainConfig(data=DataSettings(train=str(folder / "train.csv")), model=SMALL,
