@@ -86,8 +86,8 @@ def main(folder: Path) -> None:
     print("texts:", train(training, folder / "run", quiet=True)["texts"]["unlabelled"])
 
     flat = np.memmap(folder / "ids", dtype=np.int32, mode="r")
-    rows = Rows(flat, np.arange(0, len(flat) + 1, LENGTH))
     limit(192 * MIB)
+    rows = Rows(flat, np.arange(0, len(flat) + 1, LENGTH))
     refused("a copy of the ids", lambda: np.array(flat))
     stream = Stream(Corpus(rows) + Corpus(rows[:1000]), 32, seed=(0, 1))
     print("a batch:", *stream.next(CPU).ids.shape)
