@@ -74,7 +74,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
             data=DataSettings(train=str(out / "train.csv")),
             text=TEXT,
             model=MODEL,
-            training=TrainingSettings(epochs=4, learning_rate=0.002, min_candidate_count=3, seed=seed),
+            training=TrainingSettings(epochs=6, learning_rate=0.002, min_candidate_count=3, seed=seed),
         )
         result = _go_on(train(config, out / method, quiet=quiet))
         run = load_run(out / method)
