@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -17,6 +17,7 @@ from wordward import __version__
 from wordward.commands.attack import Attack
 from wordward.commands.data import Data
 from wordward.commands.explain import Explain
+from wordward.commands.methods import Methods
 from wordward.commands.report import Report
 from wordward.commands.serve import Serve
 from wordward.commands.tables import Reproduce, Results
@@ -24,12 +25,8 @@ from wordward.commands.use import Evaluate, Neighbors, Predict
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.toml import differing, flag_of, flags_of, read_toml
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 STOPPED = 130  # exit status after Ctrl-C
 PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
-ROOMY = 130  # columns that the table of methods needs
 
 
 @dataclass(frozen=True)
@@ -129,56 +126,6 @@ def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
             f"--resume goes on with the run's own settings, but {flags} came beside it: leave that out "
             f"(only --{', --'.join(allowed)} may be given anew), or start a new run in another --out"
         )
-
-
-@dataclass(frozen=True)
-class Methods:
-    """List the methods with their equations and cost."""
-
-    def __call__(self) -> None:
-        from rich.console import Console
-
-        from wordward.recipes import PAPER_EPSILON, RECIPES, UNMOVED
-
-        heads = ("method", "what it is", "grows", "points", "chosen", "epsilon", "passes", "equation")
-        paper: list[tuple[str, ...]] = [
-            ("baseline", "the label loss alone", "-", "-", "-", "-", "1 1", "eq. of section Training")
-        ]
-        more: list[tuple[str, ...]] = []
-        for name, recipe in (RECIPES | UNMOVED).items():
-            extra = f"+{recipe.forwards} +{recipe.backwards}" + (
-                " unlab." if recipe.objective == "kl" else ""
-            )
-            grows = recipe.objective.replace("_", " ") + (" 2 ways" if recipe.measure == "both_ways" else "")
-            where = {"free": "anywhere", "words": "to words"}[recipe.space]
-            holes = (grows, where, recipe.choice.replace("_", " "), f"{PAPER_EPSILON[recipe.space]:g}")
-            row = (name, recipe.summary, *(holes if name in RECIPES else "----"), extra, recipe.equation)
-            paper.append(row) if recipe.reference is None else more.append((*row, recipe.reference))
-        console = Console(width=150 if not sys.stdout.isatty() else None, highlight=False)
-        console.print(
-            "The paper's methods (Sato et al. 2018)", self._table(heads, paper, console.width), sep="\n"
-        )
-        more_heads = (*heads, "reference")
-        console.print("\nMore methods", self._table(more_heads, more, console.width), sep="\n")
-        print(
-            "\nPasses: forwards and backwards beyond the baseline's one of each.\n"
-            "Sums such as iadvt+ivat add their losses; ascent_steps sets the steps of all that climb."
-        )
-
-    def _table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> "Table":
-        """A column for each head, or on a narrow screen the name and beside it all else in sentences."""
-        from rich.table import Table
-
-        table = Table(*(heads if width >= ROOMY else heads[:2]), box=None)
-        table.columns[0].no_wrap = True
-        for row in rows:
-            if width < ROOMY:
-                told = (
-                    f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-"
-                )
-                row = (row[0], f"{row[1]}\n[dim]{', '.join(told)}[/]")
-            table.add_row(*row)
-        return table
 
 
 @dataclass(frozen=True)
