@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -260,51 +261,52 @@ class TestTraining:
         text = read("the film was warm", return_tensors="pt")
         torch.testing.assert_close(again(**text).logits, made.model.eval()(**text).logits)  # type: ignore[union-attr]
 
-    def test_taken_up_at_a_checkpoint_is_never_stopped(self, tmp_path: Path):
-        """In the middle of an epoch, dropout on, before nearest words are due to be searched anew."""
-        tokenizer = word_pieces()
+    @staticmethod
+    def _stopped_is_never_stopped(tmp_path: Path, at: int, model: Callable[[], Any], **options: Any) -> None:
+        """Four steps, whole and taken up after step `at`, give the same weights."""
 
         def train(from_: str | None = None) -> dict[str, Tensor]:
             made = trainer(
                 tmp_path,
-                method="iadvt+ivat",
-                model=bert("sequence", len(tokenizer), dropout=0.1),
-                tokenizer=tokenizer,
+                model=model(),
                 max_steps=4,
                 learning_rate=0.1,
                 per_device_train_batch_size=1,
                 save_strategy="steps",
-                save_steps=2,
+                save_steps=at,
+                **options,
             )
             made.train(resume_from_checkpoint=from_)
             return dict(made.model.named_parameters())  # type: ignore[union-attr]
 
-        whole, again = train(), train(str(tmp_path / "checkpoint-2"))
+        whole, again = train(), train(str(tmp_path / f"checkpoint-{at}"))
         torch.testing.assert_close(again, whole, rtol=0, atol=0)
+
+    def test_taken_up_at_a_checkpoint_is_never_stopped(self, tmp_path: Path):
+        """In the middle of an epoch, dropout on, before nearest words are due to be searched anew."""
+        tokenizer = word_pieces()
+
+        self._stopped_is_never_stopped(
+            tmp_path,
+            2,
+            lambda: bert("sequence", len(tokenizer), dropout=0.1),
+            method="iadvt+ivat",
+            tokenizer=tokenizer,
+        )
 
     def test_unlabelled_texts_go_on_after_passes_whose_last_update_is_smaller(self, tmp_path: Path):
         tokenizer = word_pieces()
         extra = [{**row, "labels": -1} for row in rows(tokenizer, "sequence", 9)]
 
-        def train(from_: str | None = None) -> dict[str, Tensor]:
-            made = trainer(
-                tmp_path,
-                method="vat",
-                model=bert("sequence", len(tokenizer)),
-                tokenizer=tokenizer,
-                given={"train_dataset": rows(tokenizer, "sequence", 3), "unlabelled_dataset": extra},
-                max_steps=4,
-                learning_rate=0.1,
-                per_device_train_batch_size=1,
-                gradient_accumulation_steps=2,
-                save_strategy="steps",
-                save_steps=3,
-            )
-            made.train(resume_from_checkpoint=from_)
-            return dict(made.model.named_parameters())  # type: ignore[union-attr]
-
-        whole, again = train(), train(str(tmp_path / "checkpoint-3"))
-        torch.testing.assert_close(again, whole, rtol=0, atol=0)
+        self._stopped_is_never_stopped(
+            tmp_path,
+            3,
+            lambda: bert("sequence", len(tokenizer)),
+            method="vat",
+            tokenizer=tokenizer,
+            given={"train_dataset": rows(tokenizer, "sequence", 3), "unlabelled_dataset": extra},
+            gradient_accumulation_steps=2,
+        )
 
     def test_epsilon_of_a_model_made_anew_is_that_of_the_table_training_starts_from(self, tmp_path: Path):
         tokenizer = word_pieces()
