@@ -218,6 +218,25 @@ def test_a_gpu_scores_many_texts_at_once_as_it_does_few() -> None:
     np.testing.assert_allclose(np.stack(there), np.stack(here), atol=1e-3)
 
 
+@pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.mem_get_info()[0] < 60 << 30,
+    reason="60 GiB of a GPU are not free",
+)
+def test_many_very_long_texts_at_once_are_read_as_each_alone() -> None:
+    torch.manual_seed(1)
+    model = Classifier(50, 2, ModelSettings(word_dropout=0.0, head_dropout=0.0)).cuda()
+    ids = torch.randint(len(SPECIALS), 50, (96, 6200), device="cuda")
+
+    def read(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The last text's first logit, and its gradient for the words."""
+        with torch.autocast("cuda", torch.float16):
+            logit = model(rows)[-1, 0].float()
+        return logit.detach(), torch.autograd.grad(logit, model.words.table.weight)[0]
+
+    for many, alone in zip(read(ids), read(ids[-1:]), strict=True):
+        torch.testing.assert_close(many, alone, rtol=1e-2, atol=1e-3)
+
+
 @pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
 @pytest.mark.parametrize("tagging", [False, True])
 def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:

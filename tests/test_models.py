@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config import ModelSettings
-from wordward.models import Classifier, LanguageModel, Tagger
+from wordward.models import LSTM, Classifier, LanguageModel, Tagger
 from wordward.softmax import NONE, AdaptiveSoftmax, aligned
 from wordward.text import PAD
 
@@ -239,3 +239,20 @@ def test_lstms_start_orthogonal_and_remembering(kind: type[Classifier | Tagger])
             torch.testing.assert_close(gate @ gate.T, torch.eye(4))
         for gate in parts["weight_ih_l0"].chunk(4):
             torch.testing.assert_close(gate.T @ gate, torch.eye(3))
+
+
+@pytest.mark.parametrize("steps", [1, 3, 7, 8])
+def test_an_lstm_in_pieces_of_time_is_the_whole(steps: int):
+    torch.manual_seed(3)
+    lstm = LSTM(4, 5, batch_first=True).double()
+    vectors = torch.randn(2, 7, 4, dtype=torch.float64, requires_grad=True)
+    state = (torch.randn(1, 2, 5, dtype=torch.float64), torch.randn(1, 2, 5, dtype=torch.float64))
+    weights = torch.randn(2, 7, 5, dtype=torch.float64)
+
+    def passed(states: Tensor, after: tuple[Tensor, Tensor]) -> list[Tensor]:
+        loss = (weights * states).sum() + after[1].square().sum()
+        return [states, *after, *torch.autograd.grad(loss, [vectors, *lstm.parameters()])]
+
+    whole, pieces = passed(*lstm(vectors, state)), passed(*lstm.in_pieces(vectors, steps, state))
+    for one, other in zip(whole, pieces, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

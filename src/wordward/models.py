@@ -13,6 +13,9 @@ from wordward.text import PAD
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
 ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
+# What one call of cuDNN's LSTM is given at most. Gates, batch * time * 4 * hidden: at four times as many (96 texts of
+# 5,500 words) a call on an H200 ended in an illegal memory access or never. Steps of time: it takes no more.
+GATES, STEPS = 2**29, 2**16 - 1
 
 
 class Words(nn.Module):
@@ -114,18 +117,32 @@ class LanguageModel(nn.Module):
 
 
 class LSTM(nn.LSTM):
-    """PyTorch's own kernels where oneDNN's take about twice the time (ARM) or may not be there (fp16 on a CPU)."""
+    """PyTorch's LSTM, kept from calls that its kernels do badly or not at all."""
 
-    def forward(self, *args: Any) -> Any:  # type: ignore[override]
-        """As `nn.LSTM`."""
+    def forward(self, vectors: Tensor, state: Any = None) -> Any:  # type: ignore[override]
+        """As `nn.LSTM`: (batch, time, dim) -> (batch, time, hidden) and the state after it."""
+        if vectors.is_cuda:
+            steps = max(1, min(STEPS, GATES // (len(vectors) * 4 * self.hidden_size)))
+            return self.in_pieces(vectors, steps, state)
+        # Not oneDNN's kernels where they take about twice the time (ARM) or may not be there (fp16).
         half = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16
         if not (ON_ARM or half):
-            return super().forward(*args)
+            return super().forward(vectors, state)
         before = torch.backends.mkldnn.set_flags(False)
         try:
-            return super().forward(*args)
+            return super().forward(vectors, state)
         finally:
             torch.backends.mkldnn.set_flags(before[0])
+
+    def in_pieces(self, vectors: Tensor, steps: int, state: Any = None) -> Any:
+        """The same, at most `steps` steps of time in one call, each going on from the state of the one before."""
+        if vectors.shape[1] <= steps:
+            return super().forward(vectors, state)
+        states = []
+        for piece in vectors.split(steps, 1):
+            after, state = super().forward(piece, state)
+            states.append(after)
+        return torch.cat(states, 1), state
 
 
 def _lstm(dim: int, hidden: int) -> LSTM:
