@@ -52,8 +52,8 @@ class Train:
     def __call__(self) -> int:
         from wordward.console import say
         from wordward.run_folder import load_config
-        from wordward.sweep import train_sweep
         from wordward.train import train
+        from wordward.training.sweep import train_sweep
 
         data = self.settings.data
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
