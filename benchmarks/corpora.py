@@ -12,8 +12,8 @@ import torch
 
 from benchmarks.timing import Figure
 from wordward.config import TextSettings
-from wordward.corpora import open_corpus
 from wordward.datasets import DataError
+from wordward.encoded.corpora import open_corpus
 
 NAME, TEXTS = "imdb", "100,000 reviews"
 

@@ -9,7 +9,7 @@ import torch
 from benchmarks.steps import PAPER, stepper
 from benchmarks.timing import Figure, seconds
 from benchmarks.words import draw, lengths
-from wordward.corpus import Corpus, Stream
+from wordward.encoded.corpus import Corpus, Stream
 from wordward.text import SPECIALS
 
 REVIEWS = 21_246  # IMDB's training texts, dev taken off

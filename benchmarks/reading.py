@@ -10,10 +10,10 @@ import torch.nn.functional as F
 
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw, lengths
-from wordward import cache
 from wordward.config import ModelSettings, PretrainConfig, TextSettings
-from wordward.corpus import Corpus, Stream
 from wordward.datasets import Example
+from wordward.encoded import cache
+from wordward.encoded.corpus import Corpus, Stream
 from wordward.models import Classifier
 from wordward.pretrain import Pretrainer
 from wordward.space import nearest

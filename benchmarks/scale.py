@@ -23,13 +23,13 @@ from benchmarks.__main__ import keep, machine
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw
 from wordward.config import TextSettings
-from wordward.corpus import Corpus, Stream
-from wordward.ragged import Rows
+from wordward.encoded.corpus import Corpus, Stream
+from wordward.encoded.ragged import Rows
+from wordward.encoded.stored import Texts, _write
+from wordward.encoded.tokens import words_of
+from wordward.encoded.windows import Reader
 from wordward.space import nearest
-from wordward.stored import Texts, _write
 from wordward.text import SPECIALS, Vocabulary
-from wordward.tokens import words_of
-from wordward.windows import Reader
 
 CPU = torch.device("cpu")
 LENGTHS = (50, 100, 200, 400, 800)  # words of a text

@@ -15,12 +15,12 @@ import wordward
 from benchmarks.timing import Figure, ratio, side_by_side
 from benchmarks.words import draw
 from wordward.config import ModelSettings, TrainingSettings
-from wordward.corpus import Batch
+from wordward.encoded.corpus import Batch
 from wordward.models import Classifier
-from wordward.prepare import adversary_of
 from wordward.recipes import RECIPES, parse_methods
-from wordward.step import Stepper
 from wordward.text import SPECIALS, Vocabulary
+from wordward.training.prepare import adversary_of
+from wordward.training.step import Stepper
 
 TARGETS = {"advt": "2.15", "iadvt": "2.15", "vat": "3.6", "ivat": "3.6"}
 THREE_LINES = "2.7"

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from reviews import reviews, write_csv
 
-from wordward import stored
 from wordward.config import (
     DataSettings,
     MethodSettings,
@@ -17,12 +16,13 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.corpus import Corpus, Stream
 from wordward.datasets import read
+from wordward.encoded import stored
+from wordward.encoded.corpus import Corpus, Stream
+from wordward.encoded.ragged import Rows
+from wordward.encoded.windows import Reader
 from wordward.pretrain import pretrain
-from wordward.ragged import Rows
 from wordward.train import train
-from wordward.windows import Reader
 
 CPU = torch.device("cpu")
 TEXTS, LENGTH = 1_000_000, 1_000  # of the mapped file: 4 GB of ids

@@ -8,12 +8,12 @@ from counting import Count
 from torch import Tensor
 
 from wordward.config import MethodSettings, ModelSettings, TrainingSettings
-from wordward.corpus import Batch
+from wordward.encoded.corpus import Batch
 from wordward.models import Classifier, Tagger
-from wordward.prepare import adversary_of
 from wordward.recipes import parse_methods
-from wordward.step import Stepper
 from wordward.text import SPECIALS, Vocabulary
+from wordward.training.prepare import adversary_of
+from wordward.training.step import Stepper
 
 WORDS, BATCH, TIME, DIM, HIDDEN = 60, 5, 7, 8, 6
 Kind = type[Classifier] | type[Tagger]

@@ -17,8 +17,8 @@ from wordward.attacks.attacked import Attacked, AttackSettings
 from wordward.attacks.guide import Guide, Target, gains
 from wordward.attacks.stopwords import STOP_WORDS
 from wordward.config import MethodSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.corpus import Corpus
 from wordward.datasets import DataError, Example
+from wordward.encoded.corpus import Corpus
 from wordward.explain import apply, explain
 from wordward.models import Classifier
 from wordward.predict import Run, load_run

@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reviews import reviews, tagged
 
-from wordward import cache, tokens
 from wordward.config import TextSettings
-from wordward.corpora import open_corpus
-from wordward.corpus import Corpus, encode
 from wordward.datasets import DataError, Example
+from wordward.encoded import cache, tokens
+from wordward.encoded.corpora import open_corpus
+from wordward.encoded.corpus import Corpus, encode
+from wordward.encoded.kept import keep, stamps
+from wordward.encoded.pack import EARLIER, read_pack, write_pack
+from wordward.encoded.ragged import Joined, Rows
+from wordward.encoded.tokens import words_of
 from wordward.examples import few
-from wordward.kept import keep, stamps
-from wordward.locks import locked
-from wordward.pack import EARLIER, read_pack, write_pack
-from wordward.ragged import Joined, Rows
+from wordward.processes.locks import locked
 from wordward.text import Vocabulary
-from wordward.tokens import words_of
 
 TEXTS = st.lists(st.text(alphabet="ab <>pad.é\x85", max_size=12), min_size=2, max_size=8)
 

@@ -354,7 +354,7 @@ def test_pack_looks_first_whether_it_can_write(
 
     (tmp_path / "folder.pack").mkdir()
     run("add", "fce", str(fce))
-    monkeypatch.setattr("wordward.corpora.open_corpus", never)
+    monkeypatch.setattr("wordward.encoded.corpora.open_corpus", never)
     status, _, err = run("pack", "fce", str(tmp_path / file))
     assert status == 1
     assert "cannot be written: name a file in a folder that is there" in err

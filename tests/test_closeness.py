@@ -15,10 +15,10 @@ from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSe
 from wordward.models import Classifier
 from wordward.neighbors import nearest_words
 from wordward.predict import Run, load_run
-from wordward.prepare import prepare
 from wordward.reports.closeness import _opposites, _speaks_against, moved, starting_table
 from wordward.text import Vocabulary
-from wordward.trainer import Trainer
+from wordward.training.prepare import prepare
+from wordward.training.trainer import Trainer
 
 WORDS = ("good", "bad", "fine", "best", "poor", "film", "plot", "the")
 

@@ -20,20 +20,20 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
+from wordward.encoded.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
 from wordward.explain import explain
-from wordward.graphed import GraphedWindow
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.predict import load_run
-from wordward.prepare import adversary_of
 from wordward.pretrain import Pretrainer, pretrain
 from wordward.recipes import RECIPES, parse_methods
 from wordward.scoring import probabilities
 from wordward.space import GROUP, nearest
-from wordward.step import Stepper, Updater
 from wordward.tap import Tap, gradient_at
 from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
+from wordward.training.graphed import GraphedWindow
+from wordward.training.prepare import adversary_of
+from wordward.training.step import Stepper, Updater
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SIZES = ModelSettings(dim=12, hidden=16, head=8, word_dropout=0.0, head_dropout=0.0)

@@ -16,8 +16,8 @@ from two_processes import CASES, command, run_alone, work
 from wordward import run_folder
 from wordward.cli import main
 from wordward.config import TrainConfig
-from wordward.distributed import Team, team
-from wordward.sweep import train_sweep
+from wordward.processes.distributed import Team, team
+from wordward.training.sweep import train_sweep
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConf
 from wordward.predict import load_run
 from wordward.recipes import MethodSettings
 from wordward.sklearn import TextClassifier
-from wordward.step import DivergedError
 from wordward.train import train
+from wordward.training.step import DivergedError
 
 SMALL: Any = {"dim": 8, "hidden": 8, "head": 4, "epochs": 2, "batch_size": 16, "learning_rate": 0.02}
 LOUD: Any = {"error_score": "raise"}

@@ -26,9 +26,9 @@ from wordward.datasets.published import Splits
 from wordward.explaining import Question, explain_all
 from wordward.growing import ResultsFile, describe
 from wordward.predict import Run, load_run
+from wordward.processes.workers import MANY, jobs_for
 from wordward.render import from_json
 from wordward.toml import to_toml
-from wordward.workers import MANY, jobs_for
 
 KEPT = Attacked("fine", "fine", "good", given=True, before="good", after="good", passes=9, words=1)
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 3 --learning-rate 0.02 --epsilon 1 --k 5 --device cpu --quiet"

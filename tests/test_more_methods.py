@@ -37,9 +37,9 @@ from wordward import objective
 from wordward.choice import CHOICES
 from wordward.cli import main
 from wordward.datasets import Example
-from wordward.distributed import Part
 from wordward.explain import explain
 from wordward.models import Classifier, Tagger
+from wordward.processes.distributed import Part
 from wordward.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
 
 MORE = [name for name, recipe in RECIPES.items() if recipe.reference is not None]

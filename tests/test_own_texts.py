@@ -10,13 +10,13 @@ from reviews import reviews
 from wordward import run_folder
 from wordward.cli import main
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
-from wordward.corpora import open_corpus
 from wordward.datasets import DataError, read
+from wordward.encoded.corpora import open_corpus
+from wordward.encoded.ragged import Joined, Rows
+from wordward.encoded.stored import Texts
 from wordward.predict import load_run
-from wordward.prepare import prepare
 from wordward.pretrain import _texts
-from wordward.ragged import Joined, Rows
-from wordward.stored import Texts
+from wordward.training.prepare import prepare
 
 SMALL = ["--dim", "8", "--hidden", "8", "--head", "4", "--epochs", "1", "--device", "cpu", "--quiet"]
 METHOD = ["--method", "ivat", "--k", "3", "--epsilon", "1"]

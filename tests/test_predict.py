@@ -9,9 +9,9 @@ import torch
 import wordward
 from wordward import metrics, objective
 from wordward.config import ModelSettings, PretrainConfig, TextSettings, TrainConfig
-from wordward.corpus import Corpus
 from wordward.datasets import Example
 from wordward.device import pick_device
+from wordward.encoded.corpus import Corpus
 from wordward.models import Classifier, Tagger
 from wordward.predict import Run, evaluate
 from wordward.run_folder import RunError, load_config

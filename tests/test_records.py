@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 from reviews import reviews
 
-from wordward import experiments, locks, reproduce, results, run_folder
-from wordward.cache import encode_splits
+from wordward import run_folder
 from wordward.cli import main
 from wordward.config import TextSettings, TrainConfig
+from wordward.encoded.cache import encode_splits
+from wordward.encoded.pack import write_pack
 from wordward.examples import labelled_examples
-from wordward.experiments import Plan
-from wordward.pack import write_pack
-from wordward.tables import TABLES
+from wordward.paper import experiments, reproduce, results
+from wordward.paper.experiments import Plan
+from wordward.paper.tables import TABLES
+from wordward.processes import locks
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = {column.name: column for table in TABLES.values() for column in table}
@@ -214,7 +216,7 @@ def test_a_damaged_result_is_named_and_may_be_deleted(plan: Plan, name: str, con
 
 def test_a_killed_process_lets_go_of_its_lock(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from wordward.locks import locked\n"
+        "import sys, time; from pathlib import Path; from wordward.processes.locks import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     path = tmp_path / "a.lock"

@@ -17,11 +17,11 @@ from wordward.attacks.robustness_tables import guides_json, guides_table, models
 from wordward.cli import main
 from wordward.config import MethodSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example
+from wordward.encoded.tokens import words_of
 from wordward.metrics import Interval, mean, share
 from wordward.models import Classifier, Tagger
 from wordward.predict import Run
 from wordward.text import SPECIALS, Vocabulary
-from wordward.tokens import words_of
 
 MODEL = ModelSettings(dim=6, hidden=5, head=4)
 TEXTS = reviews(16, seed=2)

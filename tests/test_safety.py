@@ -12,13 +12,13 @@ from test_train import SMALL, config, lines, weights
 
 from wordward import run_folder
 from wordward.config import MethodSettings, PretrainConfig, TextSettings, TrainConfig, TrainingSettings
-from wordward.corpus import Batch
 from wordward.datasets import DataError
+from wordward.encoded.corpus import Batch
 from wordward.predict import load_run
-from wordward.prepare import adversaries, build, prepare
 from wordward.pretrain import Pretrainer, pretrain
-from wordward.step import DivergedError, Stepper
 from wordward.train import train
+from wordward.training.prepare import adversaries, build, prepare
+from wordward.training.step import DivergedError, Stepper
 
 
 @pytest.fixture

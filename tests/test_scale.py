@@ -17,19 +17,19 @@ from hypothesis import strategies as st
 from reviews import reviews, tagged
 from torch import Tensor
 
-from wordward import corpus, stored
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
-from wordward.corpus import Corpus, encode, evaluation_batches
 from wordward.datasets import DataError
-from wordward.distributed import Team
-from wordward.prepare import prepare
+from wordward.encoded import corpus, stored
+from wordward.encoded.corpus import Corpus, encode, evaluation_batches
+from wordward.encoded.ragged import Chosen, Joined, Rows
+from wordward.encoded.stored import Texts, are_large, store
+from wordward.encoded.tokens import words_of
+from wordward.encoded.windows import READ_AHEAD, Reader
 from wordward.pretrain import _texts
-from wordward.ragged import Chosen, Joined, Rows
+from wordward.processes.distributed import Team
 from wordward.space import BLOCK, nearest
-from wordward.stored import Texts, are_large, store
 from wordward.text import Vocabulary
-from wordward.tokens import words_of
-from wordward.windows import READ_AHEAD, Reader
+from wordward.training.prepare import prepare
 
 
 def some_rows(lengths: list[int]) -> list[np.ndarray]:

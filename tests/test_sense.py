@@ -14,7 +14,7 @@ from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings, Sense
 from wordward.attacks.sense import Judge, judge_of, make_judge
 from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.corpus import Corpus
+from wordward.encoded.corpus import Corpus
 from wordward.predict import load_run
 from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train

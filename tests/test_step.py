@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wordward.choice import deviation
 from wordward.models import Classifier, Tagger
-from wordward.step import DivergedError, Updater
+from wordward.training.step import DivergedError, Updater
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import wordward.sweep
+import wordward.training.sweep
 from wordward.cli import main
 from wordward.config import TrainConfig
 from wordward.train import DivergedError
@@ -96,9 +96,11 @@ def test_a_bad_sweep_leaves_the_old_result(
 
 def test_texts_are_read_once_to_check(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
-    prepare = wordward.sweep.prepare
-    monkeypatch.setattr(wordward.sweep, "prepare", lambda *a, **b: reads.append(1) or prepare(*a, **b))
-    monkeypatch.setattr(wordward.sweep, "train", Trials())
+    prepare = wordward.training.sweep.prepare
+    monkeypatch.setattr(
+        wordward.training.sweep, "prepare", lambda *a, **b: reads.append(1) or prepare(*a, **b)
+    )
+    monkeypatch.setattr(wordward.training.sweep, "train", Trials())
     assert main([*arguments, "--sweep", "lowercase=true,false", "k=2,3,4"]) == 0
     assert len(reads) == 2
 
@@ -107,7 +109,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trials = Trials(k2="diverged", k4="stopped")
-    monkeypatch.setattr(wordward.sweep, "train", trials)
+    monkeypatch.setattr(wordward.training.sweep, "train", trials)
     sweep = [*arguments, "--sweep", "k=2,3,4,5"]
     assert main(sweep) == 130
     assert record(sweep)["tried"][0] == {"choice": {"k": "2"}, "failed": "the loss is no number"}
@@ -121,7 +123,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
         "criterion",
         "criterion",
     ]
-    monkeypatch.setattr(wordward.sweep, "train", Trials(k2="diverged"))
+    monkeypatch.setattr(wordward.training.sweep, "train", Trials(k2="diverged"))
     assert main([*arguments, "--force", "--sweep", "k=2"]) == 1
     assert "nothing was chosen" in capsys.readouterr().err
 
@@ -129,7 +131,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
 def test_a_sweep_ends_with_what_came_of_each_trial(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(wordward.sweep, "train", Trials(k2="diverged"))
+    monkeypatch.setattr(wordward.training.sweep, "train", Trials(k2="diverged"))
     assert main([*(flag for flag in arguments if flag != "--quiet"), "--sweep", "k=2,3,4"]) == 0
     wanted = "k=2: failed\nk=3: dev error 0.3000\nk=4: dev error 0.4000\nchosen on dev: k=3"
     assert wanted in capsys.readouterr().err
@@ -138,7 +140,7 @@ def test_a_sweep_ends_with_what_came_of_each_trial(
 def test_a_sweep_goes_on_only_as_it_began(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(wordward.sweep, "train", Trials())
+    monkeypatch.setattr(wordward.training.sweep, "train", Trials())
     assert main([*arguments, "--sweep", "k=2,3", "--resume"]) == 1
     assert "no sweep to go on with" in capsys.readouterr().err
     assert main([*arguments, "--sweep", "k=2,3"]) == 0

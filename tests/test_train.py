@@ -22,19 +22,19 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.corpus import Batch
 from wordward.datasets import DataError, MissingError
 from wordward.device import pick_device
+from wordward.encoded.corpus import Batch
 from wordward.explain import apply, explain
 from wordward.predict import evaluate, load_run
-from wordward.prepare import adversaries, build, prepare
 from wordward.pretrain import pretrain
 from wordward.recipes import RECIPES
 from wordward.scoring import probabilities
-from wordward.step import Stepper
-from wordward.sweep import train_sweep
 from wordward.toml import from_toml, to_toml
 from wordward.train import DivergedError, Trainer, train
+from wordward.training.prepare import adversaries, build, prepare
+from wordward.training.step import Stepper
+from wordward.training.sweep import train_sweep
 
 SMALL = ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0)
 
@@ -248,7 +248,7 @@ def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
 
     settings = config(request.getfixturevalue(kind), epochs=6, averaging=0.9)
     means = average_each_step(monkeypatch, 0.9)
-    monkeypatch.setattr("wordward.trainer.probabilities", noted)
+    monkeypatch.setattr("wordward.training.trainer.probabilities", noted)
     result = train(settings, tmp_path / "run", quiet=True)
     records = run_folder.read_metrics(tmp_path / "run")
     for seen, record in zip(scored, records, strict=True):

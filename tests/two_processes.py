@@ -20,13 +20,13 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.corpus import Batch, Stream
-from wordward.distributed import ALONE, Team, team
-from wordward.prepare import adversaries, build, prepare
+from wordward.encoded.corpus import Batch, Stream
 from wordward.pretrain import pretrain
+from wordward.processes.distributed import ALONE, Team, team
 from wordward.recipes import RECIPES
-from wordward.step import DivergedError, Stepper, Updater
 from wordward.train import train
+from wordward.training.prepare import adversaries, build, prepare
+from wordward.training.step import DivergedError, Stepper, Updater
 
 CPU = torch.device("cpu")
 # A head of very few units may be dead for a text, whose gradient is then only rounding.

@@ -18,8 +18,8 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.objective import IGNORE
 from wordward.predict import Run, opener
+from wordward.processes.workers import spread
 from wordward.reading import Reading, apply
-from wordward.workers import spread
 
 __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
 

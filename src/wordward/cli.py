@@ -1,6 +1,5 @@
 """The command line: subcommands to functions, torch imported only by those that need it."""
 
-import codecs
 import io
 import shlex
 import sys
@@ -26,7 +25,6 @@ from wordward.config import PRESETS, PretrainConfig, TrainConfig
 from wordward.toml import differing, flag_of, flags_of, read_toml
 
 STOPPED = 130  # exit status after Ctrl-C
-PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Train:
     def __call__(self) -> int:
         from wordward.console import say
         from wordward.run_folder import load_config
-        from wordward.sweep import train_sweep
         from wordward.train import train
+        from wordward.training.sweep import train_sweep
 
         data = self.settings.data
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
@@ -228,17 +226,12 @@ def _parse(arguments: list[str]) -> Any:
         raise
 
 
-def _plainer(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that standard output cannot hold: signs as wide as ours, else a question mark."""
-    assert isinstance(error, UnicodeEncodeError)
-    return "".join(PLAINER.get(each, "?") for each in error.object[error.start : error.end]), error.end
-
-
 def _print_anywhere() -> None:
     """Let standard output take any text, also where it is not UTF-8, as in a pipe on Windows."""
-    codecs.register_error("wordward", _plainer)
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
-        sys.stdout.reconfigure(errors="wordward")
+        from wordward.console import print_plainer  # with rich, which `wordward --help` does without
+
+        print_plainer(sys.stdout)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

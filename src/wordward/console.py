@@ -1,5 +1,7 @@
-"""What a person sees while waiting; of several processes only the first shows anything."""
+"""What a person sees of a command: lines, bars while waiting (of the first of several processes), plainer signs."""
 
+import codecs
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 console = Console(stderr=True, highlight=False)
+PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 
 
 class _Speed(ProgressColumn):
@@ -59,3 +62,15 @@ def say(text: str, *, quiet: bool = False) -> None:
 def _first() -> bool:
     """Whether this is the first of the processes that a launcher such as torchrun started."""
     return os.environ.get("RANK", "0") == "0"
+
+
+def print_plainer(output: io.TextIOWrapper) -> None:
+    """Let an output that is not UTF-8 take any text."""
+    codecs.register_error("wordward", _plainer)
+    output.reconfigure(errors="wordward")
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that an output cannot hold: signs as wide as ours, else a question mark."""
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(PLAINER.get(each, "?") for each in error.object[error.start : error.end]), error.end

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from wordward.choice import CHOICES
-from wordward.distributed import Part
+from wordward.processes.distributed import Part
 from wordward.recipes import Method
 from wordward.space import AllWords, Free, NearestWords, Neighbors, Space, allowed_words, check_enough
 from wordward.tap import Tap

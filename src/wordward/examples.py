@@ -7,7 +7,7 @@ import numpy as np
 
 from wordward.config import DataSettings, TrainConfig
 from wordward.datasets import DataError, Example, MissingError, check_labels, draw, read, split
-from wordward.stored import Texts, are_large
+from wordward.encoded.stored import Texts, are_large
 
 
 def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example], tuple[str, ...]]:
@@ -40,8 +40,8 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
 
 def split_examples(data: DataSettings, name: str) -> list[Example]:
     """The texts of a split of a known corpus, as few as the settings allow."""
-    from wordward.corpora import PACK
     from wordward.datasets import registry
+    from wordward.encoded.corpora import PACK
 
     if str(data.corpus).endswith(PACK):
         raise DataError(

@@ -9,7 +9,7 @@ from wordward.explain import Explainer
 from wordward.explanation import Explanation
 from wordward.given import check_focus, check_known
 from wordward.predict import Run, opener
-from wordward.workers import spread
+from wordward.processes.workers import spread
 
 TEXTS = 128  # explained side by side, texts of similar length together
 Asked = tuple[Example, int | None]  # a text, and the position of its word whose tag counts

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wordward.corpus import Corpus
 from wordward.datasets import DataError, Example
+from wordward.encoded.corpus import Corpus
 from wordward.objective import IGNORE
 from wordward.predict import Run
 from wordward.reading import Reading

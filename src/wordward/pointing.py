@@ -7,15 +7,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from wordward.corpus import Batch
+from wordward.encoded.corpus import Batch
 from wordward.method import Adversary, Found, Loss
 from wordward.objective import IGNORE, kl
 from wordward.predict import Run
-from wordward.prepare import adversary_of
 from wordward.recipes import Method
 from wordward.space import BLOCK
 from wordward.tap import gradient_at
 from wordward.text import SPECIALS
+from wordward.training.prepare import adversary_of
 
 
 class Pointing(NamedTuple):

@@ -12,16 +12,16 @@ from torch import Tensor
 
 from wordward import checkpoint, run_folder
 from wordward.config import TextSettings, TrainConfig
-from wordward.corpora import open_corpus
-from wordward.corpus import Batch, Corpus, encode, encode_words
 from wordward.datasets import Example
 from wordward.device import pick_device
+from wordward.encoded.corpora import open_corpus
+from wordward.encoded.corpus import Batch, Corpus, encode, encode_words
+from wordward.encoded.tokens import words_of
 from wordward.metrics import Interval
 from wordward.models import Classifier, Tagger
 from wordward.reading import Reading, Row, place_tokens
 from wordward.scoring import probabilities, scores
 from wordward.text import SPECIALS, Vocabulary, split_words, tokenize
-from wordward.tokens import words_of
 
 
 @dataclass(frozen=True)

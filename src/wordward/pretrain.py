@@ -13,22 +13,22 @@ from torch import Tensor
 from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig
 from wordward.console import progress, say
-from wordward.corpora import open_corpus
-from wordward.corpus import Corpus, encode, to_device
 from wordward.datasets import DataError, read, split
 from wordward.device import pick_device
-from wordward.distributed import ALONE, Team, team
+from wordward.encoded.corpora import open_corpus
+from wordward.encoded.corpus import Corpus, encode, to_device
+from wordward.encoded.ragged import Chosen
+from wordward.encoded.stored import Texts, are_large, store
+from wordward.encoded.tokens import vocabulary_of
+from wordward.encoded.windows import Reader
 from wordward.examples import file_at_hand
-from wordward.graphed import GraphedWindow
-from wordward.initial import from_vectors
 from wordward.metrics import perplexity
 from wordward.models import LanguageModel
-from wordward.ragged import Chosen
-from wordward.step import Updater
-from wordward.stored import Texts, are_large, store
+from wordward.processes.distributed import ALONE, Team, team
 from wordward.text import Vocabulary
-from wordward.tokens import vocabulary_of
-from wordward.windows import Reader
+from wordward.training.graphed import GraphedWindow
+from wordward.training.initial import from_vectors
+from wordward.training.step import Updater
 
 
 class Pretrainer:

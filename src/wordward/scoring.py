@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from wordward.console import progress
-from wordward.corpus import Corpus
+from wordward.encoded.corpus import Corpus
 from wordward.metrics import Interval, error_rate, macro_f1, precision_recall_f
 from wordward.tap import evaluating
 

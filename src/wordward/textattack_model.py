@@ -12,8 +12,8 @@ from torch import nn
 
 from wordward import predict, scoring
 from wordward.attacks.stopwords import STOP_WORDS
-from wordward.corpus import label_numbers
 from wordward.datasets import DataError, Example
+from wordward.encoded.corpus import label_numbers
 
 INSTALL = "pip install 'wordward[textattack]'"
 

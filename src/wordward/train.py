@@ -9,11 +9,11 @@ import torch
 from wordward import checkpoint, run_folder
 from wordward.config import TrainConfig, TrainingSettings, given
 from wordward.console import say
-from wordward.distributed import team
-from wordward.prepare import Data, prepare
-from wordward.step import DivergedError
+from wordward.processes.distributed import team
 from wordward.text import UNK
-from wordward.trainer import Trainer
+from wordward.training.prepare import Data, prepare
+from wordward.training.step import DivergedError
+from wordward.training.trainer import Trainer
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
 LONG = 5_000  # words of a text, where reviews have hundreds

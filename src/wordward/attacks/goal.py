@@ -8,9 +8,9 @@ import numpy as np
 from wordward.attacks.attacked import Attacked, Outcome, Sense
 from wordward.attacks.guide import Case, Swap, Target
 from wordward.attacks.sense import Judge
-from wordward.corpus import label_numbers
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Corrections, corrections_at, right_words
+from wordward.encoded.corpus import label_numbers
 from wordward.objective import IGNORE
 from wordward.predict import Run
 

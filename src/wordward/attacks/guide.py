@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.sense import Judge
-from wordward.corpus import Batch
+from wordward.encoded.corpus import Batch
 from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found

@@ -179,7 +179,7 @@ class Attack:
         return ResultsFile(self.out, described, command="attack", flag="--out", force=self.force)
 
     def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
-        from wordward.workers import jobs_for
+        from wordward.processes.workers import jobs_for
 
         return jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu")
 

@@ -182,8 +182,8 @@ class Pack(InFolder):
     """Say nothing but errors."""
 
     def __call__(self) -> None:
-        from wordward.corpora import PACK, open_corpus
-        from wordward.pack import write_pack
+        from wordward.encoded.corpora import PACK, open_corpus
+        from wordward.encoded.pack import write_pack
 
         if not self.out.endswith(PACK):
             raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")

@@ -74,7 +74,7 @@ class Explain:
     def __call__(self) -> None:
         from wordward.explaining import Question, explain_all
         from wordward.predict import load_run
-        from wordward.workers import jobs_for
+        from wordward.processes.workers import jobs_for
 
         self._check()
         run = load_run(self.run, device=self.device)

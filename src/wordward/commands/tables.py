@@ -33,8 +33,8 @@ class Reproduce:
     """Say nothing but errors."""
 
     def __call__(self) -> None:
-        from wordward.experiments import Plan
-        from wordward.reproduce import TableError, reproduce
+        from wordward.paper.experiments import Plan
+        from wordward.paper.reproduce import TableError, reproduce
 
         experiments, out = Path(self.experiments), Path(self.out) / self.preset
         kept = experiments / "results" if self.preset == "paper" else out
@@ -54,6 +54,6 @@ class Results:
     """Where the JSON Lines are."""
 
     def __call__(self) -> None:
-        from wordward.results import page
+        from wordward.paper.results import page
 
         print(page(Path(self.folder)))

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from wordward.datasets.example import DataError
 from wordward.datasets.published import Download
-from wordward.locks import locked
+from wordward.processes.locks import locked
 
 LEDGER = "hashes.json"  # in the data folder: what was first downloaded
 Report = Callable[[int, int | None], None]  # bytes here, bytes in all

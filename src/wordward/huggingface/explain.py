@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordward.corpus import Batch
+from wordward.encoded.corpus import Batch
 from wordward.explain import TEXTS
 from wordward.explanation import Explanation, Place
 from wordward.huggingface.inputs import NO_KL, logits_of, perturbed

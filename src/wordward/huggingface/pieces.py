@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.datasets import DataError, Example
+from wordward.encoded.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.huggingface.inputs import logits_of
 from wordward.huggingface.words import candidate_ids, piece_texts
 from wordward.text import pad

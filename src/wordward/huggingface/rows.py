@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from wordward.corpus import padded_labels
+from wordward.encoded.corpus import padded_labels
+from wordward.encoded.ragged import Joined
 from wordward.huggingface.pieces import PieceCorpus
 from wordward.objective import IGNORE
-from wordward.ragged import Joined
 from wordward.text import length_batches, pad
 
 

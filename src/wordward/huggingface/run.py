@@ -12,8 +12,8 @@ from torch import Tensor
 
 from wordward import run_folder
 from wordward.config import TextSettings, TrainConfig
-from wordward.corpus import Batch, Corpus
 from wordward.datasets import Example
+from wordward.encoded.corpus import Batch, Corpus
 from wordward.examples import at_hand, split_examples
 from wordward.huggingface.load import load_model, load_tokenizer, longest
 from wordward.huggingface.pieces import PieceCorpus, PieceVocabulary, Reader, Reads

@@ -10,10 +10,9 @@ import torch
 from wordward import checkpoint, run_folder
 from wordward.config import TrainConfig
 from wordward.console import say
-from wordward.corpus import Corpus
 from wordward.datasets import Example, check_labels
 from wordward.device import pick_device
-from wordward.distributed import refuse_several
+from wordward.encoded.corpus import Corpus
 from wordward.examples import at_hand, few, labelled_examples, read_as, split_examples
 from wordward.huggingface.load import (
     check_folder,
@@ -26,10 +25,11 @@ from wordward.huggingface.load import (
 from wordward.huggingface.pieces import Reader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
-from wordward.prepare import Data, settle
+from wordward.processes.distributed import refuse_several
 from wordward.recipes import parse_methods
 from wordward.tap import Tap
 from wordward.text import Vocabulary, split_words
+from wordward.training.prepare import Data, settle
 
 
 class Start:

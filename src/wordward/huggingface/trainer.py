@@ -19,8 +19,8 @@ from wordward.huggingface.rows import Collator, Order, Rows, pool
 from wordward.metrics import Interval
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
-from wordward.step import CHECKED, DivergedError, settled_precision
-from wordward.trainer import came_out
+from wordward.training.step import CHECKED, DivergedError, settled_precision
+from wordward.training.trainer import came_out
 
 WARM_UP = 0.1  # share of the steps
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last

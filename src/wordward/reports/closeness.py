@@ -11,10 +11,10 @@ from torch import Tensor
 from wordward import run_folder
 from wordward.attacks.sense import STRONGER, SURE, Judge, judge_of
 from wordward.attacks.stopwords import STOP_WORDS, fold
-from wordward.corpus import Corpus
+from wordward.encoded.corpus import Corpus
 from wordward.predict import Run
-from wordward.prepare import Data, build
 from wordward.space import nearest
+from wordward.training.prepare import Data, build
 
 MIN_COUNT = 5  # occurrences of a word to be shown, as in `wordward neighbors`
 FEW = 50  # words below which all are shown

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordward.config import DataSettings
-from wordward.corpora import PACK, open_corpus
-from wordward.corpus import Corpus
 from wordward.datasets import Example
+from wordward.encoded.corpora import PACK, open_corpus
+from wordward.encoded.corpus import Corpus
 from wordward.examples import labelled_examples, read_as, split_examples
 from wordward.metrics import Interval
 from wordward.predict import Run

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordward.models import LanguageModel
 from wordward.softmax import NONE
-from wordward.step import PRECISIONS, Updater
+from wordward.training.step import PRECISIONS, Updater
 
 WARM_UP = 3
 SPARE = 1.1  # room for targets in a cluster, over the most of any window so far

@@ -8,8 +8,8 @@ import numpy as np
 from wordward.config import TextSettings
 from wordward.console import progress
 from wordward.datasets import Example
+from wordward.processes.workers import workers as processes
 from wordward.text import Vocabulary, split_words
-from wordward.workers import workers as processes
 
 CHUNK = 2_000  # texts that a process takes at a time
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.distributed import ALONE, Team
-from wordward.ragged import lengths_of
+from wordward.encoded.ragged import lengths_of
+from wordward.processes.distributed import ALONE, Team
 
 READ_AHEAD = 16  # windows in memory at once; all else stays on disk where the rows do
 

@@ -12,10 +12,10 @@ import tyro
 
 from wordward import run_folder
 from wordward.config import PRESETS, PretrainConfig, TrainConfig
-from wordward.corpora import PACK
-from wordward.results import Record
+from wordward.encoded.corpora import PACK
+from wordward.paper.results import Record
+from wordward.paper.tables import Column, Row
 from wordward.rules import COUNT, check
-from wordward.tables import Column, Row
 from wordward.toml import flags, flags_of, from_toml
 
 Config = TypeVar("Config", TrainConfig, PretrainConfig)

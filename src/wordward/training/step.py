@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordward.averaging import MovingAverage
 from wordward.config import TrainingSettings
-from wordward.corpus import Batch
-from wordward.distributed import ALONE, Team
+from wordward.encoded.corpus import Batch
 from wordward.method import Adversary
 from wordward.objective import Average, label_loss
+from wordward.processes.distributed import ALONE, Team
 from wordward.tap import Forward, Pass, gradient_at
+from wordward.training.averaging import MovingAverage
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 CHECKED = 50  # steps between two looks at the loss on a GPU, which is waited for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordward.console import say
 from wordward.datasets import DataError
-from wordward.locks import locked
+from wordward.processes.locks import locked
 
 VARIABLE = "WORDWARD_CACHE"
 Stamp = tuple[str, int, int]  # a file's path from what was named, its size, its time

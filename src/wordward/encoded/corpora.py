@@ -5,16 +5,16 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from wordward.cache import Encoded, Splits, load_or_encode
 from wordward.config import TextSettings
 from wordward.console import waiting
-from wordward.corpus import Corpus
 from wordward.datasets import DataError, registry
-from wordward.kept import cache_folder
-from wordward.pack import read_pack
-from wordward.stored import Texts, store
+from wordward.encoded.cache import Encoded, Splits, load_or_encode
+from wordward.encoded.corpus import Corpus
+from wordward.encoded.kept import cache_folder
+from wordward.encoded.pack import read_pack
+from wordward.encoded.stored import Texts, store
+from wordward.encoded.tokens import vocabulary_of
 from wordward.text import Vocabulary
-from wordward.tokens import vocabulary_of
 
 PACK = ".pack"
 

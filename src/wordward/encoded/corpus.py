@@ -10,11 +10,11 @@ from torch import Tensor
 
 from wordward.config import TextSettings
 from wordward.datasets import DataError, Example, draw
-from wordward.distributed import ALONE, Part, Team
+from wordward.encoded.ragged import Joined, Rows, lengths_of
+from wordward.encoded.tokens import words_of
 from wordward.objective import IGNORE
-from wordward.ragged import Joined, Rows, lengths_of
+from wordward.processes.distributed import ALONE, Part, Team
 from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
-from wordward.tokens import words_of
 
 COUNTED = 1 << 22  # tokens counted at once, of a corpus that may not fit in memory
 AT_ONCE = 1 << 15  # tokens, padding included, that a GPU is given at once to score

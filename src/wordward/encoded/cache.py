@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from wordward.config import TextSettings
-from wordward.corpus import Corpus, label_numbers
 from wordward.datasets import Example, check_labels
-from wordward.kept import keep, reading, stamps
-from wordward.ragged import Rows
+from wordward.encoded.corpus import Corpus, label_numbers
+from wordward.encoded.kept import keep, reading, stamps
+from wordward.encoded.ragged import Rows
+from wordward.encoded.tokens import Tokens, tokenise
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
-from wordward.tokens import Tokens, tokenise
 
 VERSION = 3  # of the encoding; raise it when the same settings would give other ids
 Splits = dict[str, list[Example]]  # train, dev, test, unlabelled

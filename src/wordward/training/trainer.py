@@ -10,14 +10,14 @@ import torch
 from wordward import checkpoint, run_folder
 from wordward.config import TrainConfig
 from wordward.console import progress, say
-from wordward.corpus import Corpus, Stream
 from wordward.device import pick_device
-from wordward.distributed import ALONE, Team
+from wordward.encoded.corpus import Corpus, Stream
+from wordward.encoded.ragged import Chosen
 from wordward.metrics import Interval
-from wordward.prepare import Data, adversaries, build
-from wordward.ragged import Chosen
+from wordward.processes.distributed import ALONE, Team
 from wordward.scoring import probabilities, scores
-from wordward.step import Stepper
+from wordward.training.prepare import Data, adversaries, build
+from wordward.training.step import Stepper
 
 
 def came_out(config: TrainConfig, data: Data, folder: Path, *, best: int, stopped: bool) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from wordward import run_folder
 from wordward.config import TrainConfig
 from wordward.console import say
 from wordward.device import pick_device
-from wordward.distributed import refuse_several
-from wordward.prepare import adversaries, build, prepare
+from wordward.processes.distributed import refuse_several
 from wordward.toml import differing, from_toml, setting_names, to_toml
 from wordward.train import DivergedError, inputs_of, train
+from wordward.training.prepare import adversaries, build, prepare
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wordward.locks import locked
 from wordward.metrics import mcnemar
-from wordward.tables import TABLES, Column
+from wordward.paper.tables import TABLES, Column
+from wordward.processes.locks import locked
 
 Record = dict[str, Any]
 PAIRS = (("iadvt", "advt"), ("ivat", "vat"))

@@ -11,12 +11,12 @@ import numpy as np
 
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import encode_words
 from wordward.datasets import Columns, DataError, Example, read_each
-from wordward.kept import cache_folder, keep, reading, stamps
-from wordward.ragged import Rows
+from wordward.encoded.corpus import encode_words
+from wordward.encoded.kept import cache_folder, keep, reading, stamps
+from wordward.encoded.ragged import Rows
+from wordward.encoded.tokens import words_of
 from wordward.text import Vocabulary
-from wordward.tokens import words_of
 
 VERSION = 1  # of the files below; raise it when the same texts would give other ids
 LARGE = 1 << 28  # bytes of text from which on it is stored

@@ -10,12 +10,12 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from wordward.cache import Encoded
 from wordward.config import TextSettings
 from wordward.console import progress
-from wordward.corpus import Corpus
 from wordward.datasets import DataError, MissingError
-from wordward.ragged import Rows
+from wordward.encoded.cache import Encoded
+from wordward.encoded.corpus import Corpus
+from wordward.encoded.ragged import Rows
 from wordward.text import Vocabulary
 from wordward.toml import flags_of
 

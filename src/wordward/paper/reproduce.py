@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
-from wordward import results, run_folder
+from wordward import run_folder
 from wordward.attack import attack
 from wordward.attacks.attacked import AttackSettings
 from wordward.attacks.robustness import accuracies
 from wordward.config import TrainConfig
 from wordward.console import progress, say
-from wordward.corpus import Corpus
 from wordward.datasets import MissingError, some_of
 from wordward.device import release
-from wordward.distributed import refuse_several
+from wordward.encoded.corpus import Corpus
 from wordward.examples import read_as, split_examples
-from wordward.experiments import (
+from wordward.paper import results
+from wordward.paper.experiments import (
     COMMON,
     LANGUAGE_MODEL,
     Plan,
@@ -31,14 +31,15 @@ from wordward.experiments import (
     reading_config,
     row_config,
 )
-from wordward.locks import BusyError, locked
+from wordward.paper.tables import TABLES, Column, Row
 from wordward.predict import Run, load_run
 from wordward.pretrain import pretrain
+from wordward.processes.distributed import refuse_several
+from wordward.processes.locks import BusyError, locked
+from wordward.processes.workers import stoppable, workers
 from wordward.recipes import parse_methods
 from wordward.reports.texts import score
-from wordward.tables import TABLES, Column, Row
 from wordward.train import DivergedError, train
-from wordward.workers import stoppable, workers
 
 
 class TableError(RuntimeError):

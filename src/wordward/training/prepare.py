@@ -12,17 +12,17 @@ import torch
 from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig, TrainConfig
 from wordward.console import say, waiting
-from wordward.corpora import open_corpus
-from wordward.corpus import Corpus, encode, share_unknown
 from wordward.datasets import DataError, Example
+from wordward.encoded.corpora import open_corpus
+from wordward.encoded.corpus import Corpus, encode, share_unknown
+from wordward.encoded.stored import Texts, store
+from wordward.encoded.tokens import vocabulary_of
 from wordward.examples import file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
-from wordward.initial import from_language_model, from_vectors
 from wordward.method import Adversary, Loss
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.recipes import Method, parse_methods
-from wordward.stored import Texts, store
 from wordward.text import Vocabulary
-from wordward.tokens import vocabulary_of
+from wordward.training.initial import from_language_model, from_vectors
 
 
 @dataclass(frozen=True)

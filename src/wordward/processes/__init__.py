@@ -1,0 +1,1 @@
+"""Several processes: as one that trains, beside this one, and one at a time."""
