@@ -24,7 +24,7 @@ from wordward.datasets.fetch import checksum, expected, fetch, record, verify
 from wordward.datasets.published import Download
 from wordward.processes.locks import locked
 
-CONTENT = gzip.compress(bytes(range(256)) * 4000, compresslevel=0)
+CONTENT = gzip.compress(bytes(range(256)) * 4000, compresslevel=0, mtime=0)
 
 
 @dataclass
