@@ -1,6 +1,7 @@
 """Records of reproduced rows: their settings are those of the TOML files, and several commands add to them."""
 
 import errno
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from reviews import reviews
+from rich.console import Console
 
 from wordward import experiments, locks, reproduce, results, run_folder
 from wordward.cache import encode_splits
@@ -104,6 +106,20 @@ def test_what_changes_no_result_may_differ(plan: Plan) -> None:
     del record["language_model"]
     file.write_text(json.dumps(record) + "\n")
     assert run(replace(plan, out=plan.out / "other")) == [record]
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_table_draws_no_bars(plan: Plan, quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a row that is trained beside others, in a process of its own."""
+    screen = io.StringIO()
+    monkeypatch.setattr("wordward.console.console", Console(file=screen, force_terminal=True))
+    run(replace(plan, quiet=quiet))
+    assert ("scoring" in screen.getvalue()) != quiet
+    if not quiet:
+        screen.truncate(0)
+        (row,) = COLUMNS["imdb"].rows[:1]
+        reproduce.run_row(COLUMNS["imdb"], row, 2, replace(plan, quiet=False, jobs=2))
+        assert "scoring" not in screen.getvalue()
 
 
 def test_rows_begun_from_a_language_model_that_is_gone_are_refused(plan: Plan) -> None:
