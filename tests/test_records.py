@@ -122,6 +122,16 @@ def test_a_quiet_table_draws_no_bars(plan: Plan, quiet: bool, monkeypatch: pytes
         assert "scoring" not in screen.getvalue()
 
 
+@pytest.mark.parametrize("table", ["imdb", "dbpedia"])  # of one column, and of two
+def test_a_folder_without_the_experiments_of_a_table_is_no_success(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", table, "--experiments", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    shown = capsys.readouterr()
+    told = f"{tmp_path / table}: expected a folder of TOML files, one a row; there is none: see --experiments"
+    assert told in shown.out + shown.err
+
+
 def test_rows_begun_from_a_language_model_that_is_gone_are_refused(plan: Plan) -> None:
     run(plan)
     (plan.experiments / "results" / "imdb.jsonl").unlink()
@@ -316,7 +326,7 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu", "--quiet"]
     assert main(["reproduce", "elec-rcv1-rotten", "--rows", "baseline", *place]) == 1
     shown, said = capsys.readouterr()
-    assert shown.count("not at hand") == 1
+    assert shown.count("not at hand") == 2  # a corpus, and the TOML files of a column
     assert "RCV1, test error (%)\n\nnot at hand" in shown
     assert "R52, test error (%)\n\nfailed: " in shown
     assert "| Baseline | 17.36 | " in shown

@@ -170,8 +170,10 @@ def reproduce(
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, what `file` has no result of yet being run."""
-    if not (plan.experiments / column.name).is_dir():
-        return f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n"
+    if not (folder := plan.experiments / column.name).is_dir():
+        raise MissingError(
+            "expected a folder of TOML files, one a row; there is none: see --experiments", folder
+        )
     check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
     _run_column(column, rows, plan, file)
