@@ -126,6 +126,62 @@ def test_predict_arguments_file_and_standard_input(
     )
 
 
+def test_a_person_sees_that_a_file_is_predicted(
+    run: str, csv_file: Path, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answers go where they were sent, and not to the terminal where the bar is."""
+    assert main(["predict", run, "--file", str(csv_file)]) == 0
+    answers = capsys.readouterr().out.splitlines()
+    assert len(answers) == 240
+    assert all("label" in json.loads(line) for line in answers)
+    shown = screen.getvalue()
+    assert f"reading {csv_file.name}" in shown
+    assert "predicting" in shown
+    assert "240/240" in shown
+    assert "probabilities" not in shown
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_no_bar_where_the_answers_are_seen(
+    run: str, csv_file: Path, screen: io.StringIO, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: seen, raising=False)
+    assert main(["predict", run, "--file", str(csv_file)]) == 0
+    assert ("predicting" in screen.getvalue()) != seen
+
+
+def test_explanations_go_into_a_pipe_while_a_bar_is_drawn(
+    run: str, csv_file: Path, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", run, "--file", str(csv_file), "--json", "-"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 240
+    assert "240/240" in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+        ),
+        RuntimeError("CUDA out of memory. Tried to allocate 9 GiB\nmore that nobody reads"),
+    ],
+)
+def test_too_little_memory_says_what_to_do(
+    error: Exception, csv_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def short(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(wordward.train, "train", short)
+    assert main(["train", "--train", str(csv_file), "--out", "nowhere"]) == 1
+    told = said(capsys)
+    assert "wordward: expected enough memory; got: " in told
+    assert "--max-length" in told
+    assert "nobody" not in told
+
+
 def test_predict_says_what_it_could_not_read(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", run, "the film was dull", "   ", "zyx wvu"]) == 1
     shown = capsys.readouterr()

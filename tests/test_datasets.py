@@ -1,5 +1,6 @@
 """Every format yields the same examples, and every fault in a file is named with its place."""
 
+import bz2
 import csv
 import gzip
 import io
@@ -179,6 +180,21 @@ class TestTables:
             DataError, match=r"a\.csv, line 3: expected 2 fields as in the first line; got [13]"
         ):
             read(written(tmp_path, "a.csv", f"text,label\nfine,good\n{row}\n"))
+
+    @pytest.mark.parametrize("labelled", [True, False])
+    @pytest.mark.parametrize("mark", [",", "\t"])
+    def test_the_header_of_a_second_file_is_no_text(self, tmp_path, mark: str, labelled: bool):
+        """As where files are put together by `cat`."""
+        twice = f"text{mark}label\na warm film{mark}good\na dull one{mark}bad\n" * 2
+        file = written(tmp_path, "a.csv" if mark == "," else "a.tsv", twice)
+        with pytest.raises(
+            DataError, match=r"line 4: expected a text; got the header line once more.* delete"
+        ):
+            read(file, labelled=labelled)
+
+    def test_a_text_may_be_the_word_that_names_its_column(self, tmp_path):
+        found = read(written(tmp_path, "a.csv", "text\na warm film\ntext\n"), labelled=False)
+        assert pairs(found) == [("a warm film", None), ("text", None)]
 
     @pytest.mark.parametrize(("row", "what"), [("  ,good", "text"), ("fine, ", "label")])
     def test_an_empty_cell(self, tmp_path, row: str, what: str):
@@ -361,6 +377,17 @@ class TestFolder:
     def test_nothing_there(self, tmp_path):
         with pytest.raises(DataError, match=r"expected files path/<class>/\*\.txt; found none"):
             read(tmp_path)
+        with pytest.raises(DataError, match=r"expected a file \*\.txt or more; found none"):
+            read(tmp_path, labelled=False)
+
+    def test_a_text_below_the_folder_of_its_class_is_not_left_out(self, folder: Path):
+        (folder / "pos" / "old").mkdir()
+        written(folder, "pos/old/7.txt", "a warm film")
+        with pytest.raises(
+            DataError, match=r"7\.txt: expected texts as .*<class>.*found this one deeper: move it"
+        ):
+            read(folder)
+        assert len(read(folder, labelled=False)) == 6
 
 
 FILES = {
@@ -431,6 +458,39 @@ class TestEveryFormat:
     def test_a_file_that_is_not_there(self, tmp_path, name: str):
         with pytest.raises(DataError, match=rf"{name}: expected a file or folder; there is none"):
             self.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [
+        (gzip.compress(CSV.encode()), "gzip: let its name end in .gz"),
+        (lzma.compress(CSV.encode()), "xz: let its name end in .xz"),
+        (bz2.compress(CSV.encode()), "bzip2: unpack it first"),
+        (b"PK\x03\x04\x14\x00\n\xdc\x99", "a zip archive: unpack it first"),
+        (CSV.encode("utf-16"), "UTF-16: save the file as UTF-8"),
+        (CSV.encode() + b"caf\xe9,good\n", "byte 0xe9 at offset .* of the file: save the file as UTF-8"),
+    ],
+    ids=["gzip", "xz", "bzip2", "zip", "UTF-16", "Latin-1"],
+)
+def test_another_kind_of_file_is_told_by_its_beginning(tmp_path, content: bytes, remedy: str):
+    with pytest.raises(DataError, match=f"expected (text in )?UTF-8; got {remedy}"):
+        read(written(tmp_path, "a.csv", content))
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("a.csv.zip", "unpack it first"), ("a.csv.bz2", "unpack it first"), ("a.xlsx", "save it as CSV")],
+)
+def test_a_kind_that_is_not_read_is_not_to_be_renamed(tmp_path, name: str, remedy: str):
+    with pytest.raises(DataError, match=rf"expected a folder or a name ending in .*: {remedy}"):
+        read(written(tmp_path, name, b"PK"))
+
+
+def test_a_compressed_file_that_is_none_says_what_to_do(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(CSV.encode())
+    with pytest.raises(DataError, match=r"Not a gzipped file .* get it again, or rename it"):
+        read(path)
 
 
 @pytest.mark.parametrize("name", ["A.CSV", "A.Csv.gz", "a.CSV.XZ"])

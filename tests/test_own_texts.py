@@ -94,6 +94,38 @@ def test_from_pretraining_to_the_test_texts(
     assert all(tuple(row.tolist()) in known for row, label in pairs if label == positive)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("more.csv", "review,stars\nthe novel was funny,5\n"),
+        ("more.jsonl", '{"review": "the novel was funny"}\n'),
+    ],
+)
+def test_the_column_of_texts_without_labels_is_that_of_the_labelled(
+    name: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Naming it with --text-column alone would be refused next, for the other file."""
+    (tmp_path / name).write_text(content)
+    labelled = tmp_path / "films.tsv"
+    labelled.write_text("text\tlabel\n" + "".join(f"{each.text}\t{each.label}\n" for each in reviews(60)))
+    files = ["--train", str(labelled), "--unlabelled", str(tmp_path / name)]
+    assert main(["train", *files, "--out", str(tmp_path / "run"), *METHOD, *SMALL]) == 1
+    told = capsys.readouterr().err
+    assert "'text'; found review" in told
+    assert f"--train, {labelled}, is read by the same --text-column: name the column alike" in told
+    labelled.write_text(labelled.read_text().replace("text\tlabel", "review\tlabel"))
+    column = ["--text-column", "review"]
+    assert main(["train", *files, *column, "--out", str(tmp_path / "run"), *METHOD, *SMALL]) == 0
+
+
+def test_the_column_of_texts_beside_a_corpus_is_theirs_alone(more: Path) -> None:
+    table = more.with_name("more.csv")
+    table.write_text("review\nthe novel was funny\n")
+    data = DataSettings(corpus="rotten_tomatoes", unlabelled=str(table))
+    with pytest.raises(DataError, match=r"found review: name it with --text-column, .*header line$"):
+        prepare(TrainConfig(method="ivat", data=data), quiet=True)
+
+
 def test_a_packed_corpus_takes_no_texts(more: Path, tmp_path: Path) -> None:
     pack = str(tmp_path / "little.pack")
     assert main(["data", "pack", "rotten_tomatoes", pack, "--quiet"]) == 0

@@ -1,6 +1,7 @@
 """Records of reproduced rows: their settings are those of the TOML files, and several commands add to them."""
 
 import errno
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from reviews import reviews
+from rich.console import Console
 
 from wordward import run_folder
 from wordward.cli import main
@@ -106,6 +108,30 @@ def test_what_changes_no_result_may_differ(plan: Plan) -> None:
     del record["language_model"]
     file.write_text(json.dumps(record) + "\n")
     assert run(replace(plan, out=plan.out / "other")) == [record]
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_table_draws_no_bars(plan: Plan, quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a row that is trained beside others, in a process of its own."""
+    screen = io.StringIO()
+    monkeypatch.setattr("wordward.console.console", Console(file=screen, force_terminal=True))
+    run(replace(plan, quiet=quiet))
+    assert ("scoring" in screen.getvalue()) != quiet
+    if not quiet:
+        screen.truncate(0)
+        (row,) = COLUMNS["imdb"].rows[:1]
+        reproduce.run_row(COLUMNS["imdb"], row, 2, replace(plan, quiet=False, jobs=2))
+        assert "scoring" not in screen.getvalue()
+
+
+@pytest.mark.parametrize("table", ["imdb", "dbpedia"])  # of one column, and of two
+def test_a_folder_without_the_experiments_of_a_table_is_no_success(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", table, "--experiments", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    shown = capsys.readouterr()
+    told = f"{tmp_path / table}: expected a folder of TOML files, one a row; there is none: see --experiments"
+    assert told in shown.out + shown.err
 
 
 def test_rows_begun_from_a_language_model_that_is_gone_are_refused(plan: Plan) -> None:
@@ -302,7 +328,7 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu", "--quiet"]
     assert main(["reproduce", "elec-rcv1-rotten", "--rows", "baseline", *place]) == 1
     shown, said = capsys.readouterr()
-    assert shown.count("not at hand") == 1
+    assert shown.count("not at hand") == 2  # a corpus, and the TOML files of a column
     assert "RCV1, test error (%)\n\nnot at hand" in shown
     assert "R52, test error (%)\n\nfailed: " in shown
     assert "| Baseline | 17.36 | " in shown

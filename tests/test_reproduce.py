@@ -406,6 +406,21 @@ def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "interval"), [((0.02, 0.30), "0.00 to 100.00"), ((0.97, 0.99), "85.29 to 100.00")]
+)
+def test_interval_over_seeds_is_within_what_a_share_can_be(
+    values: tuple[float, ...], interval: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "fce.jsonl"
+    for seed, value in enumerate(values, start=1):
+        told = {"column": "fce", "row": "advt", "preset": "paper", "seed": seed, "seconds": 1.0}
+        told |= {"criterion": "f0.5", "dev": {"f0.5": value}, "device": "cpu", "versions": {}}
+        told |= {"counted": 1, "wrong": results.pack_bits([True])}
+        results.append(file, told | {"test": {"value": value, "low": 0.0, "high": 1.0}})
+    assert f"| {interval} (seeds) | 2 |" in results.markdown(COLUMNS["fce"], results.load(file))
+
+
+@pytest.mark.parametrize(
     ("freedom", "point"), [(1, 12.706), (9, 2.262), (10, 2.228), (14, 2.145), (30, 2.042)]
 )
 def test_students_t_against_the_table(freedom: int, point: float) -> None:

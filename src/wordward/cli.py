@@ -234,6 +234,18 @@ def _print_anywhere() -> None:
         print_plainer(sys.stdout)
 
 
+def _told(error: Exception) -> str:
+    """What an error says; of too little memory, which torch and Python say in their own words, also what to do."""
+    said = str(error)
+    if not (isinstance(error, MemoryError) or "allocate memory" in said or "out of memory" in said):
+        return said
+    came = said.partition("\n")[0] or "too little"
+    return (
+        f"expected enough memory; got: {came}: the longest text counts most, so "
+        "cut it or give --max-length; else a smaller --batch-size, --dim or --hidden, or fewer --jobs"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
     _print_anywhere()
@@ -246,8 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return 0
-    except (ValueError, OSError, RuntimeError) as error:
-        print(f"wordward: {error}", file=sys.stderr)
+    except (ValueError, OSError, RuntimeError, MemoryError) as error:
+        print(f"wordward: {_told(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("wordward: stopped", file=sys.stderr)

@@ -48,7 +48,7 @@ class DataSettings:
     """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
     unlabelled: str | None = None
     """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; beside
-    --corpus they come to those that the corpus has."""
+    --corpus they come to those that the corpus has. Of a table the column --text-column is read, as of --train."""
     limit: int | None = None
     """Use only so many texts of each kind, with one of every label where as many fit, to try things out."""
     text_column: str = "text"

@@ -42,6 +42,7 @@ def progress(*, quiet: bool = False) -> Progress:
         console=console,
         disable=quiet or not _first() or not console.is_terminal,
         transient=True,
+        redirect_stdout=False,  # else what is printed meanwhile goes to the terminal, even where it is for a file
     )
 
 

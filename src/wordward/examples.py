@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from wordward.config import DataSettings, TrainConfig
-from wordward.datasets import DataError, Example, MissingError, check_labels, draw, read, split
+from wordward.datasets import ColumnError, DataError, Example, MissingError, check_labels, draw, read, split
 from wordward.encoded.stored import Texts, are_large
 
 
@@ -61,7 +61,18 @@ def unlabelled_examples(data: DataSettings) -> list[Example] | Texts:
 def unlabelled_texts(data: DataSettings) -> Texts:
     """The texts without labels, to be read one at a time."""
     path = Path(file_at_hand(str(data.unlabelled)))
-    return Texts([path], text_column=data.text_column, format=_kind(data))
+    texts = Texts([path], text_column=data.text_column, format=_kind(data))
+    try:
+        next(iter(texts))  # said now, and not after the labelled texts have been encoded
+    except ColumnError as error:
+        if not data.train:
+            raise
+        shared = "--text-column" if data.format == "auto" else "--text-column and --format"
+        raise ColumnError(
+            f"{error}; --train, {data.train}, is read by the same {shared}: name the column alike in both files, or "
+            "give the texts without labels as .txt, a text a line"
+        ) from None
+    return texts
 
 
 def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:

@@ -75,12 +75,10 @@ class Run:
         read = [self._tokenised(example) for example in examples]
         return encode(read, self.vocabulary, settings, classes, tagging=self.tagging, source=source)
 
-    def split(self, name: str, *, limit: int | None = None) -> Corpus:
+    def split(self, name: str, *, limit: int | None = None, quiet: bool = False) -> Corpus:
         """A split of the known corpus that the run is on."""
-        found = open_corpus(
-            str(self.config.data.corpus), self.config.text, limit=limit, vocabulary=self.vocabulary
-        )
-        return found.splits[name]
+        corpus, words = str(self.config.data.corpus), self.vocabulary
+        return open_corpus(corpus, self.config.text, limit=limit, vocabulary=words, quiet=quiet).splits[name]
 
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
         """Ids as batches of them go into the model."""

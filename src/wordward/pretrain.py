@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wordward import checkpoint, run_folder
 from wordward.config import PretrainConfig
-from wordward.console import progress, say
+from wordward.console import progress, say, waiting
 from wordward.datasets import DataError, read, split
 from wordward.device import pick_device
 from wordward.encoded.corpora import open_corpus
@@ -264,9 +264,18 @@ def _texts(
         return encoded.vocabulary, *_hold_out(rows, config)
     if are_large(paths):
         texts = Texts(paths, text_column=config.text_column, format=kind)
-        vocabulary = vocabulary_of(texts, config.text)
+        with waiting("counting the words", quiet=quiet):
+            vocabulary = vocabulary_of(texts, config.text)
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
         return vocabulary, *_hold_out((stored.some(config.limit) if config.limit else stored).rows, config)
+    with waiting("reading the texts", quiet=quiet):
+        return _from_files(paths, kind, config)
+
+
+def _from_files(
+    paths: Sequence[Path], kind: str | None, config: PretrainConfig
+) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
+    """As `_texts`, of files that are held in memory."""
     examples = [
         example
         for path in paths

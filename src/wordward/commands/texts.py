@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordward.rules import COUNT, check
@@ -23,12 +24,14 @@ def is_split(run: "Run", data: str) -> bool:
 
 def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) -> "list[Example]":
     """The texts of a split, or of a file that is read as those of the run were but for `columns`."""
+    from wordward.console import waiting
     from wordward.examples import read_as, split_examples
 
     settings = replace(run.config.data, limit=None)
-    if is_split(run, data):
-        return split_examples(settings, data)
-    return read_as(changed(settings, **columns), data, labelled=labelled)
+    with waiting(f"reading {Path(data).name}"):
+        if is_split(run, data):
+            return split_examples(settings, data)
+        return read_as(changed(settings, **columns), data, labelled=labelled)
 
 
 def changed(data: "DataSettings", **given: Any) -> "DataSettings":

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from pathlib import Path
@@ -14,7 +14,7 @@ from wordward.commands.arguments import Device, Format
 from wordward.commands.texts import COLUMNS, changed, is_split, texts_of
 
 if TYPE_CHECKING:
-    from wordward.config import DataSettings
+    from wordward.predict import Run
 
 CHUNK = 256  # texts that are predicted before their answers are printed
 
@@ -110,33 +110,40 @@ class Predict:
 
             say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
         run = load_run(self.run, device=self.device)
-        failed = 0
-        for some in self._read(run.config.data):
-            for record in run.predict(some):
-                failed += "error" in record
-                print(json_line(record))
-            sys.stdout.flush()  # someone may wait for these answers before writing the next line
-        if failed:
+        if self.file is None and not self.texts:
+            parts, total = standard_input(), 0
+        else:
+            texts = list(self.texts) if self.file is None else self._read(self.file, run)
+            parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
+        if failed := self._answer(run, parts, total):
             raise ValueError(f"{failed} of the texts could not be read; their lines say why")
 
-    def _read(self, settings: "DataSettings") -> Iterator[list[str]]:
-        """The texts, some at a time."""
-        if self.file is None and not self.texts:
-            yield from standard_input()
-            return
-        texts = list(self.texts)
-        if self.file is not None:
-            from wordward.examples import read_as
+    def _answer(self, run: "Run", parts: Iterable[list[str]], total: int) -> int:
+        """Print an answer a text, some texts at a time; how many texts could not be read."""
+        from wordward.console import progress
 
-            data = changed(
-                replace(settings, limit=None),
-                text_column=self.text_column,
-                tag_column=self.tag_column,
-                format=self.format,
-            )
-            texts = [example.text for example in read_as(data, self.file, labelled=False)]
-        for start in range(0, len(texts), CHUNK):
-            yield texts[start : start + CHUNK]
+        failed = 0
+        with progress(
+            quiet=self.file is None or sys.stdout.isatty()
+        ) as bars:  # the answers themselves are seen there
+            bar = bars.add_task("predicting", total=total, unit="texts")
+            for some in parts:
+                for record in run.predict(some):
+                    failed += "error" in record
+                    print(json_line(record))
+                sys.stdout.flush()  # someone may wait for these answers before writing the next line
+                bars.advance(bar, len(some))
+        return failed
+
+    def _read(self, file: str, run: "Run") -> list[str]:
+        """The texts of a file."""
+        from wordward.console import waiting
+        from wordward.examples import read_as
+
+        columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
+        data = changed(replace(run.config.data, limit=None), **columns)
+        with waiting(f"reading {Path(file).name}"):
+            return [example.text for example in read_as(data, file, labelled=False)]
 
 
 def json_line(record: Any) -> str:

@@ -1,6 +1,7 @@
 """Labelled and unlabelled texts, from the user's own files or a published corpus."""
 
 from wordward.datasets.example import (
+    ColumnError,
     DataError,
     Example,
     MissingError,
@@ -17,6 +18,7 @@ from wordward.datasets.registry import CORPORA, find, load
 __all__ = [
     "CORPORA",
     "FORMATS",
+    "ColumnError",
     "Columns",
     "CorpusInfo",
     "DataError",

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NoReturn
 
-from wordward.datasets.example import DataError
+from wordward.datasets.example import ColumnError, DataError
 from wordward.datasets.lines import Row
 
 # Words that name a column of texts or of labels, and are seldom the whole of a text or a label.
@@ -43,7 +43,7 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
     if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
         places = [int(name) for name in wanted.values()]
         if max(places) >= len(cells):
-            raise DataError(
+            raise ColumnError(
                 f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}",
                 path,
                 line,
@@ -52,26 +52,44 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
     for option, name in wanted.items():
         if name not in header and not numbers and any(each.isdecimal() for each in wanted.values()):
             came = " ".join(f"{each} {quote(value)}" for each, value in wanted.items())
-            raise DataError(
+            raise ColumnError(
                 f"expected both columns by name, or both by number from 0 if there is no header line; got {came}",
                 path,
                 line,
             )
         if name not in header:
             found = ", ".join(cell[:30] for cell in header)
-            raise DataError(
+            raise ColumnError(
                 f"expected a column {name!r}; found {found}: name it with {option}, or give columns by number "
                 f"from 0 if there is no header line{_hint(header, path)}",
                 path,
                 line,
             )
         if header.count(name) > 1:
-            raise DataError(
+            raise ColumnError(
                 f"expected one column {name!r}; found {header.count(name)}: give them different names",
                 path,
                 line,
             )
     return True, [header.index(name) for name in wanted.values()]
+
+
+def check_row(row: Row, first: Row, path: Path, *, headed: bool) -> None:
+    """Refuse a row that has other fields than the first, or is the header come again."""
+    (line, fields), width = row, len(first[1])
+    if len(fields) != width:
+        raise DataError(
+            f"expected {width} fields as in the first line; got {len(fields)}: quote a field that "
+            "holds a comma (CSV), take tabs and line breaks out of the texts (TSV)",
+            path,
+            line,
+        )
+    if headed and width > 1 and fields == first[1]:  # a single word may be a text
+        raise DataError(
+            "expected a text; got the header line once more, as where files were put together: delete this line",
+            path,
+            line,
+        )
 
 
 def _hint(header: list[str], path: Path) -> str:
@@ -108,7 +126,7 @@ def refuse_header(first: Row, places: list[int], path: Path, columns: Columns) -
     line, cells = first
     names = [cells[at].strip() for at in places]
     flags = " ".join(f"{option} {quote(name)}" for option, name in zip(columns.wanted, names, strict=True))
-    raise DataError(
+    raise ColumnError(
         f"expected {'a text and its label' if columns.labelled else 'a text'}, since columns are given by number; "
         f"got {' and '.join(map(repr, names))}, which looks like a header line: give {flags}, or delete that line",
         path,

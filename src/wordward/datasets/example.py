@@ -37,6 +37,10 @@ class DataError(ValueError):
         self.line = line
 
 
+class ColumnError(DataError):
+    """A column that a file does not have as it was asked for."""
+
+
 class MissingError(DataError):
     """A corpus or file that is not there."""
 

@@ -8,8 +8,8 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 
-from wordward.datasets.columns import Columns, looks_like_header, places_of, refuse_header
-from wordward.datasets.example import DataError, Example, MissingError
+from wordward.datasets.columns import Columns, check_row, looks_like_header, places_of, refuse_header
+from wordward.datasets.example import ColumnError, DataError, Example, MissingError
 from wordward.datasets.lines import Row, Source, csv_rows, lines, tsv_rows, without_end
 from wordward.datasets.snap import is_snap, reviews
 
@@ -24,6 +24,10 @@ _ENDINGS = {
     ".conll": "conll",
     ".txt": "txt",
 }
+_OTHERS = dict.fromkeys((".zip", ".bz2", ".zst", ".7z", ".rar", ".tar", ".tgz"), "unpack it first")
+_OTHERS |= dict.fromkeys(
+    (".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"), "save it as CSV or JSON Lines"
+)
 
 
 def read(
@@ -53,8 +57,8 @@ def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterat
     found = _READERS[kind](path, columns)
     first = next(found, None)
     if first is None:
-        wanted = "files path/<class>/*.txt" if kind == "folder" else "one text or more"
-        raise DataError(f"expected {wanted}; found none", path)
+        inside = "files path/<class>/*.txt" if columns.labelled else "a file *.txt or more"
+        raise DataError(f"expected {inside if kind == 'folder' else 'one text or more'}; found none", path)
     return chain([first], found)
 
 
@@ -63,9 +67,12 @@ def _format(path: Path) -> str:
     for ending, kind in _ENDINGS.items():
         if name.endswith(ending):
             return kind
+    remedy = next((remedy for ending, remedy in _OTHERS.items() if name.endswith(ending)), None)
+    if remedy is None:
+        kinds = ", ".join(kind for kind in FORMATS if kind != "folder")
+        remedy = f"rename the file or give --format with one of {kinds}"
     raise DataError(
-        f"expected a folder or a name ending in {', '.join(_ENDINGS)} (or these with .gz or .xz): "
-        f"rename the file or give --format with one of {', '.join(kind for kind in FORMATS if kind != 'folder')}",
+        f"expected a folder or a name ending in {', '.join(_ENDINGS)} (or these with .gz or .xz): {remedy}",
         path,
     )
 
@@ -74,19 +81,12 @@ def _table(rows: Iterator[Row], path: Path, columns: Columns) -> Iterator[Exampl
     first = next(rows, None)
     if first is None:
         return
-    width = len(first[1])
     headed, places = places_of(first, path, columns)
     doubted = not headed and looks_like_header(first, places)
     if doubted and not columns.labelled:
         refuse_header(first, places, path, columns)
     for line, fields in rows if headed else chain([first], rows):
-        if len(fields) != width:
-            raise DataError(
-                f"expected {width} fields as in the first line; got {len(fields)}: quote a field that "
-                "holds a comma (CSV), take tabs and line breaks out of the texts (TSV)",
-                path,
-                line,
-            )
+        check_row((line, fields), first, path, headed=headed)
         # A label that comes again is one, whatever it looks like.
         doubted = doubted and (line == first[0] or fields[places[-1]].strip() != first[1][places[-1]].strip())
         yield _example([fields[at] for at in places], path, line)
@@ -121,7 +121,7 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
         values: list[str] = []
         for option, name in columns.wanted.items():
             if name not in record:
-                raise DataError(
+                raise ColumnError(
                     f"expected a key {name!r}; found {', '.join(record)[:200]}: name it with {option}",
                     path,
                     number,
@@ -230,10 +230,19 @@ def _txt(path: Path, columns: Columns) -> Iterator[Example]:
 
 
 def _folder(path: Path, columns: Columns) -> Iterator[Example]:
-    for file in sorted(path.glob("*/*") if columns.labelled else path.rglob("*")):
+    for file in sorted(path.rglob("*")):
         # Editors and archives leave hidden folders and files (.ipynb_checkpoints, ._1.txt) behind.
-        hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        parts = file.relative_to(path).parts
+        if columns.labelled and len(parts) < 2:
+            continue  # beside the folders of the classes: a README.txt
+        hidden = any(part.startswith(".") for part in parts)
         if not hidden and file.name.lower().endswith((".txt", ".txt.gz", ".txt.xz")) and file.is_file():
+            if columns.labelled and len(parts) > 2:
+                raise DataError(
+                    f"expected texts as {path.name}/<class>/*.txt; found this one deeper: move it up, or name the "
+                    "folder that holds those of the classes",
+                    file,
+                )
             yield _example(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)
 
 

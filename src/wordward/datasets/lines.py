@@ -14,6 +14,15 @@ from wordward.datasets.example import DataError
 
 Row = tuple[int, list[str]]  # line number, fields
 Source = Path | Entry
+_OTHERS = {  # kinds of files by their first bytes, with what to do
+    b"\x1f\x8b": "gzip: let its name end in .gz",
+    b"\xfd7zXZ": "xz: let its name end in .xz",
+    b"BZh91AY": "bzip2: unpack it first",
+    b"PK\x03\x04": "a zip archive: unpack it first (of Excel: save the table as CSV)",
+    b"PAR1\x15": "Parquet: save it as CSV or JSON Lines",
+    codecs.BOM_UTF16_LE: "UTF-16: save the file as UTF-8",
+    codecs.BOM_UTF16_BE: "UTF-16: save the file as UTF-8",
+}
 
 
 @contextmanager
@@ -42,7 +51,7 @@ def legacy_lines(source: Source) -> Iterator[str]:
             for number, raw in enumerate(stream):
                 yield without_end(legacy_text(raw if number else raw.removeprefix(codecs.BOM_UTF8)))
     except BROKEN as error:
-        raise DataError(f"expected a readable file; got: {error}", source) from error
+        raise DataError(f"expected a readable file; got: {error}{_packed(source)}", source) from error
 
 
 def lines(path: Source) -> Iterator[str]:
@@ -51,6 +60,8 @@ def lines(path: Source) -> Iterator[str]:
     try:
         with _opened(path) as stream:
             for number, raw in enumerate(stream, start=1):
+                if number == 1:
+                    _refuse_others(raw, path)
                 mark = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
                 try:
                     line = raw[mark:].decode()
@@ -65,7 +76,20 @@ def lines(path: Source) -> Iterator[str]:
                 yield line
                 offset += len(raw)
     except BROKEN as error:
-        raise DataError(f"expected a readable file; got: {error}", path) from error
+        raise DataError(f"expected a readable file; got: {error}{_packed(path)}", path) from error
+
+
+def _packed(source: Source) -> str:
+    """What may be the matter with a compressed file."""
+    named = isinstance(source, Path) and source.name.lower().endswith((".gz", ".xz"))
+    return ": it is not whole, or not what its name says: get it again, or rename it" if named else ""
+
+
+def _refuse_others(first: bytes, path: Source) -> None:
+    """Refuse a file that is no text by its first bytes; in some of them, words of text could be found."""
+    for beginning, kind in _OTHERS.items():
+        if first.startswith(beginning):
+            raise DataError(f"expected text in UTF-8; got {kind}", path)
 
 
 def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:

@@ -104,7 +104,7 @@ class PieceRun(Run):
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
         return self.reader.encode(examples, self.labels if labelled else None, most=most, source=source)
 
-    def split(self, name: str, *, limit: int | None = None) -> Corpus:
+    def split(self, name: str, *, limit: int | None = None, quiet: bool = False) -> Corpus:
         """A split of the known corpus that the run is on."""
         examples = split_examples(replace(self.config.data, limit=limit), name)
         return self.encode(examples, labelled=True, source=f"{self.config.data.corpus} {name}")

@@ -13,7 +13,7 @@ from wordward.console import say
 from wordward.datasets import Example, check_labels
 from wordward.device import pick_device
 from wordward.encoded.corpus import Corpus
-from wordward.examples import at_hand, few, labelled_examples, read_as, split_examples
+from wordward.examples import at_hand, few, labelled_examples, read_as, split_examples, unlabelled_texts
 from wordward.huggingface.load import (
     check_folder,
     known_labels,
@@ -138,6 +138,7 @@ def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str,
         found = {"train": labelled, "dev": held_out}
         extra = []
     if data.unlabelled:
+        unlabelled_texts(data)  # refuses a column that is not there
         extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
     return found | ({"unlabelled": extra} if extra else {}), classes
 

@@ -59,7 +59,8 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
     folder = _folder(column, row, seed, plan)
     with locked(folder.with_name(f"{folder.name}.lock"), busy=busy):
         config = row_config(column, row, seed, plan)
-        result = _trained(config, folder, quiet=plan.quiet or plan.jobs > 1)
+        quiet = plan.quiet or plan.jobs > 1  # bars of several rows would be drawn over each other
+        result = _trained(config, folder, quiet=quiet)
         start = {LANGUAGE_MODEL: language_model(Path(config.pretrained))} if config.pretrained else {}
         run = load_run(folder, device=plan.device)
         return {
@@ -68,7 +69,7 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
             "preset": plan.preset,
             **result,
             **start,
-            **_tested(run),
+            **_tested(run, quiet=quiet),
             "config": run_folder.config_text(folder),
             **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
         }
@@ -102,18 +103,18 @@ def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any
     return result
 
 
-def _tested(run: Run) -> dict[str, Any]:
+def _tested(run: Run, *, quiet: bool) -> dict[str, Any]:
     """The score on the test texts, and which of them were wrong."""
-    scored = score(run, test_corpus(run), "test")
+    scored = score(run, test_corpus(run, quiet=quiet), "test", quiet=quiet)
     measured, wrong = scored.measured[run.config.training.criterion], scored.wrong
     return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
 
 
-def test_corpus(run: Run) -> Corpus:
+def test_corpus(run: Run, *, quiet: bool) -> Corpus:
     """The test texts of the corpus, or of the file that the settings name."""
     data = run.config.data
     if data.corpus:
-        return run.split("test", limit=data.limit)
+        return run.split("test", limit=data.limit, quiet=quiet)
     if not data.test:
         raise ValueError(f"{run.folder} names no test texts: set `test` in {COMMON}")
     examples = read_as(data, data.test)
@@ -170,8 +171,10 @@ def reproduce(
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, what `file` has no result of yet being run."""
-    if not (plan.experiments / column.name).is_dir():
-        return f"### {column.title}\n\nnot set up: no {plan.experiments / column.name}\n"
+    if not (folder := plan.experiments / column.name).is_dir():
+        raise MissingError(
+            "expected a folder of TOML files, one a row; there is none: see --experiments", folder
+        )
     check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
     _run_column(column, rows, plan, file)

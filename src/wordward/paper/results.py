@@ -119,8 +119,10 @@ def _ours(records: Sequence[Record], paper: float | None) -> list[str]:
     low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
     interval = f"{low:.2f} to {high:.2f} (test texts)"
     if count > 1:
-        half = _half(values)
-        interval = f"{mean - half:.2f} to {mean + half:.2f} (seeds)"
+        half = _half(
+            values
+        )  # which knows of no bounds: of a few seeds far apart it may leave what a share can be
+        interval = f"{max(mean - half, 0):.2f} to {min(mean + half, 100):.2f} (seeds)"
     seconds = sum(record["seconds"] for record in records) / count
     dev = 100 * sum(record["dev"][record["criterion"]] for record in records) / count
     difference = "–" if paper is None else f"{mean - paper:+.2f}"

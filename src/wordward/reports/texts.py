@@ -83,9 +83,9 @@ def _split(data: DataSettings, name: str) -> list[Example]:
     return [] if str(data.corpus).endswith(PACK) else split_examples(data, name)
 
 
-def score(run: Run, corpus: Corpus, source: str) -> Scored:
+def score(run: Run, corpus: Corpus, source: str, *, quiet: bool = False) -> Scored:
     """What `wordward.predict.evaluate` measures, with the predictions behind it."""
-    found = probabilities(run.model, corpus, run.device, quiet=False)
+    found = probabilities(run.model, corpus, run.device, quiet=quiet)
     measured = scores(corpus, found, len(run.labels), positive=run.positive)
     assert corpus.labels is not None
     gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
