@@ -107,10 +107,10 @@ class Adversary:
         torch.clear_autocast_cache()  # casts made without a graph must not serve the passes that need one
         mask = self.mask(clean.ids, mask)
         _check_rows("rows of logits", clean.logits, clean.ids)
-        gradient = None
+        gradient, space = None, self.space(clean.ids)
         if self.method.recipe.follows_gradient:
-            gradient = self.kl_gradient(forward, clean, mask, noise)
-        return self._perturbed(forward, clean, clean.logits, gradient, mask, noise)
+            gradient = self.kl_gradient(forward, clean, mask, noise, space)
+        return self._perturbed(forward, clean, clean.logits, gradient, mask, noise, space)
 
     def _perturbed(
         self,
@@ -120,6 +120,7 @@ class Adversary:
         gradient: Tensor | None,
         mask: Tensor,
         noise: Tensor | None,
+        space: Space | None = None,
     ) -> Outcome:
         """The loss of the perturbed text: at the last r, or the mean over every step's."""
         losses: list[Tensor] = []
@@ -129,7 +130,7 @@ class Adversary:
             losses.append(self.loss(there.logits, target, mask))
             return gradient_at(losses[-1], there.shift, retain_graph=self.method.recipe.counts == "every")
 
-        found = self.ascend(clean.ids, gradient, mask, slope, noise=noise)
+        found = self.ascend(clean.ids, gradient, mask, slope, noise=noise, space=space)
         perturbed = self.tap.run(forward, found.perturbation, like=clean).logits
         losses.append(self.loss(perturbed, target, mask))
         return self._outcome(self.counted(losses), clean, perturbed, mask, found)
@@ -143,9 +144,11 @@ class Adversary:
         loss = self.loss(clean.logits, clean.logits, mask)
         return self._outcome(loss, clean, clean.logits, mask, Found(still, still, None))
 
-    def kl_gradient(self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None) -> Tensor:
+    def kl_gradient(
+        self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None, space: Space | None = None
+    ) -> Tensor:
         """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx)."""
-        settings, space = self.method.settings, self.space(clean.ids)
+        settings, space = self.method.settings, space or self.space(clean.ids)
         real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
         if space.candidates is None:
             start = self.directions.noise(space, clean.ids, noise)
@@ -184,12 +187,14 @@ class Adversary:
         slope: Slope,
         *,
         noise: Tensor | None = None,
+        space: Space | None = None,
     ) -> Found:
         """r after every step, alpha <- P(alpha + eta a / |a|) with a = D^T g and P onto the ball of epsilon.
 
-        `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each.
+        `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each. `space`:
+        where r may point, if it was made already.
         """
-        space, reach = self.space(ids), self._reach(mask)
+        space, reach = space or self.space(ids), self._reach(mask)
         found = self._first(space, ids, gradient, mask, noise, reach)
         for _ in range(self.method.recipe.moves):
             with torch.enable_grad():

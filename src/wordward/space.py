@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.distance import distances
+
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
 HELD = {"cuda": 1 << 23}  # numbers of directions at once, 32 MiB: a GPU likes few large products
@@ -87,16 +89,21 @@ class AllWords:
     def __init__(self, ids: Tensor, allowed: Tensor, words: Words) -> None:
         self._here = words(ids)  # (batch, time, dim)
         self._there = words(allowed)  # (k, dim)
+        self._ids = ids
         self.candidates = allowed.expand(*ids.shape, -1)
-        self.possible = self.candidates != ids.unsqueeze(-1)
         rows, back = ids.unique(return_inverse=True)
-        distance = torch.cdist(words(rows), self._there, compute_mode="donot_use_mm_for_euclid_dist")
-        self._inverse = torch.where(distance > 0, 1 / distance, 0.0)[back]  # (batch, time, k)
+        inverse = distances(words(rows), self._there).reciprocal_()
+        self._inverse = inverse.nan_to_num_(0.0, posinf=0.0)[back]  # (batch, time, k), 0 where words coincide
+
+    @property
+    def possible(self) -> Tensor:
+        """All but the word itself; made when asked for, since it is as large as all strengths."""
+        return self.candidates != self._ids.unsqueeze(-1)
 
     def strengths(self, vectors: Tensor) -> Tensor:
         """<w_k - w, g> / |w_k - w|, (batch, time, k)."""
         here = (self._here * vectors).sum(-1, keepdim=True)
-        return (_product(vectors, self._there.T) - here) * self._inverse
+        return _product(vectors, self._there.T).sub_(here).mul_(self._inverse)
 
     def vectors(self, strengths: Tensor) -> Tensor:
         """sum_k alpha_k (w_k - w) / |w_k - w|, (batch, time, dim)."""
