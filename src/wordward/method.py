@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from wordward.checked import check_labels, check_rows, checked_mask, marks_tokens
 from wordward.choice import deviation, scattered, unit, within
 from wordward.directions import Directions
 from wordward.objective import MEASURES, OBJECTIVES, Loss
@@ -64,22 +65,26 @@ class Adversary:
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)
         self._loss = loss
+        self._sound = False  # whether a mask has marked tokens, so that it is not one of padding
 
     def __call__(
         self,
         forward: Forward,
-        labels: Tensor | None = None,
+        labels: Any = None,
         *,
         mask: Tensor | None = None,
         noise: Tensor | None = None,
     ) -> Outcome:
-        """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance."""
+        """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance.
+
+        `labels` are a tensor, or whatever your own `loss` reads.
+        """
         self.tick()
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask)
             if self.method.recipe.objective == "kl":
-                if labels is not None and labels.dtype == torch.bool and mask is None:
+                if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
                     raise ValueError(
                         f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
                     )
@@ -89,12 +94,12 @@ class Adversary:
             return self._supervised(forward, labels, mask, noise)
 
     def _supervised(
-        self, forward: Forward, labels: Tensor, mask: Tensor | None, noise: Tensor | None
+        self, forward: Forward, labels: Any, mask: Tensor | None, noise: Tensor | None
     ) -> Outcome:
         """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
         clean = self.tap.run(forward, watch=self.method.recipe.starts_uphill)
         mask = self.mask(clean.ids, mask)
-        _check_rows("labels", labels, clean.ids)
+        check_labels(labels, clean.ids, own_loss=self._loss is not None)
         gradient = None
         if self.method.recipe.starts_uphill:
             gradient = gradient_at(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
@@ -106,7 +111,7 @@ class Adversary:
             clean = self.tap.run(forward)
         torch.clear_autocast_cache()  # casts made without a graph must not serve the passes that need one
         mask = self.mask(clean.ids, mask)
-        _check_rows("rows of logits", clean.logits, clean.ids)
+        check_rows("rows of logits", clean.logits, clean.ids)
         gradient, space = None, self.space(clean.ids)
         if self.method.recipe.follows_gradient:
             gradient = self.kl_gradient(forward, clean, mask, noise, space)
@@ -116,7 +121,7 @@ class Adversary:
         self,
         forward: Forward,
         clean: Pass,
-        target: Tensor,
+        target: Any,
         gradient: Tensor | None,
         mask: Tensor,
         noise: Tensor | None,
@@ -139,7 +144,7 @@ class Adversary:
         """The loss of the text itself (the entropy of its prediction), in one pass."""
         clean = self.tap.run(forward)
         mask = self.mask(clean.ids, mask)
-        _check_rows("rows of logits", clean.logits, clean.ids)
+        check_rows("rows of logits", clean.logits, clean.ids)
         still = torch.zeros(*clean.ids.shape, self.tap.dim, dtype=self.tap.dtype, device=clean.ids.device)
         loss = self.loss(clean.logits, clean.logits, mask)
         return self._outcome(loss, clean, clean.logits, mask, Found(still, still, None))
@@ -247,7 +252,7 @@ class Adversary:
         """Where r may point for these ids."""
         return self.directions.space(ids)
 
-    def loss(self, logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, target: Any, mask: Tensor) -> Tensor:
         """l or l_KL of a batch, as the method measures it: the user's function, else the paper's."""
         recipe, average = self.method.recipe, self.method.settings.average
         plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
@@ -264,16 +269,10 @@ class Adversary:
         if mask is None:
             padding = self.tap.padding
             return torch.ones_like(ids, dtype=torch.bool) if padding is None else ids != padding
-        if mask.shape != ids.shape:
-            raise ValueError(
-                f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
-            )
-        if mask.is_floating_point() and bool((mask < 0).any()):
-            raise ValueError(
-                "mask must be True (or 1) where a token is and 0 elsewhere, but holds negative numbers, as a mask "
-                "that is added to attention scores does: pass the mask that it was made from"
-            )
-        return mask.bool()
+        mask = checked_mask(mask, ids)
+        if not self._sound and self.tap.padding is not None:
+            self._sound = marks_tokens(mask, ids, self.tap.padding)
+        return mask
 
     def refresh(self) -> None:
         """Search nearest words anew from now on; call it at the start of an epoch."""
@@ -286,21 +285,3 @@ class Adversary:
     def _outcome(self, loss: Tensor, clean: Pass, perturbed: Tensor, mask: Tensor, found: Found) -> Outcome:
         weighted = self.method.settings.regularizer_weight * loss
         return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
-
-
-def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:
-    """A text is a row: lengths over the sentence would be over something else."""
-    if len(values) != len(ids):
-        raise ValueError(
-            f"{len(values)} {what} came for {len(ids)} texts: ids are read as (batch, time), "
-            f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors"
-        )
-
-
-def _why(ids: Tensor, mask: Tensor) -> str:
-    """What to do about a mask of another shape than the ids that the embedding read."""
-    if mask.shape == ids.T.shape:
-        return "the embedding must read (batch, time); transpose its vectors, not the ids"
-    if mask.dim() == 2 and len(mask) == len(ids) and mask.shape[1] < ids.shape[1]:
-        return "where the model pads texts by itself, pad them before (pad_to_multiple_of of a tokenizer)"
-    return "pass one number for each id that the embedding reads"
