@@ -14,7 +14,6 @@ from derivation import (
     SIZE,
     TEXTS,
     WORDS,
-    Everywhere,
     labels_for,
     make,
     padded,
@@ -89,6 +88,15 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
         ({"epsilon": 0.0}, "epsilon must be greater than 0, but is 0.0"),
         ({"epsilon": math.nan}, "epsilon must be greater than 0, but is nan"),
         ({"epsilon": math.inf}, "epsilon must be .* but is inf"),
+        ({"epsilon": "5"}, "epsilon must be greater than 0, but is '5'"),
+        ({"k": 5.0}, "k must be a whole number, but is 5.0"),
+        ({"power_iterations": 1.5}, "power_iterations must be a whole number"),
+        ({"ascent_steps": 2.0}, "ascent_steps must be a whole number"),
+        ({"regularizer_weight": "1"}, "regularizer_weight must be 0 or more, but is '1'"),
+        (
+            {"candidates": ["good", "bad"]},
+            "candidates must be whole numbers, the ids of words, but hold 'good'",
+        ),
         ({"xi": 0.0}, "xi must be greater than 0"),
         ({"k": 0}, "k must be greater than 0"),
         ({"power_iterations": 0}, "power_iterations must be greater than 0"),
@@ -271,54 +279,3 @@ def test_logits_in_the_place_of_the_closure_are_told():
         TypeError, match=r"expected a closure .*, but got Tensor: pass `lambda: model\(ids\)`"
     ):
         wordward.advt(model)(model(ids), labels_for("classifier"))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["advt", "ivat"])
-def test_a_mask_of_padding_is_refused(name: str):
-    """It would move nothing but padding; one that leaves out all tokens is fine where it marks nothing."""
-    model, ids, labels = Everywhere(False, PAD), padded(TEXTS), labels_for("classifier")
-    adv = wordward.adversary(model, name, k=3)
-    assert not adv(lambda: model(ids), labels, mask=torch.zeros_like(ids)).perturbation.any()
-    for mask in (ids == PAD, (ids == PAD).long()):
-        with pytest.raises(
-            ValueError, match=r"True only at padding \(id 0\), .*key_padding_mask is: pass ~mask"
-        ):
-            adv(lambda: model(ids), labels, mask=mask)
-    empty = torch.full((3, 2), PAD)  # texts without a word that padding is not the name of
-    assert adv(lambda: model(empty), labels, mask=empty == PAD).loss.isfinite()
-    for mask in (ids != PAD, ids > 4):
-        assert adv(lambda: model(ids), labels, mask=mask).perturbation.any()
-
-
-def test_lists_and_arrays_are_told_what_to_be():
-    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
-    adv = wordward.advt(model)
-    with pytest.raises(
-        TypeError, match=r"labels must be a tensor, but are list: pass torch.tensor\(labels\)"
-    ):
-        adv(lambda: model(ids), CLASS_LABELS)
-    for mask in ((ids != PAD).tolist(), (ids != PAD).numpy()):
-        with pytest.raises(
-            TypeError, match=r"mask must be a tensor, but is (list|ndarray): pass torch.tensor"
-        ):
-            adv(lambda: model(ids), labels, mask=mask)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="0 labels came for 3 texts"):
-        adv(lambda: model(ids), torch.tensor(1))
-    assert wordward.vat(model)(lambda: model(ids), CLASS_LABELS).loss.isfinite()
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8])
-def test_labels_are_whole_numbers_of_any_size(dtype: torch.dtype):
-    for kind in ("classifier", "tagger"):
-        model, ids, labels = make(kind), padded(TEXTS), labels_for(kind)
-        small, usual = (wordward.advt(model)(lambda: model(ids), each) for each in (labels.to(dtype), labels))  # noqa: B023
-        assert torch.equal(small.loss, usual.loss)
-
-
-def test_one_logit_has_no_entropy():
-    """Whatever the loss: numbers of other texts would be taken for classes."""
-    model, ids = Everywhere(False), padded(TEXTS)
-    for shape in ((3,), (3, 1)):
-        adv = wordward.adversary(model, "entropy", loss=nn.functional.mse_loss)
-        with pytest.raises(ValueError, match="an entropy is that of two or more classes"):
-            adv(lambda shape=shape: model(ids)[:, 0].view(shape))

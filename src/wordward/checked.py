@@ -1,8 +1,27 @@
-"""What a call of an adversary is given beside the closure, checked: labels and masks."""
+"""What an adversary is given beside model and closure, checked: a loss, labels and masks."""
 
 from typing import Any
 
 from torch import Tensor
+
+
+def check_loss(loss: Any) -> Any:
+    """A function of logits and labels, as it came."""
+    if isinstance(loss, type) or not callable(loss):
+        what = f"the class {loss.__name__}: make one" if isinstance(loss, type) else f"{loss!r}"
+        raise TypeError(f"loss must be a function of (logits, labels), but is {what}")
+    return loss
+
+
+def check_one_number(loss: Any) -> None:
+    """What a loss gave: a tensor that holds one number."""
+    if not isinstance(loss, Tensor):
+        raise TypeError(f"the loss must be a tensor, made of the logits, but is {type(loss).__name__}")
+    if loss.dim() != 0:
+        raise ValueError(
+            f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
+            "take the mean over texts"
+        )
 
 
 def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-BLOCKS = {"cuda": 1 << 24}  # numbers held at once, 128 MiB in double precision: a GPU waits after each block
+BLOCKS = {"cuda": 1 << 22}  # numbers held at once, 32 MiB in double precision: a GPU waits after each block
 BLOCK = 1 << 20  # elsewhere: what a cache may hold
 NEAR = 1e-6  # of |a|^2 + |b|^2: a square that is smaller has too few digits left in it
 

@@ -1,5 +1,6 @@
 """The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.checked import check_labels, check_rows, checked_mask, marks_tokens
+from wordward.checked import (
+    check_labels,
+    check_loss,
+    check_one_number,
+    check_rows,
+    checked_mask,
+    marks_tokens,
+)
 from wordward.choice import deviation, scattered, unit, within
 from wordward.directions import Directions
 from wordward.objective import MEASURES, OBJECTIVES, Loss
@@ -58,14 +66,24 @@ class Adversary:
         self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
-        # Where no epsilon is given: that of a text of USUAL words, which `_reach` fits to each text's length.
-        of_paper = PAPER_EPSILON[method.recipe.space]
-        self.epsilon = method.settings.epsilon or of_paper * deviation(self.tap.table())
+        self.epsilon = method.settings.epsilon or self._usual_epsilon()
         share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)
-        self._loss = loss
+        self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has marked tokens, so that it is not one of padding
+
+    def _usual_epsilon(self) -> float:
+        """Where none is given: that of a text of USUAL words, which `_reach` fits to each text's length."""
+        if self.method.recipe.choice == "nothing":
+            return 0.0
+        size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
+        if not 0 < size < math.inf:
+            raise ValueError(
+                f"without `epsilon=` it is the paper's times the standard deviation of the table, which is {size}: "
+                "make the adversary after the weights are loaded, or give epsilon"
+            )
+        return PAPER_EPSILON[self.method.recipe.space] * size
 
     def __call__(
         self,
@@ -257,11 +275,7 @@ class Adversary:
         recipe, average = self.method.recipe, self.method.settings.average
         plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
         loss = MEASURES[recipe.measure](plain, logits, target)
-        if loss.dim() != 0:
-            raise ValueError(
-                f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
-                "take the mean over texts"
-            )
+        check_one_number(loss)
         return loss
 
     def mask(self, ids: Tensor, mask: Tensor | None) -> Tensor:

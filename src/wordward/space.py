@@ -1,6 +1,6 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator
 from math import isqrt
 from typing import Literal, Protocol
 
@@ -119,8 +119,17 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, padding: int | None) -> Tensor:
     """Ids of the words that may be pointed to, of a table of `size`: those given, else all, but never padding."""
-    given = sorted(candidates) if isinstance(candidates, Set) else candidates
-    ids = torch.arange(size) if given is None else torch.as_tensor(given).cpu().unique()
+    if candidates is None:
+        ids = torch.arange(size)
+    else:
+        given = candidates if hasattr(candidates, "dtype") else list(candidates)
+        try:
+            ids = torch.as_tensor(given).cpu().unique()
+        except (TypeError, ValueError, RuntimeError):  # words, say
+            some = next(iter(given), None)
+            raise ValueError(
+                f"candidates must be whole numbers, the ids of words, but hold {some!r}"
+            ) from None
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
     if len(ids) and (ids[0] < 0 or ids[-1] >= size):

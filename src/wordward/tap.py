@@ -39,6 +39,8 @@ class Tap:
         site: nn.Module | str | None = None,
         same_dropout: bool = False,
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"expected a model (torch.nn.Module), but got {type(model).__name__}")
         _refuse_wrapper(model)
         self.model, self.same_dropout = model, same_dropout
         self.embedding = table_reader(model, embedding)
@@ -173,9 +175,10 @@ class _Hooks:
             )
         if self.added is None and (self.watch or self.shift is not None):
             raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
-        if self.ids.dim() != 2:
+        if self.ids.dim() != 2 or self.ids.is_nested:
+            shape = "a nested tensor" if self.ids.is_nested else tuple(self.ids.shape)
             raise ValueError(
-                f"ids must be (batch, time), but the embedding read {tuple(self.ids.shape)}: let it read padded "
+                f"ids must be (batch, time), but the embedding read {shape}: let it read padded "
                 "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
                 "`embedding=`"
             )
@@ -188,11 +191,13 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
     device = loss.device.type
     half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
     scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
-    (gradient,) = torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph, allow_unused=True)
+    gradient = None
+    if loss.requires_grad:
+        (gradient,) = torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph, allow_unused=True)
     if gradient is None:
         raise RuntimeError(
             "the loss does not depend on the embedding's vectors, so no direction can be found: let the model use "
-            "them, and not detach them"
+            "them, and not detach them (nor the loss, if it is your own)"
         )
     return gradient
 
