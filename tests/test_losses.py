@@ -1,6 +1,7 @@
 """What is to grow: the label loss, the divergence, and a user's own loss."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -188,3 +189,20 @@ def test_a_small_step_raises_the_loss(name: str, kind: str):
 def test_a_text_without_a_label_does_not_count() -> None:
     logits, labels = torch.randn(3, 4), torch.tensor([1, objective.IGNORE, 2])
     torch.testing.assert_close(objective.label_loss(logits, labels), F.cross_entropy(logits, labels))
+
+
+def test_labels_of_several_tasks_go_to_the_users_own_loss() -> None:
+    """What is no tensor is not looked into: logits of both tasks stand side by side."""
+    model, ids = make("classifier"), padded(TEXTS)
+    stars, topics = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64), torch.tensor([1, 0, 1])
+
+    def loss(logits: Tensor, labels: Any) -> Tensor:
+        return (logits[:, 0] - labels["stars"]).square().mean() + F.cross_entropy(
+            logits[:, 1:], labels["topics"]
+        )
+
+    out = wordward.advt(model, epsilon=0.1, loss=loss)(
+        lambda: model(ids),
+        {"stars": stars, "topics": topics},
+    )
+    torch.testing.assert_close(out.loss, loss(out.perturbed, {"stars": stars, "topics": topics}))

@@ -20,6 +20,7 @@ from derivation import (
 from torch import nn
 
 import wordward
+from wordward.space import AllWords
 
 
 def searched(refresh: Any, calls: int, *, told: tuple[int, ...] = ()) -> list[int]:
@@ -126,3 +127,19 @@ def test_euclidean_neighbours_on_request():
         out.candidates[0, 0].tolist()
         == sorted(others, key=lambda word: float((table[word] - table[3]).norm()))[:4]
     )
+
+
+@pytest.mark.parametrize("name", [name for name in wordward.RECIPES if "iva" in name or "iadv" in name])
+def test_directions_toward_all_words_are_made_once_a_call(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Those of iVAT's first small step serve r, too."""
+    model, ids, made = make("classifier"), padded(TEXTS), []
+
+    class Counted(AllWords):
+        def __init__(self, *given: Any) -> None:
+            made.append(None)
+            super().__init__(*given)
+
+    monkeypatch.setattr("wordward.directions.AllWords", Counted)
+    adv = wordward.adversary(model, name, k=None, ascent_steps=2)
+    adv(lambda: model(ids), labels_for("classifier"))
+    assert len(made) == 1

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from wordward.distance import distances
 from wordward.space import (
     GROUP,
     HELD,
@@ -122,6 +123,27 @@ def test_directions_to_a_very_near_word_keep_their_length(kind: str):
         space = Neighbors(ids, torch.arange(30).expand(1, 1, 30), table.__getitem__)
     torch.testing.assert_close(space.vectors(one).norm(), torch.tensor(1.0), atol=1e-2, rtol=0)
     assert not space.vectors(one.roll(-1, -1)).any()  # the word itself
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("block", [None, 1, 40, 100])
+def test_distances_are_those_of_a_loop(block: int | None, dtype: torch.dtype):
+    """Also far from the origin, between words that nearly coincide, and 0 between those that do."""
+    table = 100 + torch.randn(30, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
+    table[1], table[2], table[3] = table[0], table[0] + 1e-3, table[4] * (1 + torch.finfo(dtype).eps)
+    found = distances(table[:9], table, block=block)
+    expected = [[math.dist(one.tolist(), two.tolist()) for two in table] for one in table[:9]]
+    rounding = torch.finfo(dtype).eps * 16
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=dtype), rtol=rounding, atol=0)
+    assert found.dtype == dtype
+    assert found[0, 1] == found[5, 5] == 0 < found[4, 3]
+
+
+def test_distances_hold_no_more_than_a_block_beside_what_they_give():
+    """Not the difference of each two words, not even where all words coincide."""
+    with Largest() as largest:
+        assert not distances(torch.ones(50, 16), torch.ones(60, 16), block=960).any()
+    assert largest.numel == 50 * 60
 
 
 def test_autocast_changes_neither_directions_nor_neighbours():

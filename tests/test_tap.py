@@ -427,15 +427,22 @@ class TestWhatCannotBeTapped:
         with pytest.raises(TypeError, match="a tensor of ids, but was with Tensor"):
             Tap(model, embedding="linear").run(lambda: model(torch.ones(2, 3, 4)))
 
-    def test_a_closure_that_returns_an_object_with_logits(self):
+    @pytest.mark.parametrize("wrap", [SimpleNamespace, dict])
+    def test_a_closure_that_returns_what_holds_logits(self, wrap: Callable[..., Any]):
         model = Net().eval()
-        run = Tap(model).run(lambda: SimpleNamespace(logits=model(IDS), loss=None))
+        run = Tap(model).run(lambda: wrap(logits=model(IDS), loss=None))
         assert torch.equal(run.logits, model(IDS))
 
-    @pytest.mark.parametrize("wrap", [lambda logits: (logits,), lambda logits: {"logits": logits}])
-    def test_a_closure_that_returns_something_else(self, wrap: Callable[[Tensor], Any]):
+    @pytest.mark.parametrize(
+        ("wrap", "said"),
+        [
+            (lambda logits: (logits,), r"tuple: for example `lambda: model\(ids\)\[0\]`"),
+            (lambda logits: {"scores": logits}, r"dict: for example `lambda: model\(ids\)\['scores'\]`"),
+        ],
+    )
+    def test_a_closure_that_returns_something_else(self, wrap: Callable[[Tensor], Any], said: str):
         model = Net()
-        with pytest.raises(TypeError, match=r"must return logits \(a tensor\), but returned (tuple|dict)"):
+        with pytest.raises(TypeError, match=rf"must return logits \(a tensor\), but returned {said}"):
             Tap(model).run(lambda: wrap(model(IDS)))
 
 

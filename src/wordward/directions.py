@@ -35,6 +35,11 @@ class Directions:
         """Where r may point for these ids."""
         if self.method.recipe.space == "free":
             return Free()
+        if self.tap.size != len(self._word):
+            raise ValueError(
+                f"the table had {len(self._word)} words when the adversary was made, and has {self.tap.size} now: "
+                "make it anew"
+            )
         self._allowed = self._allowed.to(ids.device)  # copied once: a copy waits for the device
         allowed, settings = self._allowed, self.method.settings
         if settings.k is None:

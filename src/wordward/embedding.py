@@ -1,5 +1,10 @@
-"""Which module of a model reads token ids."""
+"""Which module of a model reads token ids, and reading it without a trace."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+import torch
 from torch import Tensor, nn
 
 NO_BAG = (
@@ -50,8 +55,9 @@ def _found(model: nn.Module) -> nn.Module:
 
 
 def _said(model: nn.Module) -> object:
-    """What a Hugging Face model, in DDP or not, names as the module that reads its ids; None where it does not."""
-    inner = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
+    """What a Hugging Face model, wrapped or not, names as the module that reads its ids; None where it does not."""
+    wrapped = isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel)
+    inner = model.module if wrapped else model
     try:
         return getattr(inner, "get_input_embeddings", lambda: None)()
     except NotImplementedError:  # one of the user's own that leaves it out
@@ -66,3 +72,25 @@ def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
         if shares and "encoder" in name.split("."):
             return module
     return named
+
+
+@contextmanager
+def unwritten(module: nn.Module) -> Iterator[None]:
+    """Tables are read as ever but not written: `max_norm` shortens vectors in the table, here after they are read."""
+    tables = [part for part in module.modules() if isinstance(part, nn.Embedding)]
+    cut = [(table, table.max_norm) for table in tables if table.max_norm is not None]
+    with ExitStack() as hooks:
+        try:
+            for table, length in cut:
+                hook = partial(_shortened, length=length, norm=table.norm_type)
+                hooks.callback(table.register_forward_hook(hook, prepend=True).remove)
+                table.max_norm = None
+            yield
+        finally:
+            for table, length in cut:
+                table.max_norm = length
+
+
+def _shortened(module: nn.Module, args: object, vectors: Tensor, *, length: float, norm: float) -> Tensor:
+    """The vectors (..., dim), none longer than `length`."""
+    return torch.renorm(vectors.flatten(0, -2), norm, 0, length).view_as(vectors)

@@ -1,13 +1,22 @@
 """The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from wordward.checked import (
+    check_labels,
+    check_loss,
+    check_one_number,
+    check_rows,
+    checked_mask,
+    marks_tokens,
+)
 from wordward.choice import deviation, scattered, unit, within
 from wordward.directions import Directions
 from wordward.objective import MEASURES, OBJECTIVES, Loss
@@ -57,29 +66,43 @@ class Adversary:
         self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
-        # Where no epsilon is given: that of a text of USUAL words, which `_reach` fits to each text's length.
-        of_paper = PAPER_EPSILON[method.recipe.space]
-        self.epsilon = method.settings.epsilon or of_paper * deviation(self.tap.table())
+        self.epsilon = method.settings.epsilon or self._usual_epsilon()
         share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)
-        self._loss = loss
+        self._loss = None if loss is None else check_loss(loss)
+        self._sound = False  # whether a mask has marked tokens, so that it is not one of padding
+
+    def _usual_epsilon(self) -> float:
+        """Where none is given: that of a text of USUAL words, which `_reach` fits to each text's length."""
+        if self.method.recipe.choice == "nothing":
+            return 0.0
+        size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
+        if not 0 < size < math.inf:
+            raise ValueError(
+                f"without `epsilon=` it is the paper's times the standard deviation of the table, which is {size}: "
+                "make the adversary after the weights are loaded, or give epsilon"
+            )
+        return PAPER_EPSILON[self.method.recipe.space] * size
 
     def __call__(
         self,
         forward: Forward,
-        labels: Tensor | None = None,
+        labels: Any = None,
         *,
         mask: Tensor | None = None,
         noise: Tensor | None = None,
     ) -> Outcome:
-        """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance."""
+        """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance.
+
+        `labels` are a tensor, or whatever your own `loss` reads.
+        """
         self.tick()
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask)
             if self.method.recipe.objective == "kl":
-                if labels is not None and labels.dtype == torch.bool and mask is None:
+                if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
                     raise ValueError(
                         f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
                     )
@@ -89,12 +112,12 @@ class Adversary:
             return self._supervised(forward, labels, mask, noise)
 
     def _supervised(
-        self, forward: Forward, labels: Tensor, mask: Tensor | None, noise: Tensor | None
+        self, forward: Forward, labels: Any, mask: Tensor | None, noise: Tensor | None
     ) -> Outcome:
         """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
         clean = self.tap.run(forward, watch=self.method.recipe.starts_uphill)
         mask = self.mask(clean.ids, mask)
-        _check_rows("labels", labels, clean.ids)
+        check_labels(labels, clean.ids, own_loss=self._loss is not None)
         gradient = None
         if self.method.recipe.starts_uphill:
             gradient = gradient_at(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
@@ -106,20 +129,21 @@ class Adversary:
             clean = self.tap.run(forward)
         torch.clear_autocast_cache()  # casts made without a graph must not serve the passes that need one
         mask = self.mask(clean.ids, mask)
-        _check_rows("rows of logits", clean.logits, clean.ids)
-        gradient = None
+        check_rows("rows of logits", clean.logits, clean.ids)
+        gradient, space = None, self.space(clean.ids)
         if self.method.recipe.follows_gradient:
-            gradient = self.kl_gradient(forward, clean, mask, noise)
-        return self._perturbed(forward, clean, clean.logits, gradient, mask, noise)
+            gradient = self.kl_gradient(forward, clean, mask, noise, space)
+        return self._perturbed(forward, clean, clean.logits, gradient, mask, noise, space)
 
     def _perturbed(
         self,
         forward: Forward,
         clean: Pass,
-        target: Tensor,
+        target: Any,
         gradient: Tensor | None,
         mask: Tensor,
         noise: Tensor | None,
+        space: Space | None = None,
     ) -> Outcome:
         """The loss of the perturbed text: at the last r, or the mean over every step's."""
         losses: list[Tensor] = []
@@ -129,7 +153,7 @@ class Adversary:
             losses.append(self.loss(there.logits, target, mask))
             return gradient_at(losses[-1], there.shift, retain_graph=self.method.recipe.counts == "every")
 
-        found = self.ascend(clean.ids, gradient, mask, slope, noise=noise)
+        found = self.ascend(clean.ids, gradient, mask, slope, noise=noise, space=space)
         perturbed = self.tap.run(forward, found.perturbation, like=clean).logits
         losses.append(self.loss(perturbed, target, mask))
         return self._outcome(self.counted(losses), clean, perturbed, mask, found)
@@ -138,14 +162,16 @@ class Adversary:
         """The loss of the text itself (the entropy of its prediction), in one pass."""
         clean = self.tap.run(forward)
         mask = self.mask(clean.ids, mask)
-        _check_rows("rows of logits", clean.logits, clean.ids)
+        check_rows("rows of logits", clean.logits, clean.ids)
         still = torch.zeros(*clean.ids.shape, self.tap.dim, dtype=self.tap.dtype, device=clean.ids.device)
         loss = self.loss(clean.logits, clean.logits, mask)
         return self._outcome(loss, clean, clean.logits, mask, Found(still, still, None))
 
-    def kl_gradient(self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None) -> Tensor:
+    def kl_gradient(
+        self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None, space: Space | None = None
+    ) -> Tensor:
         """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx)."""
-        settings, space = self.method.settings, self.space(clean.ids)
+        settings, space = self.method.settings, space or self.space(clean.ids)
         real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
         if space.candidates is None:
             start = self.directions.noise(space, clean.ids, noise)
@@ -184,12 +210,14 @@ class Adversary:
         slope: Slope,
         *,
         noise: Tensor | None = None,
+        space: Space | None = None,
     ) -> Found:
         """r after every step, alpha <- P(alpha + eta a / |a|) with a = D^T g and P onto the ball of epsilon.
 
-        `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each.
+        `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each. `space`:
+        where r may point, if it was made already.
         """
-        space, reach = self.space(ids), self._reach(mask)
+        space, reach = space or self.space(ids), self._reach(mask)
         found = self._first(space, ids, gradient, mask, noise, reach)
         for _ in range(self.method.recipe.moves):
             with torch.enable_grad():
@@ -242,16 +270,12 @@ class Adversary:
         """Where r may point for these ids."""
         return self.directions.space(ids)
 
-    def loss(self, logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, target: Any, mask: Tensor) -> Tensor:
         """l or l_KL of a batch, as the method measures it: the user's function, else the paper's."""
         recipe, average = self.method.recipe, self.method.settings.average
         plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
         loss = MEASURES[recipe.measure](plain, logits, target)
-        if loss.dim() != 0:
-            raise ValueError(
-                f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
-                "take the mean over texts"
-            )
+        check_one_number(loss)
         return loss
 
     def mask(self, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -259,16 +283,10 @@ class Adversary:
         if mask is None:
             padding = self.tap.padding
             return torch.ones_like(ids, dtype=torch.bool) if padding is None else ids != padding
-        if mask.shape != ids.shape:
-            raise ValueError(
-                f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
-            )
-        if mask.is_floating_point() and bool((mask < 0).any()):
-            raise ValueError(
-                "mask must be True (or 1) where a token is and 0 elsewhere, but holds negative numbers, as a mask "
-                "that is added to attention scores does: pass the mask that it was made from"
-            )
-        return mask.bool()
+        mask = checked_mask(mask, ids)
+        if not self._sound and self.tap.padding is not None:
+            self._sound = marks_tokens(mask, ids, self.tap.padding)
+        return mask
 
     def refresh(self) -> None:
         """Search nearest words anew from now on; call it at the start of an epoch."""
@@ -281,21 +299,3 @@ class Adversary:
     def _outcome(self, loss: Tensor, clean: Pass, perturbed: Tensor, mask: Tensor, found: Found) -> Outcome:
         weighted = self.method.settings.regularizer_weight * loss
         return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
-
-
-def _check_rows(what: str, values: Tensor, ids: Tensor) -> None:
-    """A text is a row: lengths over the sentence would be over something else."""
-    if len(values) != len(ids):
-        raise ValueError(
-            f"{len(values)} {what} came for {len(ids)} texts: ids are read as (batch, time), "
-            f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors"
-        )
-
-
-def _why(ids: Tensor, mask: Tensor) -> str:
-    """What to do about a mask of another shape than the ids that the embedding read."""
-    if mask.shape == ids.T.shape:
-        return "the embedding must read (batch, time); transpose its vectors, not the ids"
-    if mask.dim() == 2 and len(mask) == len(ids) and mask.shape[1] < ids.shape[1]:
-        return "where the model pads texts by itself, pad them before (pad_to_multiple_of of a tokenizer)"
-    return "pass one number for each id that the embedding reads"

@@ -1,14 +1,14 @@
 """What a perturbation is to make grow: the label loss l or the divergence l_KL, of one batch."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 Average = Literal["sentences", "tokens"]
-Loss = Callable[[Tensor, Tensor], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
+Loss = Callable[[Tensor, Any], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
 SURE = 1e4  # a logit ahead of all others by so much leaves them no probability in any precision
 IGNORE = -100  # label of a position that has none, as in torch.nn.functional.cross_entropy
 
@@ -22,6 +22,7 @@ def label_loss(
     """
     _check_classes(logits)
     _check(logits, labels)
+    labels = labels.long()  # cross_entropy knows no smaller whole numbers
     if labels.dim() == 1:
         # Not the mean of cross_entropy: that is no number where no text has a label.
         total = F.cross_entropy(_wide(logits), labels, ignore_index=IGNORE, reduction="sum")
@@ -51,13 +52,18 @@ def kl(
 
 def entropy(divergence: Loss, logits: Tensor) -> Tensor:
     """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; a user's own divergence serves too."""
+    if logits.dim() < 2 or logits.shape[-1] < 2:
+        raise ValueError(
+            f"an entropy is that of two or more classes, but logits are of shape {tuple(logits.shape)}: "
+            "leave entropy out, or give torch.stack([0 * logit, logit], -1) for one logit, of a sigmoid"
+        )
     uniform, certain = torch.zeros_like(logits), torch.zeros_like(logits)
     certain[..., 1:] = -SURE
     return divergence(uniform, certain) - divergence(uniform, logits)
 
 
 OBJECTIVES: dict[str, Callable[..., Tensor]] = {"label_loss": label_loss, "kl": kl}
-MEASURES: dict[str, Callable[[Loss, Tensor, Tensor], Tensor]] = {
+MEASURES: dict[str, Callable[[Loss, Tensor, Any], Tensor]] = {
     "one_way": lambda loss, logits, target: loss(logits, target),
     "both_ways": lambda loss, logits, target: loss(logits, target) + loss(target, logits),
     "entropy": lambda loss, logits, target: entropy(loss, logits),

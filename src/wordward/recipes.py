@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wordward.rules import POSITIVE, check, check_among
+from wordward.rules import NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
 
 Objective = Literal["label_loss", "kl"]
 SpaceKind = Literal["free", "words"]
@@ -173,13 +173,13 @@ class MethodSettings:
             name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None
         ]
         check(self, POSITIVE, "xi", "power_iterations", *given)
+        check(self, WHOLE, "power_iterations", *(name for name in given if name in ("k", "ascent_steps")))
+        check(self, NOT_NEGATIVE, "regularizer_weight")
         check_among(self, "metric", ("cosine", "euclidean"))
         check_among(self, "normalization", ("paper", "authors"))
         check_among(self, "average", ("sentences", "tokens"))
         if not isinstance(self.same_dropout, bool):
             raise ValueError(f"same_dropout must be True or False, but is {self.same_dropout!r}")
-        if not self.regularizer_weight >= 0:
-            raise ValueError(f"regularizer_weight must be 0 or more, but is {self.regularizer_weight}")
         if self.refresh not in ("auto", "batch", "epoch") and (
             not isinstance(self.refresh, int) or self.refresh < 1
         ):

@@ -5,6 +5,7 @@ from math import inf
 from typing import Any
 
 Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
+WHOLE: Rule = "a whole number", lambda value: hasattr(value, "__index__")  # numpy's, too
 COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
 COUNT_OR_NONE: Rule = "1 or more, or None", lambda value: value is None or 1 <= value < inf
 POSITIVE: Rule = "greater than 0", lambda value: 0 < value < inf
@@ -21,8 +22,12 @@ def check(settings: Any, rule: Rule, *names: str) -> None:
     wanted, accepts = rule
     for name in names:
         value = getattr(settings, name)
-        if not accepts(value):
-            raise ValueError(f"{name} must be {wanted}, but is {value}")
+        try:
+            accepted = accepts(value)
+        except TypeError:  # a word in the place of a number
+            accepted = False
+        if not accepted:
+            raise ValueError(f"{name} must be {wanted}, but is {value!r}")
 
 
 def check_among(settings: Any, name: str, known: Sequence[str]) -> None:

@@ -1,12 +1,14 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator
 from math import isqrt
 from typing import Literal, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from wordward.distance import distances
 
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
@@ -87,16 +89,21 @@ class AllWords:
     def __init__(self, ids: Tensor, allowed: Tensor, words: Words) -> None:
         self._here = words(ids)  # (batch, time, dim)
         self._there = words(allowed)  # (k, dim)
+        self._ids = ids
         self.candidates = allowed.expand(*ids.shape, -1)
-        self.possible = self.candidates != ids.unsqueeze(-1)
         rows, back = ids.unique(return_inverse=True)
-        distance = torch.cdist(words(rows), self._there, compute_mode="donot_use_mm_for_euclid_dist")
-        self._inverse = torch.where(distance > 0, 1 / distance, 0.0)[back]  # (batch, time, k)
+        inverse = distances(words(rows), self._there).reciprocal_()
+        self._inverse = inverse.nan_to_num_(0.0, posinf=0.0)[back]  # (batch, time, k), 0 where words coincide
+
+    @property
+    def possible(self) -> Tensor:
+        """All but the word itself; made when asked for, since it is as large as all strengths."""
+        return self.candidates != self._ids.unsqueeze(-1)
 
     def strengths(self, vectors: Tensor) -> Tensor:
         """<w_k - w, g> / |w_k - w|, (batch, time, k)."""
         here = (self._here * vectors).sum(-1, keepdim=True)
-        return (_product(vectors, self._there.T) - here) * self._inverse
+        return _product(vectors, self._there.T).sub_(here).mul_(self._inverse)
 
     def vectors(self, strengths: Tensor) -> Tensor:
         """sum_k alpha_k (w_k - w) / |w_k - w|, (batch, time, dim)."""
@@ -112,8 +119,17 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, padding: int | None) -> Tensor:
     """Ids of the words that may be pointed to, of a table of `size`: those given, else all, but never padding."""
-    given = sorted(candidates) if isinstance(candidates, Set) else candidates
-    ids = torch.arange(size) if given is None else torch.as_tensor(given).cpu().unique()
+    if candidates is None:
+        ids = torch.arange(size)
+    else:
+        given = candidates if hasattr(candidates, "dtype") else list(candidates)
+        try:
+            ids = torch.as_tensor(given).cpu().unique()
+        except (TypeError, ValueError, RuntimeError):  # words, say
+            some = next(iter(given), None)
+            raise ValueError(
+                f"candidates must be whole numbers, the ids of words, but hold {some!r}"
+            ) from None
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
     if len(ids) and (ids[0] < 0 or ids[-1] >= size):

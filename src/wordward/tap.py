@@ -1,6 +1,6 @@
 """The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.chance import State, replayed, settled
-from wordward.embedding import module_of, table_reader
+from wordward.embedding import module_of, table_reader, unwritten
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
@@ -39,7 +39,9 @@ class Tap:
         site: nn.Module | str | None = None,
         same_dropout: bool = False,
     ) -> None:
-        _refuse_static(model)
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"expected a model (torch.nn.Module), but got {type(model).__name__}")
+        _refuse_wrapper(model)
         self.model, self.same_dropout = model, same_dropout
         self.embedding = table_reader(model, embedding)
         self.site = module_of(model, site) if site is not None else self.embedding
@@ -76,7 +78,7 @@ class Tap:
     @torch.no_grad()
     def words(self, ids: Tensor) -> Tensor:
         """w_k without dropout, through the embedding itself since some scale their output."""
-        with evaluating(self.embedding):  # some drop parts of their output, too
+        with evaluating(self.embedding), unwritten(self.embedding):  # some drop parts of their output, too
             vectors = self.embedding(ids)
         return vectors.detach().to(self.dtype)  # a hook on it may ask for gradients all the same
 
@@ -173,9 +175,10 @@ class _Hooks:
             )
         if self.added is None and (self.watch or self.shift is not None):
             raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
-        if self.ids.dim() != 2:
+        if self.ids.dim() != 2 or self.ids.is_nested:
+            shape = "a nested tensor" if self.ids.is_nested else tuple(self.ids.shape)
             raise ValueError(
-                f"ids must be (batch, time), but the embedding read {tuple(self.ids.shape)}: let it read padded "
+                f"ids must be (batch, time), but the embedding read {shape}: let it read padded "
                 "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
                 "`embedding=`"
             )
@@ -188,11 +191,13 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
     device = loss.device.type
     half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
     scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
-    (gradient,) = torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph, allow_unused=True)
+    gradient = None
+    if loss.requires_grad:
+        (gradient,) = torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph, allow_unused=True)
     if gradient is None:
         raise RuntimeError(
             "the loss does not depend on the embedding's vectors, so no direction can be found: let the model use "
-            "them, and not detach them"
+            "them, and not detach them (nor the loss, if it is your own)"
         )
     return gradient
 
@@ -244,18 +249,24 @@ def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 
 
 def _logits(output: Any) -> Tensor:
-    """What the closure returned: logits, or a Hugging Face output that holds them."""
-    logits = getattr(output, "logits", output)
-    if not isinstance(logits, Tensor):
+    """What the closure returned: logits, or what holds them by that name, as a Hugging Face output or a dict."""
+    held = output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
+    if not isinstance(held, Tensor):
+        key = repr(next(iter(output), "logits")) if isinstance(output, Mapping) else 0
         raise TypeError(
             f"the closure must return logits (a tensor), but returned {type(output).__name__}: "
-            "for example `lambda: model(ids)[0]`"
+            f"for example `lambda: model(ids)[{key}]`"
         )
-    return logits
+    return held
 
 
-def _refuse_static(model: nn.Module) -> None:
-    """DDP then exchanges gradients where the first is taken, that of r: the weights' would differ by process."""
+def _refuse_wrapper(model: nn.Module) -> None:
+    """What runs several copies of a model, or takes r's backward pass for that of the weights."""
+    if isinstance(model, nn.DataParallel) and len(model.device_ids) > 1:
+        raise ValueError(
+            "nn.DataParallel reads parts of a batch in several copies of the model, so that no one pass can be "
+            "perturbed: take DistributedDataParallel, or device_ids of one GPU"
+        )
     if isinstance(model, nn.parallel.DistributedDataParallel) and model.static_graph:
         raise ValueError(
             "DistributedDataParallel with static_graph=True takes the search for a perturbation for the backward "

@@ -1,0 +1,82 @@
+"""What an adversary is given beside model and closure, checked: a loss, labels and masks."""
+
+from typing import Any
+
+from torch import Tensor
+
+
+def check_loss(loss: Any) -> Any:
+    """A function of logits and labels, as it came."""
+    if isinstance(loss, type) or not callable(loss):
+        what = f"the class {loss.__name__}: make one" if isinstance(loss, type) else f"{loss!r}"
+        raise TypeError(f"loss must be a function of (logits, labels), but is {what}")
+    return loss
+
+
+def check_one_number(loss: Any) -> None:
+    """What a loss gave: a tensor that holds one number."""
+    if not isinstance(loss, Tensor):
+        raise TypeError(f"the loss must be a tensor, made of the logits, but is {type(loss).__name__}")
+    if loss.dim() != 0:
+        raise ValueError(
+            f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
+            "take the mean over texts"
+        )
+
+
+def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
+    """One label a text, or one a token; what is not a tensor is for the user's own loss to read."""
+    if isinstance(labels, Tensor):
+        check_rows("labels", labels, ids)
+    elif not own_loss:
+        raise TypeError(
+            f"labels must be a tensor, but are {type(labels).__name__}: pass torch.tensor(labels)"
+        )
+
+
+def check_rows(what: str, values: Tensor, ids: Tensor) -> None:
+    """A text is a row: lengths over the sentence would be over something else."""
+    rows = len(values) if values.dim() else 0
+    if rows != len(ids):
+        raise ValueError(
+            f"{rows} {what} came for {len(ids)} texts: ids are read as (batch, time), "
+            f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors"
+        )
+
+
+def checked_mask(mask: Any, ids: Tensor) -> Tensor:
+    """A mask as truth values, refused where it cannot be one of these ids."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a tensor, but is {type(mask).__name__}: pass torch.tensor(mask)")
+    if mask.shape != ids.shape:
+        raise ValueError(
+            f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
+        )
+    if mask.is_floating_point() and bool((mask < 0).any()):
+        raise ValueError(
+            "mask must be True (or 1) where a token is and 0 elsewhere, but holds negative numbers, as a mask "
+            "that is added to attention scores does: pass the mask that it was made from"
+        )
+    return mask.bool()
+
+
+def marks_tokens(mask: Tensor, ids: Tensor, padding: int) -> bool:
+    """Whether a mask marks any token; refused where it marks padding instead (waits for the device)."""
+    tokens = ids != padding
+    if bool((mask & tokens).any()):
+        return True
+    if bool(tokens.any()) and bool(mask.any()):
+        raise ValueError(
+            f"mask must be True where a token is, but is True only at padding (id {padding}), as PyTorch's "
+            "key_padding_mask is: pass ~mask"
+        )
+    return False
+
+
+def _why(ids: Tensor, mask: Tensor) -> str:
+    """What to do about a mask of another shape than the ids that the embedding read."""
+    if mask.shape == ids.T.shape:
+        return "the embedding must read (batch, time); transpose its vectors, not the ids"
+    if mask.dim() == 2 and len(mask) == len(ids) and mask.shape[1] < ids.shape[1]:
+        return "where the model pads texts by itself, pad them before (pad_to_multiple_of of a tokenizer)"
+    return "pass one number for each id that the embedding reads"

@@ -1,0 +1,32 @@
+"""Distances between vectors: as matrix products, and one by one where products would lose their digits."""
+
+import torch
+from torch import Tensor
+
+BLOCKS = {"cuda": 1 << 22}  # numbers held at once, 32 MiB in double precision: a GPU waits after each block
+BLOCK = 1 << 20  # elsewhere: what a cache may hold
+NEAR = 1e-6  # of |a|^2 + |b|^2: a square that is smaller has too few digits left in it
+
+
+def distances(some: Tensor, others: Tensor, *, block: int | None = None) -> Tensor:
+    """|a - b| of each of `some` (n, dim) from each of `others` (m, dim): (n, m), 0 exactly where they coincide."""
+    if some.device.type == "mps":  # has no double precision
+        return torch.cdist(some, others, compute_mode="donot_use_mm_for_euclid_dist")
+    block = block or BLOCKS.get(some.device.type, BLOCK)
+    found = torch.empty(len(some), len(others), dtype=some.dtype, device=some.device)
+    there = others.double()
+    middle = there.mean(0)  # a common offset would cost digits
+    there = there - middle
+    squares = there.square().sum(-1)  # (m,)
+    rows = max(1, block // max(1, len(others)))
+    for at, a in enumerate(some.split(rows)):
+        here = a.double() - middle
+        most = here.square().sum(-1, keepdim=True) + squares  # |a|^2 + |b|^2
+        with torch.autocast(a.device.type, enabled=False):
+            square = torch.addmm(most, here, there.T, alpha=-2)
+        near = (square <= NEAR * most).nonzero()
+        for pairs in near.split(max(1, block // some.shape[1])):
+            row, column = pairs.unbind(1)
+            square[row, column] = (a[row].double() - others[column].double()).square().sum(-1)
+        found[at * rows : at * rows + len(a)] = square.sqrt_()
+    return found
