@@ -427,6 +427,39 @@ def test_every_setting_has_help() -> None:
     assert unsaid(TrainConfig) + unsaid(PretrainConfig) == []
 
 
+USAGE = {
+    "evaluate": "RUN FILE|dev|test",
+    "predict": "RUN [TEXT ...]",
+    "explain": "RUN [TEXT ...]",
+    "attack": "RUN DATA",
+    "report": "RUN",
+    "neighbors": "RUN WORD ...",
+    "serve": "RUN [RUN2]",
+}
+
+
+@pytest.mark.parametrize("command", ["train", "pretrain", "reproduce", *USAGE])
+def test_help_names_what_is_given(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    usage = shown.split("\n\n")[0]
+    assert f"] {USAGE.get(command, '')}" in f"{usage} "
+    assert "STR" not in usage
+    assert "{None" not in shown
+    for several in ("[TEXT ...]", "[RUN ...]", "[FILE ...]", "WORD ..."):
+        assert not any("(default: )" in line for line in shown.splitlines() if several in line)
+
+
+def test_none_is_still_taken_for_what_may_be_left_out(csv_file: Path, tmp_path: Path) -> None:
+    settings = ["--preset", "None", *SMALL, "--k", "None", "--limit", "None", "--epochs", "1"]
+    assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *settings]) == 0
+    assert load_run(tmp_path / "run").config.perturbation.k is None
+
+
 def test_help_tells_of_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])

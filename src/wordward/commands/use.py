@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from wordward.commands.arguments import Device, Format
+from wordward.commands.arguments import Device, Format, RunFolder, several
 from wordward.commands.texts import COLUMNS, changed, is_split, texts_of
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ CHUNK = 256  # texts that are predicted before their answers are printed
 class Evaluate:
     """Score a run on labelled texts, with 95 % intervals, and label by label."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
-    data: tyro.conf.Positional[str]
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
@@ -82,11 +82,11 @@ class Evaluate:
 class Predict:
     """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
-    texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts; a tagger's are split at blanks."""
-    file: str | None = None
+    file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File of texts: a line each, or any format that can be trained on."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
@@ -179,9 +179,12 @@ def standard_input() -> Iterator[list[str]]:
 class Neighbors:
     """Show the nearest words of some words in a run's table."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder, of `train` or `pretrain`."""
-    words: tyro.conf.Positional[tuple[str, ...]]
+    words: Annotated[
+        tyro.conf.Positional[tuple[str, ...]],
+        tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(required)"),
+    ]
     """Words to look up."""
     k: int = 10
     """How many to show."""
