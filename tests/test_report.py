@@ -119,6 +119,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
             np.arange(60) < 22,
             "0 texts only mine gets wrong, 2 only plain. Such a difference may well be chance",
         ),
+        (np.arange(60) < 19, "1 text only mine gets wrong, 0 only plain."),
     ):
         subjects = (
             replace(first, test=replace(first.test, wrong=ours)),
@@ -128,6 +129,13 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
         assert f"mine against plain: {said}" in told
         p = mcnemar(int((ours & ~theirs).sum()), int((theirs & ~ours).sum()))
         assert f"p {f'= {p:.2f}' if p >= 0.01 else '< 0.01'}" in html.unescape(told)
+    for wrong, said in (
+        (ours, "they get the very same texts wrong"),
+        (ours & False, "they get every text right"),
+    ):
+        subjects = tuple(replace(each, test=replace(first.test, wrong=wrong)) for each in (first, other))
+        told = re.sub("<.*?>", "", paired(replace(report, subjects=subjects)))
+        assert told == f"mine against plain: {said}."
     own = replace(report, shown_from="dev", same_dev=False)  # other texts: nothing to pair
     assert paired(own) == ""
 
