@@ -204,12 +204,16 @@ def test_comparisons_from_the_command_line(
     few = ["--limit", "20", "--device", "cpu"]
     assert main(["attack", str(csv_file), "--models", *runs, *few]) == 0
     shown = capsys.readouterr().out
-    heads, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines())
+    caption, _, *table = shown.splitlines()
+    assert caption == "Accuracy on 20 texts under so many swaps, with its 95 % interval:"
+    heads, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table)
     assert heads == ["model", "method", "0 swaps", "1 swap", "2 swaps", "4 swaps", "8 swaps"]
     assert [row[:2] for row in rows] == [[run, Path(run).name] for run in runs]
     assert main(["attack", str(csv_file), "--models", *runs, *few, "--swaps", "1", "--json"]) == 0
     assert [list(row["accuracy"]) for row in json.loads(capsys.readouterr().out)] == [["1"], ["1"]]
     assert main(["attack", runs[1], str(csv_file), "--guides", "advt", "iadvt", *few]) == 0
-    assert capsys.readouterr().out.count("\n| ") == 2
+    shown = capsys.readouterr().out
+    assert shown.startswith("Attacks on 20 texts by each guide, with 95 % intervals:\n\n| guide ")
+    assert shown.count("\n| ") == 3
     assert main(["attack", runs[1], str(csv_file), "--guides", "advt", "baseline", *few]) == 1
     assert "method must be one that perturbs" in capsys.readouterr().err

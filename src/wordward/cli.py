@@ -78,6 +78,12 @@ class Train:
             f"next: wordward evaluate {folder} {test}",
             quiet=self.quiet,
         )
+        if criterion == "f0.5" and not result["dev"][criterion]:
+            say(
+                "no word of the dev texts was rightly given the tag to be found: longer training (--patience, "
+                "--epochs), a larger --learning-rate or more texts with that tag may help",
+                quiet=self.quiet,
+            )
         return 0
 
 

@@ -197,7 +197,8 @@ class Attack:
             check_plot(self.figure)
         jobs = self._jobs(runs[0], examples)
         rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
-        print(json.dumps(models_json(rows)) if self.json else models_table(rows))
+        caption = f"Accuracy on {len(examples):,} texts under so many swaps, with its 95 % interval:"
+        print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows)}")
         if self.figure:
             plot(rows, self.figure)
 
@@ -207,4 +208,5 @@ class Attack:
 
         jobs = self._jobs(run, examples)
         rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet, jobs=jobs)
-        print(json.dumps(guides_json(rows)) if self.json else guides_table(rows))
+        caption = f"Attacks on {len(examples):,} texts by each guide, with 95 % intervals:"
+        print(json.dumps(guides_json(rows)) if self.json else f"{caption}\n\n{guides_table(rows)}")

@@ -96,8 +96,11 @@ class Predict:
     """Kind of the file; by default as in the run."""
     device: Device = "auto"
     """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
 
     def __call__(self) -> None:
+        from wordward.console import progress
         from wordward.predict import load_run
 
         if self.file is not None and self.texts:
@@ -111,18 +114,23 @@ class Predict:
             say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
         run = load_run(self.run, device=self.device)
         failed = 0
-        for some in self._read(run.config.data):
-            for record in run.predict(some):
-                failed += "error" in record
-                print(json_line(record))
-            sys.stdout.flush()  # someone may wait for these answers before writing the next line
+        with progress(
+            quiet=self.quiet or sys.stdout.isatty()
+        ) as bars:  # answers on the screen tell by themselves
+            bar = bars.add_task("predict", total=None, unit="texts")
+            for some, total in self._read(run.config.data):
+                for record in run.predict(some):
+                    failed += "error" in record
+                    print(json_line(record))
+                sys.stdout.flush()  # someone may wait for these answers before writing the next line
+                bars.update(bar, advance=len(some), total=total)
         if failed:
             raise ValueError(f"{failed} of the texts could not be read; their lines say why")
 
-    def _read(self, settings: "DataSettings") -> Iterator[list[str]]:
-        """The texts, some at a time."""
+    def _read(self, settings: "DataSettings") -> Iterator[tuple[list[str], int | None]]:
+        """The texts, some at a time, and how many there are in all where that is known."""
         if self.file is None and not self.texts:
-            yield from standard_input()
+            yield from ((some, None) for some in standard_input())
             return
         texts = list(self.texts)
         if self.file is not None:
@@ -136,7 +144,7 @@ class Predict:
             )
             texts = [example.text for example in read_as(data, self.file, labelled=False)]
         for start in range(0, len(texts), CHUNK):
-            yield texts[start : start + CHUNK]
+            yield texts[start : start + CHUNK], len(texts)
 
 
 def json_line(record: Any) -> str:
@@ -194,9 +202,12 @@ class Neighbors:
     """Occurrences in the texts for a word to be shown."""
 
     def __call__(self) -> None:
+        from wordward.console import say
         from wordward.neighbors import nearest_words
 
         for word, found in nearest_words(
             self.run, self.words, k=self.k, metric=self.metric, min_count=self.min_count
         ):
             print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in found))
+        what = "cosine with the word" if self.metric == "cosine" else "distance from the word"
+        say(f"numbers: {what}; nearest first")
