@@ -541,7 +541,8 @@ def test_the_legend_says_what_numbers_and_dots_are(visit: Visit, address: str) -
 
 def test_on_paper_stands_what_was_found_and_no_button(visit: Visit, address: str) -> None:
     page = visit.open(address)
-    page.emulate_media(media="print")
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator("body")).to_have_css("color", "rgb(32, 36, 43)")  # white paper needs dark ink
     for control in ("#text", "#undo", "#attack", "#method", "#save-html"):
         expect(page.locator(control)).to_be_hidden()
     for found in ("#predictions", "#sentence", "#legend", "#ladder .bar >> nth=0"):

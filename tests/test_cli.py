@@ -200,6 +200,19 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
     ]
 
 
+def test_an_interval_that_tells_nothing_is_not_given(
+    run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One text that is right: its macro-F1 would be 50 % (of two labels), surely."""
+    assert main(["predict", run, "the film was dull"]) == 0
+    label = json.loads(capsys.readouterr().out)["label"]
+    (tmp_path / "one.csv").write_text(f"text,label\nthe film was dull,{label}\n")
+    assert main(["evaluate", run, str(tmp_path / "one.csv")]) == 0
+    error, macro_f1 = capsys.readouterr().out.splitlines()[1:3]
+    assert "95 % interval 0.00% to 79.35%" in error
+    assert macro_f1.split(maxsplit=2)[2] == "no interval: texts drawn from these all give the same"
+
+
 def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["evaluate", run, str(csv_file), "--json"])
     measured = json.loads(capsys.readouterr().out)["error"]["value"]

@@ -15,7 +15,7 @@ from wordward.attacks.attacked import Attacked, Change
 from wordward.cli import _expand, _parse, main
 from wordward.config import TrainConfig
 from wordward.examples import read_as
-from wordward.metrics import mcnemar
+from wordward.metrics import Interval, mcnemar
 from wordward.predict import load_run
 from wordward.rendering.wording import percent
 from wordward.report import ReportSettings, gather, of_sense
@@ -99,6 +99,20 @@ def test_confusion_counts_what_is_predicted(runs: Path, page: Page, tags: Page) 
     counted = [int(cell.split()[0]) for row in tags.rows["Which tags it mixes up"][1:] for cell in row[1:]]
     words = sum(len(line.split()) == 2 for line in (runs / "test.conll").read_text().split("\n"))
     assert sum(counted) == words
+
+
+def test_an_interval_that_tells_nothing_is_not_shown(runs: Path) -> None:
+    settings = ReportSettings(test=str(runs / "test.csv"), attack=0, sentences=0)
+    report = gather(runs / "mine", settings, device="cpu", quiet=True)
+    (first,) = report.subjects
+    assert first.test is not None
+    for interval, said in ((Interval(1.0, 1.0, 1.0), True), (Interval(1.0, 0.9, 1.0), False)):
+        measured = {"error": Interval(0.0, 0.0, 0.0) if said else interval, "macro_f1": interval}
+        subject = replace(first, dev=None, test=replace(first.test, measured=measured))
+        drawn = draw(replace(report, subjects=(subject,)))
+        assert ("<br>No interval.</p>" in drawn) is said
+        assert ("<b>100.00\u00a0%</b><small>no interval</small>" in drawn) is said
+        assert ("Where there is no interval, texts drawn from these all give the same" in drawn) is said
 
 
 def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:

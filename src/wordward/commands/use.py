@@ -65,9 +65,10 @@ class Evaluate:
             return
         print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
         for name, interval in scored.measured.items():
-            print(
-                f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
-            )
+            ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
+            if interval.tells_nothing:
+                ends = "no interval: texts drawn from these all give the same"
+            print(f"{name:10} {interval.value:7.2%}   {ends}")
         names = {name: plain(name) for name in classes}  # a label may hold a line break
         width = max(5, *map(cell_len, names.values()))
         unit = "tokens" if run.tagging else "texts"

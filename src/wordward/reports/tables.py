@@ -26,7 +26,9 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def between(interval: Interval, digits: int = 2) -> str:
-    """The ends of an interval."""
+    """The ends of an interval, where it tells anything."""
+    if interval.tells_nothing:
+        return "no interval"
     return f"{100 * interval.low:.{digits}f} to {percent(interval.high, digits)}"
 
 
