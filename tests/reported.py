@@ -93,10 +93,13 @@ def evaluated(capsys: pytest.CaptureFixture[str], run: Path, data: str) -> dict[
     assert main(["evaluate", str(run), data, "--json", "--device", "cpu"]) == 0
     found = json.loads(capsys.readouterr().out)
     intervals = {name: value for name, value in found.items() if isinstance(value, dict) and "low" in value}
-    return {
-        name: f"{100 * each['value']:.2f} % {100 * each['low']:.2f} to {100 * each['high']:.2f} %"
+    ends = {
+        name: f"{100 * each['low']:.2f} to {100 * each['high']:.2f} %"
+        if each["low"] < each["high"]
+        else "no interval"
         for name, each in intervals.items()
     }
+    return {name: f"{100 * each['value']:.2f} % {ends[name]}" for name, each in intervals.items()}
 
 
 def numbers(page: Page, heading: str) -> list[list[str]]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -132,8 +133,9 @@ def test_the_most_telling_come_first_and_show_plainly() -> None:
     text = shown.getvalue()
     assert text.index("(of → from) it") < text.index("(Better → Worse)")
     assert '(Better → Worse), "much" (better → poorer) [b]than[/b] that <i>' in text
-    assert "good → bad  p 90% → 25%  sense changed" in text
+    assert "good → bad  p(good) 90% → 25%  sense changed" in text
     assert "success rate" in text
+    assert re.search("forward passes +[0-9.]+ +for each text", text)
 
 
 def test_texts_that_are_not_attacked_say_why() -> None:

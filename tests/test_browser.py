@@ -98,6 +98,8 @@ def numbers(page: Page, view: int = 0) -> dict[str, str]:
 
 
 def percent(chance: float) -> str:
+    if 0 < chance < 0.001 or 0.999 < chance < 1:
+        return "<0.1 %" if chance < 0.5 else ">99.9 %"
     hundred = 100 * chance
     return f"{hundred:.1f} %" if hundred > 99 or hundred < 1 else f"{int(hundred + 0.5)} %"
 
@@ -479,3 +481,70 @@ def test_a_typed_text_is_still_there_on_the_way_back(visit: Visit, address: str)
     page.goto(f"{address}/openapi.json")
     page.go_back()
     settled(page, "this ending was bland")
+
+
+def test_a_text_from_right_to_left_is_shown_so(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.fill("#text", "הסרט היה warm")
+    expect(page.locator(".word")).to_have_count(3)
+    first, last = (page.locator(".word").nth(number).bounding_box() for number in (0, 2))
+    assert first is not None
+    assert last is not None
+    assert first["x"] > last["x"]
+    page.fill("#text", TEXT)
+    expect(page.locator("#sentence")).to_have_css("direction", "ltr")
+
+
+def test_what_is_almost_certain_is_not_called_certain(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+
+    def surely(route: Any) -> None:
+        answer = route.fetch()
+        found = answer.json() | {"predicted": "good", "probabilities": {"good": 0.9996, "bad": 0.0004}}
+        found["places"][0]["pulls"] = [{"toward": "bold", "strength": 1e-4, "relative": 1e-3, "cosine": 0.1}]
+        route.fulfill(response=answer, json=found)
+
+    page.route("**/api/explain", surely)
+    page.fill("#text", "this story was dull")
+    expect(page.locator(".chance .number")).to_have_text([">99.9 %", "<0.1 %"])
+    expect(page.locator("#ladder .bar .amount").first).to_have_text("<0.01")
+
+
+def test_labels_that_are_left_out_are_counted(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    chances = {f"label {number}": 1 / 9 for number in range(9)}
+
+    def many(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(
+            response=answer, json=answer.json() | {"predicted": "label 0", "probabilities": chances}
+        )
+
+    page.route("**/api/explain", many)
+    page.fill("#text", "this story was dull")
+    expect(page.locator(".prediction .left")).to_have_text("and 3 labels less likely")
+    expect(page.locator(".chance")).to_have_count(6)
+    del chances["label 8"], chances["label 7"]
+    page.fill("#text", "this ending was dull")
+    expect(page.locator(".chance")).to_have_count(7)
+    expect(page.locator(".prediction .left")).to_have_count(0)
+
+
+def test_the_legend_says_what_numbers_and_dots_are(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    legend = page.locator("#legend")
+    expect(legend).to_contain_text("the number is its strength relative to the text’s strongest")
+    expect(legend).not_to_contain_text("Dotted")
+    page.fill("#text", "this story was qwertz")
+    expect(legend).to_contain_text("Dotted words are not in the model’s vocabulary.")
+
+
+def test_on_paper_stands_what_was_found_and_no_button(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator("body")).to_have_css("color", "rgb(32, 36, 43)")  # white paper needs dark ink
+    for control in ("#text", "#undo", "#attack", "#method", "#save-html"):
+        expect(page.locator(control)).to_be_hidden()
+    for found in ("#predictions", "#sentence", "#legend", "#ladder .bar >> nth=0"):
+        expect(page.locator(found)).to_be_visible()
+    expect(page.locator("#predictions")).to_have_css("position", "static")

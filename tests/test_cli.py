@@ -13,6 +13,7 @@ from reviews import reviews
 from rich.cells import cell_len
 from rich.console import Console
 
+import wordward.console
 import wordward.train
 from wordward.cli import main
 from wordward.config import PRESETS
@@ -71,6 +72,37 @@ def test_a_person_sees_that_texts_are_read_and_scored(
     assert main(["evaluate", folder, str(csv_file)]) == 0
     assert "scoring" in screen.getvalue()
     assert "240/240" in screen.getvalue()
+    assert main(["predict", folder, "--file", str(csv_file)]) == 0
+    assert "predict" in screen.getvalue()
+
+
+@pytest.mark.parametrize("reason", ["a screen", "--quiet"])
+def test_no_bar_stands_among_answers_on_the_screen(
+    reason: str, run: str, csv_file: Path, screen: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason == "a screen":
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["predict", run, "--file", str(csv_file), *(["--quiet"] if reason == "--quiet" else [])]) == 0
+    assert "predict" not in screen.getvalue()
+
+
+def test_results_that_come_in_bunches_are_not_called_fast(screen: io.StringIO) -> None:
+    clock = 0.0
+    bars = wordward.console.progress()
+    bars.get_time = lambda: clock
+    bar = bars.add_task("attack", total=100, unit="texts")
+    clock = 10.0
+    for _ in range(50):
+        bars.advance(bar)
+        clock += 1e-6
+    line = "".join(str(column.render(bars.tasks[0])) for column in bars.columns[3:])  # type: ignore[union-attr]
+    assert line in ("5.0 texts/s00:10", "5.0 texts/s00:11")
+    bars.reset(bar, total=36_000)
+    clock += 100.0
+    for _ in range(100):
+        bars.advance(bar)
+        clock += 1.0
+    assert str(bars.columns[4].render(bars.tasks[0])).startswith("19:")  # type: ignore[union-attr]
 
 
 def test_labels_of_any_script_stand_in_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +123,8 @@ def test_version_and_methods(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert shown.startswith("wordward ")
     assert all(name in shown for name in ("iadvt-best", "random-kl", "eq:adv_approx", "baseline"))
+    legend = shown.rsplit("\n\n", 1)[1]
+    assert all(f"{head}: " in legend for head in ("Grows", "Points", "Chosen", "Epsilon", "Passes"))
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -222,6 +256,19 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
     ]
 
 
+def test_an_interval_that_tells_nothing_is_not_given(
+    run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One text that is right: its macro-F1 would be 50 % (of two labels), surely."""
+    assert main(["predict", run, "the film was dull"]) == 0
+    label = json.loads(capsys.readouterr().out)["label"]
+    (tmp_path / "one.csv").write_text(f"text,label\nthe film was dull,{label}\n")
+    assert main(["evaluate", run, str(tmp_path / "one.csv")]) == 0
+    error, macro_f1 = capsys.readouterr().out.splitlines()[1:3]
+    assert "95 % interval 0.00% to 79.35%" in error
+    assert macro_f1.split(maxsplit=2)[2] == "no interval: texts drawn from these all give the same"
+
+
 def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["evaluate", run, str(csv_file), "--json"])
     measured = json.loads(capsys.readouterr().out)["error"]["value"]
@@ -233,9 +280,13 @@ def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.C
 
 def test_neighbors(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neighbors", run, "dull", "--k", "4"]) == 0
-    word, _, others = capsys.readouterr().out.partition(":")
+    shown = capsys.readouterr()
+    word, _, others = shown.out.partition(":")
     assert word == "dull"
     assert len(others.split(",")) == 4
+    assert "numbers: cosine with the word" in shown.err
+    assert main(["neighbors", run, "dull", "--k", "4", "--metric", "euclidean"]) == 0
+    assert "numbers: distance from the word" in capsys.readouterr().err
     assert main(["neighbors", run, "zyx"]) == 1
     assert "does not know 'zyx'" in capsys.readouterr().err
 
@@ -483,6 +534,39 @@ def test_every_setting_has_help() -> None:
     assert unsaid(TrainConfig) + unsaid(PretrainConfig) == []
 
 
+USAGE = {
+    "evaluate": "RUN FILE|dev|test",
+    "predict": "RUN [TEXT ...]",
+    "explain": "RUN [TEXT ...]",
+    "attack": "RUN DATA",
+    "report": "RUN",
+    "neighbors": "RUN WORD ...",
+    "serve": "RUN [RUN2]",
+}
+
+
+@pytest.mark.parametrize("command", ["train", "pretrain", "reproduce", *USAGE])
+def test_help_names_what_is_given(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    usage = shown.split("\n\n")[0]
+    assert f"] {USAGE.get(command, '')}" in f"{usage} "
+    assert "STR" not in usage
+    assert "{None" not in shown
+    for several in ("[TEXT ...]", "[RUN ...]", "[FILE ...]", "WORD ..."):
+        assert not any("(default: )" in line for line in shown.splitlines() if several in line)
+
+
+def test_none_is_still_taken_for_what_may_be_left_out(csv_file: Path, tmp_path: Path) -> None:
+    settings = ["--preset", "None", *SMALL, "--k", "None", "--limit", "None", "--epochs", "1"]
+    assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *settings]) == 0
+    assert load_run(tmp_path / "run").config.perturbation.k is None
+
+
 def test_help_tells_of_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
@@ -526,6 +610,18 @@ def test_closing_line_and_status_of_a_stopped_run(
     assert wanted in said(capsys)
     monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
     assert main(arguments) == 130
+
+
+@pytest.mark.parametrize("found", [0.0, 0.5])
+def test_a_tagger_that_finds_nothing_is_said_to(
+    found: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = RESULT | {"criterion": "f0.5", "dev": {"f0.5": found}}
+    monkeypatch.setattr(wordward.train, "train", lambda *_, **__: result)
+    assert main(["train", "--train", "tags.conll", "--out", "runs/mine"]) == 0
+    assert ("longer training (--patience" in capsys.readouterr().err) is (not found)
+    assert main(["train", "--train", "tags.conll", "--out", "runs/mine", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_run_begins_with_its_labels_by_name(

@@ -17,6 +17,13 @@ def wrong(errors: int, n: int) -> Interval:
     return error_rate([0] * n, [1] * errors + [0] * (n - errors))
 
 
+def test_where_all_is_right_a_bootstrap_tells_nothing() -> None:
+    gold = [0] * 30 + [1] * 30
+    assert macro_f1(gold, gold, [0, 1]).tells_nothing
+    assert not macro_f1(gold, [0] * 31 + [1] * 29, [0, 1]).tells_nothing
+    assert not wrong(0, 3).tells_nothing  # Wilson's interval does tell
+
+
 class TestErrorRate:
     @pytest.mark.parametrize(
         ("errors", "n", "low", "high"),

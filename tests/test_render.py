@@ -24,6 +24,7 @@ from wordward.render import from_json, html_fragment, terminal, to_json
 from wordward.rendering.wording import (
     excerpt,
     headings,
+    likeliest,
     marked,
     much,
     part_of,
@@ -116,6 +117,28 @@ def test_a_terminal_is_not_steered_by_a_text() -> None:
     assert "\x1b[31m" not in file.getvalue().replace("\x1b[1m", "")
     assert "\x00" not in file.getvalue()
     assert "\x1b[" in file.getvalue()  # but colours of our own
+
+
+def test_unknown_words_are_marked_and_the_mark_is_said() -> None:
+    lines = printed(ONE).splitlines()
+    (row,) = (line for line in lines if "Zyxel*" in line)
+    assert "“odd”" in row
+    assert "  * not in the vocabulary" in lines
+    assert "*" not in printed(replace(ONE, places=PLACES[:3]))
+    unlike = replace(ONE, model="other", places=tuple(replace(place, known=True) for place in PLACES))
+    assert "Zyxel*" in printed(unlike, ONE)  # one of two models does not know it
+
+
+def test_lines_are_no_longer_than_what_they_hold() -> None:
+    file = io.StringIO()
+    terminal([ONE], Console(file=file, width=300))
+    assert max(map(len, file.getvalue().splitlines())) < 100  # blanks up to the edge would wrap elsewhere
+
+
+@pytest.mark.parametrize(("count", "named", "others"), [(2, 2, 0), (4, 4, 0), (5, 3, 2)])
+def test_one_label_more_is_named_and_not_counted(count: int, named: int, others: int) -> None:
+    many = replace(ONE, probabilities={f"label {number}": 1 / count for number in range(count)})
+    assert likeliest(many) == ([(f"label {number}", 1 / count) for number in range(named)], others)
 
 
 def test_markup_of_rich_in_a_text_is_text() -> None:

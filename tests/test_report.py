@@ -15,7 +15,7 @@ from wordward.attacks.attacked import Attacked, Change
 from wordward.cli import _expand, _parse, main
 from wordward.config import TrainConfig
 from wordward.examples import read_as
-from wordward.metrics import mcnemar
+from wordward.metrics import Interval, mcnemar
 from wordward.predict import load_run
 from wordward.rendering.wording import percent
 from wordward.report import ReportSettings, gather, of_sense
@@ -101,6 +101,20 @@ def test_confusion_counts_what_is_predicted(runs: Path, page: Page, tags: Page) 
     assert sum(counted) == words
 
 
+def test_an_interval_that_tells_nothing_is_not_shown(runs: Path) -> None:
+    settings = ReportSettings(test=str(runs / "test.csv"), attack=0, sentences=0)
+    report = gather(runs / "mine", settings, device="cpu", quiet=True)
+    (first,) = report.subjects
+    assert first.test is not None
+    for interval, said in ((Interval(1.0, 1.0, 1.0), True), (Interval(1.0, 0.9, 1.0), False)):
+        measured = {"error": Interval(0.0, 0.0, 0.0) if said else interval, "macro_f1": interval}
+        subject = replace(first, dev=None, test=replace(first.test, measured=measured))
+        drawn = draw(replace(report, subjects=(subject,)))
+        assert ("<br>No interval.</p>" in drawn) is said
+        assert ("<b>100.00\u00a0%</b><small>no interval</small>" in drawn) is said
+        assert ("Where there is no interval, texts drawn from these all give the same" in drawn) is said
+
+
 def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
     settings = ReportSettings(test=str(runs / "test.csv"), attack=0, sentences=0)
     report = gather(runs / "mine", settings, against=[runs / "plain"], device="cpu", quiet=True)
@@ -119,6 +133,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
             np.arange(60) < 22,
             "0 texts only mine gets wrong, 2 only plain. Such a difference may well be chance",
         ),
+        (np.arange(60) < 19, "1 text only mine gets wrong, 0 only plain."),
     ):
         subjects = (
             replace(first, test=replace(first.test, wrong=ours)),
@@ -128,6 +143,13 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
         assert f"mine against plain: {said}" in told
         p = mcnemar(int((ours & ~theirs).sum()), int((theirs & ~ours).sum()))
         assert f"p {f'= {p:.2f}' if p >= 0.01 else '< 0.01'}" in html.unescape(told)
+    for wrong, said in (
+        (ours, "they get the very same texts wrong"),
+        (ours & False, "they get every text right"),
+    ):
+        subjects = tuple(replace(each, test=replace(first.test, wrong=wrong)) for each in (first, other))
+        told = re.sub("<.*?>", "", paired(replace(report, subjects=subjects)))
+        assert told == f"mine against plain: {said}."
     own = replace(report, shown_from="dev", same_dev=False)  # other texts: nothing to pair
     assert paired(own) == ""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from reviews import reviews, tagged
+from rich.cells import cell_len
 
 from wordward.attack import attack
 from wordward.attacks import robustness_tables
@@ -129,12 +130,14 @@ def test_guides_on_the_same_texts() -> None:
         assert -1 <= row.cosine.low <= row.cosine.value <= row.cosine.high <= 1
     table = guides_table(rows)
     assert table.count("\n| ") == 2
+    assert len({len(line) for line in table.split("\n")}) == 1
     assert f"| {rows[0].cosine.value:.3f} (" in table  # type: ignore[union-attr]
     assert json.loads(json.dumps(guides_json(rows)))[1]["guide"] == "iadvt"
     wrong = [Example(e.text, "bad" if run.predict([e.text])[0]["label"] == "good" else "good") for e in TEXTS]
     (nothing,) = compare_guides(run, wrong, ["iadvt"], AttackSettings(), quiet=True)
     assert (nothing.cosine, nothing.nearness, nothing.summary.success) == (None, None, None)
-    assert "| iadvt | – | – | – | – | – |" in guides_table([nothing])
+    cells = [cell.strip() for cell in guides_table([nothing]).split("\n")[-1].split("|")]
+    assert cells[1:7] == ["iadvt", *"–––––"]
 
 
 ROWS = [
@@ -145,11 +148,14 @@ ROWS = [
 
 def test_tables_of_models() -> None:
     assert models_table(ROWS).split("\n") == [
-        "| model | method | 0 swaps | 1 swap |",
-        "|---|---|---|---|",
+        "| model | method   | 0 swaps                | 1 swap                 |",
+        "|-------|----------|------------------------|------------------------|",
         "| run 0 | baseline | 90.0% (80.0% to 95.0%) | 50.0% (40.0% to 60.0%) |",
-        "| run 1 | iadvt | 90.0% (80.0% to 95.0%) | 50.0% (40.0% to 60.0%) |",
+        "| run 1 | iadvt    | 90.0% (80.0% to 95.0%) | 50.0% (40.0% to 60.0%) |",
     ]
+    wide = models_table([replace(ROWS[0], model="模型|b"), ROWS[1]]).split("\n")  # two columns a character
+    assert {cell_len(line) for line in wide} == {cell_len(wide[0])}
+    assert "模型\\|b" in wide[2]
     assert json.loads(json.dumps(models_json(ROWS)))[0]["accuracy"]["1"] == {
         "value": 0.5,
         "low": 0.4,
@@ -198,11 +204,16 @@ def test_comparisons_from_the_command_line(
     few = ["--limit", "20", "--device", "cpu"]
     assert main(["attack", str(csv_file), "--models", *runs, *few]) == 0
     shown = capsys.readouterr().out
-    assert "| 0 swaps | 1 swap | 2 swaps | 4 swaps | 8 swaps |" in shown
-    assert all(f"| {run} | {Path(run).name} |" in shown for run in runs)
+    caption, _, *table = shown.splitlines()
+    assert caption == "Accuracy on 20 texts under so many swaps, with its 95 % interval:"
+    heads, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table)
+    assert heads == ["model", "method", "0 swaps", "1 swap", "2 swaps", "4 swaps", "8 swaps"]
+    assert [row[:2] for row in rows] == [[run, Path(run).name] for run in runs]
     assert main(["attack", str(csv_file), "--models", *runs, *few, "--swaps", "1", "--json"]) == 0
     assert [list(row["accuracy"]) for row in json.loads(capsys.readouterr().out)] == [["1"], ["1"]]
     assert main(["attack", runs[1], str(csv_file), "--guides", "advt", "iadvt", *few]) == 0
-    assert capsys.readouterr().out.count("\n| ") == 2
+    shown = capsys.readouterr().out
+    assert shown.startswith("Attacks on 20 texts by each guide, with 95 % intervals:\n\n| guide ")
+    assert shown.count("\n| ") == 3
     assert main(["attack", runs[1], str(csv_file), "--guides", "advt", "baseline", *few]) == 1
     assert "method must be one that perturbs" in capsys.readouterr().err

@@ -82,6 +82,14 @@ def test_the_page_needs_nothing_from_elsewhere(client: httpx.Client) -> None:
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
 
 
+def test_whether_the_page_is_there_can_be_asked_without_it(client: httpx.Client) -> None:
+    for path in ("/", "/app.js"):
+        asked, whole = client.head(path), client.get(path)
+        assert (asked.status_code, asked.content) == (200, b"")
+        assert asked.headers["content-length"] == whole.headers["content-length"]
+        assert asked.headers["content-type"] == whole.headers["content-type"]
+
+
 @pytest.mark.parametrize("path", ["/", "/app.js", "/api/runs", "/openapi.json", "/nowhere", "/api/explain"])
 def test_every_answer_carries_the_policy(client: httpx.Client, path: str) -> None:
     headers = client.get(path).headers

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward import __version__
+from wordward.commands.arguments import PLAIN
 from wordward.commands.attack import Attack
 from wordward.commands.data import Data
 from wordward.commands.explain import Explain
@@ -36,14 +37,14 @@ class Train:
     settings: TrainConfig
     preset: Literal["sec", "cac", "ged", "small"] | None = None
     """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
-    config: str | None = None
+    config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """TOML file with any of these settings; flags override it, a later file an earlier one."""
     sweep: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="SETTING=A,B,C")] = ()
     """Train once for each value and keep the best on dev, e.g. epsilon=1,2.5,5; several: each combination."""
     force: bool = False
     """Replace a run folder that exists."""
     resume: bool = False
-    """Go on with a run that was stopped, with its own settings; epochs and device may be given anew."""
+    """Go on with a run that was stopped, with its own settings; epochs, patience and device may be given anew."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -75,6 +76,12 @@ class Train:
             f"next: wordward evaluate {folder} {test}",
             quiet=self.quiet,
         )
+        if criterion == "f0.5" and not result["dev"][criterion]:
+            say(
+                "no word of the dev texts was rightly given the tag to be found: longer training (--patience, "
+                "--epochs), a larger --learning-rate or more texts with that tag may help",
+                quiet=self.quiet,
+            )
         return 0
 
 
@@ -87,7 +94,7 @@ class Pretrain:
     settings: PretrainConfig
     preset: Literal["sec", "cac", "ged", "small"] | None = None
     """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
-    config: str | None = None
+    config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """TOML file with any of these settings; flags override it, a later file an earlier one."""
     force: bool = False
     """Replace a run folder that exists."""
@@ -130,7 +137,7 @@ def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
 class Demo:
     """Train baseline, AdvT and iAdvT on real film reviews and show what iAdvT points at."""
 
-    out: str = "runs/demo"
+    out: Annotated[str, tyro.conf.arg(metavar="FOLDER")] = "runs/demo"
     """Folder for the three runs; a former demo there is replaced."""
     seed: int = 0
     """Start of all random choices."""
@@ -217,6 +224,7 @@ def _parse(arguments: list[str]) -> Any:
                 "`wordward --version` prints the version.",
                 args=arguments,
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+                registry=PLAIN,
             )
     except SystemExit as stopped:
         refusal = stopped.__context__  # tyro's, with the name of a class (not of a flag) and what it said

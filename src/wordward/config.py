@@ -31,6 +31,7 @@ class _DefaultFloat(float):
     """As `_DefaultInt`."""
 
 
+File = Annotated[str | None, tyro.conf.arg(metavar="FILE")]
 TRANSFORMER = {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}  # where none is given
 
 
@@ -38,15 +39,15 @@ TRANSFORMER = {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}  # where none is
 class DataSettings:
     """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text or folders, also .gz and .xz."""
 
-    train: str = ""
+    train: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
     """Labelled texts to learn from."""
-    corpus: str | None = None
+    corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
     """Instead of files: a corpus of `wordward data list`, or a file that `wordward data pack` wrote."""
-    dev: str | None = None
+    dev: File = None
     """Labelled texts that choose the best epoch; by default a share of the training texts."""
-    test: str | None = None
+    test: File = None
     """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
-    unlabelled: str | None = None
+    unlabelled: File = None
     """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; beside
     --corpus they come to those that the corpus has. Of a table the column --text-column is read, as of --train."""
     limit: int | None = None
@@ -148,7 +149,7 @@ class TrainingSettings:
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
     there are more than two tags and none is named."""
-    positive: str | None = None
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
     """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1
     """Occurrences in the training texts for a word to be pointed at."""
@@ -176,15 +177,15 @@ class TrainingSettings:
 class TrainConfig:
     """Everything that decides what `wordward train` computes."""
 
-    method: str = "iadvt"
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """A method of `wordward methods`, or a sum such as iadvt+ivat."""
     task: Literal["auto", "classify", "tag"] = "auto"
     """A label per text or a tag per token; auto: tag where the data is CoNLL."""
     transformer: Annotated[str | None, tyro.conf.arg(name="model", metavar="FOLDER|NAME")] = None
     """A Hugging Face model to fine-tune instead of training one of ours: its folder, or its name on the hub."""
-    pretrained: str | None = None
+    pretrained: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Run folder of `wordward pretrain` to start from."""
-    vectors: str | None = None
+    vectors: File = None
     """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
     data: DataSettings = field(default_factory=DataSettings)
     text: TextSettings = field(default_factory=TextSettings)
@@ -240,13 +241,13 @@ def _changed(settings: Any, default: Any) -> list[str]:
 class PretrainConfig:
     """Everything that decides what `wordward pretrain` computes."""
 
-    texts: tuple[str, ...] = ()
+    texts: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[FILE ...]", help_behavior_hint="")] = ()
     """Files of text, labelled or not; labels are not read."""
-    corpus: str | None = None
+    corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
     """Instead of files, or beside them: training and unlabelled texts of a corpus, as in `wordward train`."""
     limit: int | None = None
     """Use only so many texts of each kind, to try things out."""
-    vectors: str | None = None
+    vectors: File = None
     """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
     text_column: str = "text"
     """Name of the column that holds the text."""

@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil
 
 from rich.console import Console
 from rich.progress import (
@@ -14,7 +15,6 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
@@ -22,13 +22,34 @@ console = Console(stderr=True, highlight=False)
 PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 
 
+def _speed(task: Task) -> float | None:
+    """Steps a second of late; no more than since the bar began, since results that come in bunches seem faster."""
+    late = task.finished_speed or task.speed
+    return min(late, task.completed / task.elapsed) if late and task.elapsed else None
+
+
 class _Speed(ProgressColumn):
     """Steps a second, and what they hold."""
 
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        unit = task.fields.get("unit", "steps")
+        speed, unit = _speed(task), task.fields.get("unit", "steps")
         return Text(f"{speed:.1f} {unit}/s" if speed else "", style="dim")
+
+
+class _Left(ProgressColumn):
+    """The time left at that speed."""
+
+    max_refresh = 0.5  # more often, its digits would jump about
+
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text()
+        speed = _speed(task)
+        if not speed:
+            return Text("--:--", style="cyan")
+        minutes, seconds = divmod(ceil(max(0.0, task.total - task.completed) / speed), 60)
+        hours, minutes = divmod(minutes, 60)
+        return Text(f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}", "cyan")
 
 
 def progress(*, quiet: bool = False) -> Progress:
@@ -38,7 +59,7 @@ def progress(*, quiet: bool = False) -> Progress:
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         _Speed(),
-        TimeRemainingColumn(compact=True),
+        _Left(),
         console=console,
         disable=quiet or not _first() or not console.is_terminal,
         transient=True,

@@ -20,6 +20,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether every resample gave the same number, as where all is right: others of these texts may not."""
+        return self.low == self.high
+
 
 class PrecisionRecallF(NamedTuple):
     """Precision, recall and F-beta of one positive class."""

@@ -14,6 +14,7 @@ from wordward.rendering.html import STYLE, html_fragment, page
 from wordward.rendering.wording import (
     MARKED,
     SCALE,
+    UNKNOWN,
     Part,
     headings,
     marked,
@@ -30,6 +31,7 @@ __all__ = ["STYLE", "figure", "from_json", "html_fragment", "page", "terminal", 
 COLOURS = {"classify": "blue", "tag": "green"}
 WORDS = 40  # of a text that a screen shows
 FAINT = 0.2
+UNKNOWN_MARK = "*"
 NARROW = 60  # columns that several explanations side by side need
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -75,12 +77,13 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
         return
     for heading, explanation in zip(headings(explanations), explanations, strict=True):
         console.print(Text(f"\n{plain(heading)}: {plain(question(explanation))}", "dim"))
-        console.print(Padding(_sentence(explanation, part), (0, 2)))
+        console.print(Padding(_sentence(explanation, part), (0, 2), expand=False))
     every = range(len(explanations))
     for numbers in [[number] for number in every] if console.width < NARROW else [every]:
-        console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2)))
-    notes = [SCALE, *([part.note] if part.note else [])]
-    console.print(Padding(Text("\n".join(notes), "dim"), (1, 2, 0, 2)))
+        console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2), expand=False))
+    unknown = [f"{UNKNOWN_MARK} {UNKNOWN}"] if part.has_unknown else []
+    notes = [SCALE, *unknown, *([part.note] if part.note else [])]
+    console.print(Padding(Text("\n".join(notes), "dim"), (1, 2, 0, 2), expand=False))
 
 
 def _sentence(explanation: Explanation, part: Part) -> Text:
@@ -118,9 +121,12 @@ def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[in
             table.add_column("", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
     for row in part.rows:
-        cells = [Text(plain(row.word), "bold" if row.strongest >= MARKED else "")]
+        place = next(place for place in row.places if place)
+        known = all(each.known for each in row.places if each)
+        word = plain(row.word) + ("" if known else UNKNOWN_MARK)
+        cells = [Text(word, "bold" if row.strongest >= MARKED else "")]
         if tagging:
-            cells.append(_tag(next(place for place in row.places if place)))
+            cells.append(_tag(place))
         for number in numbers:
             word, bar, strength = _pull(row.places[number], colour, bars)
             cells += [word, bar, strength] if bars else [word, strength]

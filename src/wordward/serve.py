@@ -125,7 +125,8 @@ def _add_page(app: FastAPI) -> None:
     for file in sorted(PAGE.iterdir()):
         if file.suffix in KINDS:
             path = "/" if file.name == "index.html" else f"/{file.name}"
-            app.add_api_route(path, give(file.read_bytes(), KINDS[file.suffix]), include_in_schema=False)
+            answer = give(file.read_bytes(), KINDS[file.suffix])
+            app.add_api_route(path, answer, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -5,8 +5,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
+
 from wordward.attacks.robustness import Guided, Robustness
 from wordward.metrics import Interval
+from wordward.rendering.wording import plain
 
 # Of each line: the colours of the report's page, and marks and dashes for who does not see them.
 LOOKS = (
@@ -22,30 +25,34 @@ LOOKS = (
 def models_table(rows: Sequence[Robustness]) -> str:
     """Accuracies as Markdown."""
     swaps = list(rows[0].accuracy)
-    lines = [f"| model | method | {' | '.join(f'{n} swaps' if n != 1 else '1 swap' for n in swaps)} |"]
-    lines.append("|---|---|" + "---|" * len(swaps))
-    lines += [
-        f"| {row.model} | {row.method} | {' | '.join(_percent(row.accuracy[n]) for n in swaps)} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    heads = ["model", "method", *(f"{n} swaps" if n != 1 else "1 swap" for n in swaps)]
+    cells = [[row.model, row.method, *(_percent(row.accuracy[n]) for n in swaps)] for row in rows]
+    return _aligned(heads, cells)
 
 
 def guides_table(rows: Sequence[Guided]) -> str:
     """Success rates and cosines as Markdown."""
-    lines = [
-        "| guide | success rate | with sense kept | largest cosine of r with a word | nearness of the swapped words "
-        "| swaps in a flipped text | passes a text |",
-        "|---|---|---|---|---|---:|---:|",
-    ]
+    heads = ["guide", "success rate", "with sense kept", "largest cosine of r with a word"]
+    heads += ["nearness of the swapped words", "swaps in a flipped text", "passes a text"]
+    cells = []
     for row in rows:
         told = row.summary
-        cells = [_percent(told.success), _percent(told.success_sense_kept), _number(row.cosine)]
+        shares = [_percent(told.success), _percent(told.success_sense_kept)]
         swaps = "–" if told.swaps is None else f"{told.swaps:.2f}"
-        lines.append(
-            f"| {row.method} | {' | '.join([*cells, _number(row.nearness), swaps, f'{told.passes:.1f}'])} |"
-        )
-    return "\n".join(lines)
+        near = [_number(row.cosine), _number(row.nearness)]
+        cells.append([row.method, *shares, *near, swaps, f"{told.passes:.1f}"])
+    return _aligned(heads, cells)
+
+
+def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns also stand under each other in a terminal."""
+    plainly = [[plain(cell).replace("|", "\\|") for cell in row] for row in (heads, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*plainly, strict=True)]
+    lines = [
+        f"| {' | '.join(set_cell_size(cell, wide) for cell, wide in zip(row, widths, strict=True))} |"
+        for row in plainly
+    ]
+    return "\n".join([lines[0], f"|{'|'.join('-' * (wide + 2) for wide in widths)}|", *lines[1:]])
 
 
 def _percent(value: Interval | None) -> str:

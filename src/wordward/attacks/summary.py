@@ -98,9 +98,10 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             else f"{each.before}, but it is {each.label}",
             "unreadable": "not read: no words, or more than the model can read",
         }[each.outcome]
-        chance = f"  p {each.probability_before:.0%} → {each.probability_after:.0%}" if each.changes else ""
-        sense = f"  sense {each.sense}" if each.changes else ""
-        console.print(f"[bold]{escape(plain(said))}[/]{chance}{escape(sense)}")
+        whose = "flag" if tagging else plain(each.before)
+        chance = f"  p({whose}) {each.probability_before:.0%} → {each.probability_after:.0%}"
+        told = f"{chance}  sense {each.sense}" if each.changes else ""
+        console.print(f"[bold]{escape(plain(said))}[/]{escape(told)}")
         console.print(_inline(each), soft_wrap=True)
         console.print()
 
@@ -154,7 +155,7 @@ def _table(summary: Summary) -> Table:
         table.add_row(
             "words swapped", f"{summary.share_changed:.1%}", f"{summary.swaps:.1f} in a flipped text"
         )
-    table.add_row("texts read for each", f"{summary.passes:.1f}", "forward passes")
+    table.add_row("forward passes", f"{summary.passes:.1f}", "for each text")
     if summary.texts_a_second is not None:
         table.add_row("texts a second", f"{summary.texts_a_second:.1f}", "")
     return table

@@ -1,11 +1,40 @@
-"""Kinds of arguments that several commands take."""
+"""Kinds of arguments that several commands take, and how `--help` writes them."""
 
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal, get_args
 
 import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+
+def several(what: str) -> Any:
+    """How `--help` writes an argument that takes several, and says nothing of a default that is empty."""
+    return tyro.conf.arg(metavar=f"[{what} ...]", help_behavior_hint="")
+
 
 Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
 Format = Annotated[
     Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] | None,
     tyro.conf.arg(metavar="auto|csv|tsv|jsonl|conll|txt"),
 ]
+RunFolder = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="RUN")]]
+
+PLAIN = ConstructorRegistry()
+
+
+@PLAIN.primitive_rule
+def _may_be_none(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """`--limit INT` where tyro would write `--limit {None}|INT`; the word None is taken as before."""
+    kinds = [kind for kind in get_args(info.type) if kind is not type(None)]
+    if len(kinds) != 1 or type(None) not in get_args(info.type):
+        return None
+    inner = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kinds[0], info.markers))
+    if not isinstance(inner, PrimitiveConstructorSpec) or inner.nargs != 1:
+        return None
+    return replace(
+        inner,
+        instance_from_str=lambda given: None if given == ["None"] else inner.instance_from_str(given),
+        is_instance=lambda value: value is None or inner.is_instance(value),
+        str_from_instance=lambda value: ["None"] if value is None else inner.str_from_instance(value),
+        choices=inner.choices and ("None", *inner.choices),
+    )

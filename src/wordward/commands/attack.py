@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.attacks.attacked import AttackSettings
-from wordward.commands.arguments import Device, Format
+from wordward.commands.arguments import Device, Format, several
 from wordward.commands.texts import COLUMNS, check_counts, is_split, naming, texts_of
 
 if TYPE_CHECKING:
@@ -27,17 +27,18 @@ class Attack:
     """Swap words until a model changes its mind; every text that is shown is verified from its text."""
 
     given: Annotated[
-        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN DATA", name="run-data")
+        tyro.conf.Positional[tuple[str, ...]],
+        tyro.conf.arg(metavar="RUN DATA", name="run-data", help_behavior_hint=""),
     ]
     """Run folder, then labelled texts, read as those of the run were; or dev or test, for a run on a known corpus.
     With --text no DATA, with --models no RUN."""
-    text: tuple[str, ...] = ()
+    text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """Texts to attack instead; a tagger's are split at blanks."""
-    models: tuple[str, ...] = ()
+    models: Annotated[tuple[str, ...], several("RUN")] = ()
     """Run folders to compare: accuracy on the same texts under so many swaps."""
-    swaps: tuple[int, ...] = (0, 1, 2, 4, 8)
+    swaps: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (0, 1, 2, 4, 8)
     """Numbers of swaps for --models to allow."""
-    guides: tuple[str, ...] = ()
+    guides: Annotated[tuple[str, ...], several("METHOD")] = ()
     """Methods to compare as guides of the attack on one model, e.g. advt vat iadvt ivat."""
     settings: AttackSettings = field(default_factory=AttackSettings)
     limit: int | None = None
@@ -196,7 +197,8 @@ class Attack:
             check_plot(self.figure)
         jobs = self._jobs(runs[0], examples)
         rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
-        print(json.dumps(models_json(rows)) if self.json else models_table(rows))
+        caption = f"Accuracy on {len(examples):,} texts under so many swaps, with its 95 % interval:"
+        print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows)}")
         if self.figure:
             plot(rows, self.figure)
 
@@ -206,4 +208,5 @@ class Attack:
 
         jobs = self._jobs(run, examples)
         rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet, jobs=jobs)
-        print(json.dumps(guides_json(rows)) if self.json else guides_table(rows))
+        caption = f"Attacks on {len(examples):,} texts by each guide, with 95 % intervals:"
+        print(json.dumps(guides_json(rows)) if self.json else f"{caption}\n\n{guides_table(rows)}")

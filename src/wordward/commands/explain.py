@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.commands.arguments import Device, Format
+from wordward.commands.arguments import Device, Format, RunFolder, several
 from wordward.commands.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
 from wordward.commands.use import is_file, standard_input
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class Explain:
     """Show which words pull each word of a text, and how strongly: in the terminal, as HTML, a figure or JSON."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
-    texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts, a tagger's split at blanks; or dev or test, for a run on a known corpus. Without any, and without --text
     and --file: the lines of standard input."""
-    text: tuple[str, ...] = ()
+    text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """Texts too, of which none is taken for the name of a split."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE|dev|test")] = None
     """File of texts: a line each, or any format that can be trained on; or a split. Its labels count where it has
@@ -47,9 +47,9 @@ class Explain:
     """Kind of the file; by default as in the run."""
     label: str | None = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
-    method: str = "iadvt"
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """What looks for the words, of `wordward methods`."""
-    compare: str | None = None
+    compare: Annotated[str | None, tyro.conf.arg(metavar="METHOD")] = None
     """A second method, shown beside the first."""
     top: int = 3
     """Words to name for each word, at most."""

@@ -7,19 +7,19 @@ from typing import Annotated
 
 import tyro
 
-from wordward.commands.arguments import Device
+from wordward.commands.arguments import Device, RunFolder, several
 
 
 @dataclass(frozen=True)
 class Report:
     """Write one HTML page on a run: results, learning curves, telling sentences, adversarial texts, nearest words."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
     test: Annotated[str | None, tyro.conf.arg(metavar="FILE|test")] = None
     """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. Without: the
     dev texts alone."""
-    against: Annotated[tuple[str, ...], tyro.conf.arg(metavar="RUN")] = ()
+    against: Annotated[tuple[str, ...], several("RUN")] = ()
     """Other runs of the same labels, to stand beside it."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
     """The page to write; one that is there is replaced."""

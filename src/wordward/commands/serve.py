@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.commands.arguments import Device
+from wordward.commands.arguments import Device, RunFolder
 
 if TYPE_CHECKING:
     from wordward.predict import Run
@@ -17,15 +17,15 @@ EXAMPLES = 12
 class Serve:
     """Open a page on this machine to type texts, see what pulls their words, and swap them."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
-    other: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="RUN2")] = None
+    other: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run of the same task, to compare."""
     port: int = 8000
     """Where the page is: http://127.0.0.1:PORT/, reached from this machine alone."""
     open: bool = False
     """Open the page in the browser."""
-    examples: str | None = None
+    examples: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File whose first texts the page offers, in any format that can be trained on; else sentences of ours."""
     device: Device = "auto"
     """Where to compute."""

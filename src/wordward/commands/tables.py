@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
-from wordward.commands.arguments import Device
+from wordward.commands.arguments import Device, several
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Reproduce:
 
     table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]]
     """Which table."""
-    rows: tuple[str, ...] = ()
+    rows: Annotated[tuple[str, ...], several("ROW")] = ()
     """Only these rows, e.g. baseline advt iadvt; all by default."""
     seeds: int = 1
     """Runs of each row."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from wordward.commands.arguments import Device, Format
+from wordward.commands.arguments import Device, Format, RunFolder, several
 from wordward.commands.texts import COLUMNS, changed, is_split, texts_of
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ CHUNK = 256  # texts that are predicted before their answers are printed
 class Evaluate:
     """Score a run on labelled texts, with 95 % intervals, and label by label."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
-    data: tyro.conf.Positional[str]
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
@@ -65,9 +65,10 @@ class Evaluate:
             return
         print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
         for name, interval in scored.measured.items():
-            print(
-                f"{name:10} {interval.value:7.2%}   95 % interval {interval.low:.2%} to {interval.high:.2%}"
-            )
+            ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
+            if interval.tells_nothing:
+                ends = "no interval: texts drawn from these all give the same"
+            print(f"{name:10} {interval.value:7.2%}   {ends}")
         names = {name: plain(name) for name in classes}  # a label may hold a line break
         width = max(5, *map(cell_len, names.values()))
         unit = "tokens" if run.tagging else "texts"
@@ -82,11 +83,11 @@ class Evaluate:
 class Predict:
     """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder."""
-    texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts; a tagger's are split at blanks."""
-    file: str | None = None
+    file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File of texts: a line each, or any format that can be trained on."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
@@ -96,6 +97,8 @@ class Predict:
     """Kind of the file; by default as in the run."""
     device: Device = "auto"
     """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
 
     def __call__(self) -> None:
         from wordward.predict import load_run
@@ -111,21 +114,19 @@ class Predict:
             say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
         run = load_run(self.run, device=self.device)
         if self.file is None and not self.texts:
-            parts, total = standard_input(), 0
+            parts, total = standard_input(), None
         else:
             texts = list(self.texts) if self.file is None else self._read(self.file, run)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
             raise ValueError(f"{failed} of the texts could not be read; their lines say why")
 
-    def _answer(self, run: "Run", parts: Iterable[list[str]], total: int) -> int:
+    def _answer(self, run: "Run", parts: Iterable[list[str]], total: int | None) -> int:
         """Print an answer a text, some texts at a time; how many texts could not be read."""
         from wordward.console import progress
 
-        failed = 0
-        with progress(
-            quiet=self.file is None or sys.stdout.isatty()
-        ) as bars:  # the answers themselves are seen there
+        failed, seen = 0, sys.stdout.isatty()  # answers on the screen tell by themselves
+        with progress(quiet=self.quiet or seen) as bars:
             bar = bars.add_task("predicting", total=total, unit="texts")
             for some in parts:
                 for record in run.predict(some):
@@ -142,7 +143,7 @@ class Predict:
 
         columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
         data = changed(replace(run.config.data, limit=None), **columns)
-        with waiting(f"reading {Path(file).name}"):
+        with waiting(f"reading {Path(file).name}", quiet=self.quiet):
             return [example.text for example in read_as(data, file, labelled=False)]
 
 
@@ -186,9 +187,12 @@ def standard_input() -> Iterator[list[str]]:
 class Neighbors:
     """Show the nearest words of some words in a run's table."""
 
-    run: tyro.conf.Positional[str]
+    run: RunFolder
     """Run folder, of `train` or `pretrain`."""
-    words: tyro.conf.Positional[tuple[str, ...]]
+    words: Annotated[
+        tyro.conf.Positional[tuple[str, ...]],
+        tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(required)"),
+    ]
     """Words to look up."""
     k: int = 10
     """How many to show."""
@@ -198,9 +202,12 @@ class Neighbors:
     """Occurrences in the texts for a word to be shown."""
 
     def __call__(self) -> None:
+        from wordward.console import say
         from wordward.neighbors import nearest_words
 
         for word, found in nearest_words(
             self.run, self.words, k=self.k, metric=self.metric, min_count=self.min_count
         ):
             print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in found))
+        what = "cosine with the word" if self.metric == "cosine" else "distance from the word"
+        say(f"numbers: {what}; nearest first")

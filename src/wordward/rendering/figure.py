@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from wordward.explanation import Explanation, Place
-from wordward.rendering.wording import SCALE, Part, Row, headings, much, part_of, plain, predicted, question
+from wordward.rendering.wording import (
+    SCALE,
+    UNKNOWN,
+    Part,
+    Row,
+    headings,
+    much,
+    part_of,
+    plain,
+    predicted,
+    question,
+)
 
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # no date: always the same
 WORDS = 32  # of a text that a figure shows
@@ -77,8 +88,8 @@ def _heads(explanations: Sequence[Explanation]) -> list[str]:
 def _foot(part: Part) -> list[str]:
     """What the numbers are, and what is left out."""
     notes = [SCALE] if part.rows else []
-    if any(place and not place.known for row in part.rows for place in row.places):
-        notes.append("grey: not in the vocabulary")
+    if part.has_unknown:
+        notes.append(f"grey: {UNKNOWN}")
     return [*notes, *([part.note] if part.note else [])]
 
 

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from wordward.explanation import Explanation, Place
 from wordward.rendering.wording import (
+    UNKNOWN,
     Part,
     Row,
     headings,
@@ -145,8 +146,8 @@ def _bars(explanations: Sequence[Explanation], names: Sequence[str], part: Part)
 def _notes(part: Part) -> str:
     """What the figure leaves unsaid."""
     notes = [LEGEND]
-    if any(place and not place.known for row in part.rows for place in row.places):
-        notes.append("Grey words are not in the vocabulary.")
+    if part.has_unknown:
+        notes.append(f"Grey words are {UNKNOWN}.")
     if part.note:
         notes.append(f"{part.note[:1].upper()}{part.note[1:]}.")
     return " ".join(notes)
@@ -158,7 +159,7 @@ def _row(row: Row, focus: int | None) -> str:
         sure = percent(place.probability or 0.0)
         tag = f' <span class="ww-is">{safe(place.label)} {safe(sure)}</span>'
     kind = ' class="ww-focus"' if focus is not None and place.position == focus else ""
-    unknown = "" if place.known else ' class="ww-unknown" title="not in the vocabulary"'
+    unknown = "" if place.known else f' class="ww-unknown" title="{UNKNOWN}"'
     word = f'<th scope="row"><bdi{unknown}>{safe(row.word)}</bdi>{tag}</th>'
     return f"<tr{kind}>{word}{''.join(_bar(each) for each in row.places)}</tr>"
 

@@ -11,6 +11,7 @@ from wordward.recipes import RECIPES
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
 TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
 SCALE = "numbers: strength of a pull, relative to the text's strongest"
+UNKNOWN = "not in the vocabulary"
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
 LABELS = 3  # of a classifier that are named, the likeliest
 
@@ -73,6 +74,11 @@ class Part:
     before: bool  # whether there is text before it
     after: bool
     note: str  # how many words are left out, or not read, or that none is known
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether a word that is shown is not in the vocabulary."""
+        return any(place and not place.known for row in self.rows for place in row.places)
 
 
 def part_of(explanations: Sequence[Explanation], limit: int) -> Part:
@@ -148,9 +154,10 @@ def much(relative: float) -> str:
 
 
 def likeliest(explanation: Explanation) -> tuple[list[tuple[str, float]], int]:
-    """The labels a classifier holds most likely, and how many others there are."""
+    """The labels a classifier holds most likely, and how many others there are; never one, which is named too."""
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
-    return ranked[:LABELS], max(0, len(ranked) - LABELS)
+    named = len(ranked) if len(ranked) <= LABELS + 1 else LABELS
+    return ranked[:named], len(ranked) - named
 
 
 def tags_of(explanation: Explanation) -> list[tuple[str, str]]:

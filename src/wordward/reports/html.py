@@ -108,15 +108,19 @@ def _results(report: Report) -> str:
         )
     metric = first.run.config.training.criterion
     value, unit = first.scored.measured[metric], "sentences" if first.run.tagging else "texts"
+    spread = "No interval" if value.tells_nothing else f"95\u00a0% interval {between(value)}"
     head = (
         f'<div class="rp-head"><p class="rp-big">{percent(value.value)}</p><p><b>{NAMES[metric]}</b> on '
         f"{first.scored.texts:,} {report.shown_from} {unit}: {safe(meaning(metric, report))}.<br>"
-        f"95\u00a0% interval {between(value)}.</p></div>"
+        f"{spread}.</p></div>"
     )
     why = (
         "The interval says how far off a number may be because only so many texts were counted. Dev texts chose the "
         "epoch whose model was kept, so their numbers flatter it a little."
     )
+    shown = [scored for each in report.subjects for scored in (each.dev, each.test) if scored is not None]
+    if any(interval.tells_nothing for scored in shown for interval in scored.measured.values()):
+        why += " Where there is no interval, texts drawn from these all give the same number; others may not."
     return "\n".join(
         [
             head,

@@ -26,7 +26,9 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def between(interval: Interval, digits: int = 2) -> str:
-    """The ends of an interval."""
+    """The ends of an interval, where it tells anything."""
+    if interval.tells_nothing:
+        return "no interval"
     return f"{100 * interval.low:.{digits}f} to {percent(interval.high, digits)}"
 
 
@@ -112,10 +114,15 @@ def paired(report: Report) -> str:
             continue
         ours, theirs = first.scored.wrong, other.scored.wrong
         only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+        both = f"<b>{safe(first.name)}</b> against <b>{safe(other.name)}</b>"
+        if not any(only):
+            same = "get the very same texts wrong" if ours.any() else "get every text right"
+            told.append(f"<li>{both}: they {same}.</li>")
+            continue
         p = mcnemar(*only)
         verdict = "may well be chance" if p >= 0.05 else "is unlikely to be chance alone"
         told.append(
-            f"<li><b>{safe(first.name)}</b> against <b>{safe(other.name)}</b>: {only[0]:,} texts only "
+            f"<li>{both}: {only[0]:,} {'text' if only[0] == 1 else 'texts'} only "
             f"{safe(first.name)} gets wrong, {only[1]:,} only {safe(other.name)}. Such a difference {verdict} "
             f"(McNemar’s test, p {f'= {p:.2f}' if p >= 0.01 else '&lt; 0.01'}).</li>"
         )

@@ -172,6 +172,7 @@ function draw() {
   const [first] = shown;
   cards();
   at("sentence").replaceChildren(...sentence(first, { marks, focus, flag: infoOf(views[0]).positive, before: before[0], onword: pick }));
+  at("sentence").dir = getComputedStyle(at("text")).direction; // "auto" looks past what stands in buttons
   at("sentence").classList.toggle("tagged", first.task === "tag");
   at("sentence").classList.toggle("long", first.places.length > FEW);
   const only = all || first.places.length <= FEW ? Infinity : STRONGEST;
@@ -218,7 +219,11 @@ function legend() {
   const aim = method.by_chance ? "that way is drawn at random"
     : method.needs_label ? `a step that way makes ${whose} less likely` : "a step that way changes the prediction";
   const named = method.points === "words" ? "that pulls hardest" : "nearest to where the perturbation points";
-  const parts = [`Each bar names the word ${named}: ${aim}. The deeper the shade, the stronger the pull. Click a bar to swap its word in.`];
+  const parts = [
+    `Each bar names the word ${named}: ${aim}. The deeper the shade, the stronger the pull; `,
+    "the number is its strength relative to the text’s strongest. Click a bar to swap its word in.",
+  ];
+  if (first.places.some((place) => !place.known)) parts.push(" Dotted words are not in the model’s vocabulary.");
   if (tagging()) parts.push(" Click a word of the sentence to look at its tag alone.");
   if (shown.length > 1) {
     const keys = titles(views).map((title, number) => el("span", { class: `key view${number}` }, title));

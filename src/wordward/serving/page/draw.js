@@ -12,10 +12,15 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
+// Never 0 % or 100 % of something that is not, as in the terminal and on the pages that are written.
 export function percent(chance) {
+  if (chance > 0 && chance < 0.001) return "<0.1 %";
+  if (chance > 0.999 && chance < 1) return ">99.9 %";
   const hundred = 100 * chance;
   return `${hundred > 99 || hundred < 1 ? hundred.toFixed(1) : Math.round(hundred)} %`;
 }
+
+const much = (relative) => (relative < 0.005 ? "<0.01" : relative.toFixed(2));
 
 // Places are counted in characters as Python counts them, not in JavaScript's halves of an emoji.
 export const characters = (text) => Array.from(text);
@@ -30,7 +35,8 @@ export function prediction(card, { title, explanation, before, several }) {
     return;
   }
   const chances = Object.entries(explanation.probabilities);
-  if (chances.length > MANY_LABELS) chances.sort((one, other) => other[1] - one[1]).splice(MANY_LABELS);
+  const few = chances.length > MANY_LABELS + 1; // one more label takes no more room than saying so
+  const left = few ? chances.sort((one, other) => other[1] - one[1]).splice(MANY_LABELS).length : 0;
   const shown = chances.map(([label]) => label).join("\n");
   if (card.dataset.shown !== shown) {
     card.dataset.shown = shown; // the same bars stay, so that they move rather than jump
@@ -39,7 +45,8 @@ export function prediction(card, { title, explanation, before, several }) {
         el("span", { class: "name" }, el("bdi", {}, label)),
         el("span", { class: "track" }, el("span", { class: "fill" }), el("span", { class: "was" })),
         el("span", { class: "number" })));
-    card.replaceChildren(head, el("div", { class: "chances" }, ...bars), el("p", { class: "change" }));
+    const others = left ? el("p", { class: "left" }, `and ${left} labels less likely`) : null;
+    card.replaceChildren(...[head, el("div", { class: "chances" }, ...bars), others, el("p", { class: "change" })].filter(Boolean));
   } else card.firstChild.replaceWith(head);
   [...card.querySelectorAll(".chance")].forEach((bar, at) => {
     const [label, chance] = chances[at];
@@ -143,10 +150,10 @@ function cell(place, view, { alone, onswap }) {
     type: "button",
     class: at ? "other" : "bar",
     "--pull": pull.relative,
-    "aria-label": `Swap ${place.word} for ${pull.toward}: relative strength ${pull.relative.toFixed(2)}`,
-    title: `strength ${pull.strength.toFixed(2)}, relative ${pull.relative.toFixed(2)}, cosine ${pull.cosine.toFixed(2)}`,
+    "aria-label": `Swap ${place.word} for ${pull.toward}: relative strength ${much(pull.relative)}`,
+    title: `strength ${pull.strength.toFixed(2)}, relative ${much(pull.relative)}, cosine ${pull.cosine.toFixed(2)}`,
     "data-key": `pull ${view} ${place.position} ${at}`,
     onclick: () => onswap(view, place, pull),
-  }, el("bdi", {}, pull.toward), at ? null : el("span", { class: "amount", "aria-hidden": "true" }, pull.relative.toFixed(2))));
+  }, el("bdi", {}, pull.toward), at ? null : el("span", { class: "amount", "aria-hidden": "true" }, much(pull.relative))));
   return el("span", { class: `cell view${view}` }, first, alone && others.length ? el("span", { class: "others" }, ...others) : null);
 }
