@@ -443,9 +443,12 @@ def test_what_is_awaited_is_seen_to_be(visit: Visit, address: str) -> None:
     page = visit.open(address)
     answers: list[Any] = []
     page.route("**/api/explain", lambda route: answers.append(route))
-    page.fill("#text", "this story was dull")
+    with page.expect_request("**/api/explain"):
+        page.fill("#text", "this story was dull")
     words = page.locator("#words")
     expect(words).to_have_css("opacity", "0.55")
+    while not answers:
+        page.wait_for_timeout(20)
     answers.pop().continue_()
     settled(page, "this story was dull")
     expect(words).to_have_css("opacity", "1")
