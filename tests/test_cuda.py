@@ -237,6 +237,28 @@ def test_many_very_long_texts_at_once_are_read_as_each_alone() -> None:
         torch.testing.assert_close(many, alone, rtol=1e-2, atol=1e-3)
 
 
+def test_a_batch_that_the_gpu_does_not_hold_is_read_in_parts() -> None:
+    device = torch.device("cuda")
+    model = Classifier(40, 2, ModelSettings()).to(device)
+    (method,) = parse_methods("vat")
+    words = Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40))
+    stepper = Stepper(model, [adversary_of(method, model, words, 1)], TrainingSettings(device="cuda"), device)
+    few, many = (
+        Corpus([np.full(2000, 5, np.int32)] * count, [0, 1] * (count // 2)).batch(np.arange(count), device)
+        for count in (2, 128)
+    )
+    stepper(few, few)  # makes Adam's state
+    torch.cuda.empty_cache()
+    room = torch.cuda.memory_reserved() + (3 << 30)
+    torch.cuda.set_per_process_memory_fraction(room / torch.cuda.get_device_properties(device).total_memory)
+    try:
+        stepper(few, many)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    stepper.updater.refuse_broken("")
+    assert few.ids.numel() <= stepper.fits < many.ids.numel()
+
+
 @pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
 @pytest.mark.parametrize("tagging", [False, True])
 def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:

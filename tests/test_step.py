@@ -1,5 +1,7 @@
 """What a training step costs: passes and allocations, counted; the average of the weights after each."""
 
+from typing import Any
+
 import pytest
 import torch
 from counting import Largest
@@ -8,7 +10,7 @@ from torch import Tensor, nn
 
 from wordward.choice import deviation
 from wordward.models import Classifier, Tagger
-from wordward.training.step import DivergedError, Updater
+from wordward.training.step import DivergedError, Stepper, Updater
 
 
 @pytest.mark.parametrize("kind", [Classifier, Tagger])
@@ -128,3 +130,61 @@ def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> No
         updater.finish(torch.tensor(loss))
     with pytest.raises(DivergedError, match="no number at step 2; nothing is kept"):
         updater.refuse_broken("nothing is kept")
+
+
+def with_room_for(most: int, stepper: Stepper, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A GPU that holds so many ids at once; the ids of each pass that it was asked for."""
+    forward, asked = stepper.model.forward, []
+
+    def limited(ids: Tensor, mask: Tensor) -> Tensor:
+        asked.append(ids.numel())
+        logits = forward(ids, mask)
+        if ids.numel() > most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return logits
+
+    monkeypatch.setattr(stepper.model, "forward", limited)
+    return asked
+
+
+def in_full(stepper: Stepper) -> Stepper:
+    """Without chance and in double precision."""
+    for module in stepper.model.double().modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return stepper
+
+
+def ones(*size: Any, generator: Any = None, **settings: Any) -> Tensor:
+    return torch.ones(*size, **settings)
+
+
+@pytest.mark.parametrize("average", ["sentences", "tokens"])
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+@pytest.mark.parametrize("method", ["baseline", "advt", "iadvt", "freelb", "vat", "iadvt+ivat"])
+def test_a_batch_that_memory_does_not_hold_is_read_in_parts_that_add_up_to_it(
+    method: str, kind: Kind, average: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch, "randn", ones)
+    taken = []
+    for most in (10_000, 2 * TIME):
+        stepper, labelled, unlabelled = a_step(method, kind, average=average)
+        in_full(stepper).average = average if kind is Tagger else "sentences"
+        asked = with_room_for(most, stepper, monkeypatch)
+        loss = stepper(labelled, unlabelled if stepper.virtual else None)
+        taken.append([loss, *(weight.grad for weight in stepper.model.parameters())])
+        assert sum(size > most for size in asked) <= 2
+        again = len(asked)
+        stepper(labelled, unlabelled if stepper.virtual else None)
+        assert all(size <= most for size in asked[again:])  # what did not fit is not tried again
+    assert "did not fit in memory" in capsys.readouterr().err
+    for whole, parts in zip(*taken, strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-12)
+
+
+def test_a_text_that_alone_is_too_long_for_memory_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper, labelled, _ = a_step("advt", Classifier)
+    asked = with_room_for(TIME - 1, stepper, monkeypatch)
+    with pytest.raises(torch.OutOfMemoryError):
+        stepper(labelled)
+    assert min(asked) <= TIME

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +28,32 @@ class Batch(NamedTuple):
     mask: Tensor  # (batch, time), True where a token is
     labels: Tensor | None  # (batch,) classes or (batch, time) tags
     part: Part | None = None  # of a whole batch, where several processes share it
+    shares: tuple[float, float] = (
+        1.0,
+        1.0,
+    )  # of the whole batch's texts and tokens, by which means are weighted
 
     def take(self, part: Part | None) -> "Batch":
         """The rows that fall to this process."""
         if part is None:
             return self
         labels = None if self.labels is None else self.labels[part.rows]
-        return Batch(self.ids[part.rows], self.mask[part.rows], labels, part)
+        return Batch(self.ids[part.rows], self.mask[part.rows], labels, part, (part.texts, part.tokens))
+
+    def parts(self, most: int) -> Iterator["Batch"]:
+        """The same rows in even parts of at most `most` ids, or one text; each as long as its longest (waits for the
+        device)."""
+        lengths = self.mask.sum(1).cpu()
+        count = min(len(lengths), -(-self.ids.numel() // most))
+        edges = [len(lengths) * at // count for at in range(count + 1)]
+        for start, end in pairwise(edges):
+            rows, time = slice(start, end), slice(int(lengths[start:end].max()))
+            labels = None if self.labels is None else self.labels[rows]
+            if labels is not None and labels.dim() == 2:
+                labels = labels[:, time]
+            texts = self.shares[0] * (end - start) / len(lengths)
+            tokens = self.shares[1] * float(lengths[rows].sum() / lengths.sum())
+            yield Batch(self.ids[rows, time], self.mask[rows, time], labels, shares=(texts, tokens))
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:

@@ -1,6 +1,7 @@
 """One training step: clean and perturbed losses walked back, one clipping, one update."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -8,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from wordward.config import TrainingSettings
+from wordward.console import say
+from wordward.device import release
 from wordward.encoded.corpus import Batch
 from wordward.method import Adversary
 from wordward.objective import Average, label_loss
@@ -101,7 +104,8 @@ class Stepper:
     """Updates a model, batch after batch.
 
     AdvT and iAdvT cost two forwards and two backwards: the clean pass's one backward gives the weights'
-    gradients and the gradient at the vectors.
+    gradients and the gradient at the vectors. A batch that a GPU's memory does not hold is read in parts, whose
+    gradients add up to the same.
     """
 
     def __init__(
@@ -113,9 +117,11 @@ class Stepper:
         *,
         average: Average = "sentences",
         team: Team = ALONE,
+        quiet: bool = False,
     ) -> None:
-        self.model, self.settings, self.device = model, settings, device
+        self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
+        self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
         self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
         self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
         self.updater = Updater(
@@ -129,11 +135,35 @@ class Stepper:
 
     def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
         """One update; the total loss, not yet read from the device."""
-        self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
-        loss = self._labelled(labelled)
-        if unlabelled is not None:
-            loss = loss + self._unlabelled(unlabelled)
+        while (loss := self._walked(labelled, unlabelled)) is None:
+            release()  # not before the error is gone, which held what filled the memory
         return self.updater.finish(loss)
+
+    def _walked(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
+        """All losses walked back; None where memory did not hold the batches: less of them is to be taken at once."""
+        self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
+        try:
+            loss = torch.zeros((), device=self.device)
+            for part in self._parts(labelled):
+                loss = loss + self._labelled(part)
+            for part in self._parts(unlabelled) if unlabelled is not None else ():
+                loss = loss + self._unlabelled(part)
+            return loss
+        except torch.OutOfMemoryError:
+            batches = [labelled] if unlabelled is None else [labelled, unlabelled]
+            taken = min(self.fits, max(batch.ids.numel() for batch in batches))
+            if taken <= max(batch.ids.shape[1] for batch in batches):
+                raise  # one text alone is too long
+            self.fits = taken // 2
+        say(
+            f"a batch of {taken:,} words, padding included, did not fit in memory; from here on at most "
+            f"{self.fits:,} are passed through the model at once",
+            quiet=self.quiet,
+        )
+        return None
+
+    def _parts(self, batch: Batch) -> Iterable[Batch]:
+        return (batch,) if batch.ids.numel() <= self.fits else batch.parts(self.fits)
 
     def _labelled(self, batch: Batch) -> Tensor:
         assert batch.labels is not None
@@ -198,10 +228,8 @@ class Stepper:
         return total
 
     def _share(self, batch: Batch) -> float:
-        """What a mean over this process's rows counts in the mean over the whole batch."""
-        if batch.part is None:
-            return 1.0
-        return batch.part.texts if self.average == "sentences" else batch.part.tokens
+        """What a mean over these rows counts in the mean over the whole batch."""
+        return batch.shares[0 if self.average == "sentences" else 1]
 
     def refresh(self) -> None:
         """Search nearest words anew, so that a run taken up here goes on as if never stopped."""

@@ -53,6 +53,7 @@ class Trainer:
             self.device,
             average=config.perturbation.average if data.tagging else "sentences",
             team=team,
+            quiet=quiet,
         )
         self._part_ways()
         self.labelled = Stream(data.train, settings.batch_size, seed=(settings.seed, 1), team=team)
