@@ -187,6 +187,19 @@ def test_a_transfer_that_breaks_off_goes_on_by_itself(site: Site):
     assert site.left() == ["file.gz"]
 
 
+def test_attempts_that_bring_something_are_not_counted(site: Site):
+    site.how.stop_after = [1000] * 9
+    assert site.fetch(SHA, attempts=2).read_bytes() == CONTENT
+    assert len(site.how.asked) == 10
+
+
+def test_attempts_that_bring_nothing_new_are(site: Site):
+    site.how.stop_after = [1000, 0, 500, 0, 0, 0]
+    with pytest.raises(DataError, match="broke off after 1,500 bytes"):
+        site.fetch(SHA, attempts=3)
+    assert len(site.how.asked) == 5
+
+
 def test_a_connection_that_is_reset(site: Site):
     site.how.stop_after, site.how.reset = [200_000], True
     assert site.fetch(SHA, attempts=2).read_bytes() == CONTENT

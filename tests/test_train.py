@@ -524,9 +524,14 @@ def test_a_very_long_text_is_said_with_what_to_do(
     """All texts of its batch are as long as it, which may take all memory there is."""
     train(config(csv_file, epochs=1), tmp_path / "run")
     assert "--max-length" not in capsys.readouterr().err
+    monkeypatch.setattr("wordward.train.LONG", 30)
+    extra = tmp_path / "extra.txt"
+    extra.write_text("the film was warm " * 20 + "\n")
+    given = replace(config(csv_file, epochs=1), method="random-kl")
+    train(replace(given, data=replace(given.data, unlabelled=str(extra))), tmp_path / "extra")
+    assert "the longest text is 81 words long" in capsys.readouterr().err
     with csv_file.open("a", encoding="utf-8") as file:
         file.write(f"{'the film was warm ' * 10},good\n" * 20)  # so that not all of them are held out
-    monkeypatch.setattr("wordward.train.LONG", 30)
     train(config(csv_file, epochs=1), tmp_path / "long")
     assert "the longest text is 41 words long, and its whole batch with it" in capsys.readouterr().err
     settings = config(csv_file, epochs=1)

@@ -42,7 +42,7 @@ def train(
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
-        _warn_of_length(int(data.train.lengths.max()))
+        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     if resume:
         if run_folder.begun(folder):
             _check_same(folder, data)

@@ -105,24 +105,31 @@ def _recorded(ledger: Path) -> dict[str, str]:
 
 
 def _whole(url: str, part: Path, report: Report, *, attempts: int, pause: float, timeout: float) -> None:
-    """Fetch a file into `part`, in several attempts where it breaks off."""
-    for attempt in range(attempts):
+    """Fetch a file into `part`; where it breaks off, it goes on until so many attempts in a row bring nothing new."""
+    most = failed = 0
+    while True:
         try:
             _transfer(url, part, report, timeout)
             return
         except _BrokenOffError as error:
-            if attempt == attempts - 1:
-                size = part.stat().st_size if part.exists() else 0
-                if not size:
-                    raise DataError(
-                        f"expected {url}; nothing came ({error}): run the same command again when the network or the "
-                        "server is back, or hand over a copy you have with `wordward data add`"
-                    ) from None
-                raise DataError(
-                    f"expected the whole of {url}; it broke off after {size:,} bytes ({error}): run the same command "
-                    "again to go on from there"
-                ) from None
-            time.sleep(pause * 2**attempt)
+            size = part.stat().st_size if part.exists() else 0
+            failed = failed + 1 if size <= most else 1
+            most = max(most, size)
+            if failed >= attempts:
+                raise _gave_up(url, size, error) from None
+        time.sleep(pause * 2 ** (failed - 1))
+
+
+def _gave_up(url: str, size: int, error: Exception) -> DataError:
+    if not size:
+        return DataError(
+            f"expected {url}; nothing came ({error}): run the same command again when the network or the "
+            "server is back, or hand over a copy you have with `wordward data add`"
+        )
+    return DataError(
+        f"expected the whole of {url}; it broke off after {size:,} bytes ({error}): run the same command "
+        "again to go on from there"
+    )
 
 
 def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
