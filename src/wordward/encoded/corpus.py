@@ -41,8 +41,7 @@ class Batch(NamedTuple):
         return Batch(self.ids[part.rows], self.mask[part.rows], labels, part, (part.texts, part.tokens))
 
     def parts(self, most: int) -> Iterator["Batch"]:
-        """The same rows in even parts of at most `most` ids, or one text; each as long as its longest (waits for the
-        device)."""
+        """In even parts of at most `most` ids, or one text, each cut to its own longest (waits for the device)."""
         lengths = self.mask.sum(1).cpu()
         count = min(len(lengths), -(-self.ids.numel() // most))
         edges = [len(lengths) * at // count for at in range(count + 1)]
