@@ -118,7 +118,7 @@ def test_shares_of_texts_and_tokens() -> None:
         processes = Team(rank, 2)
         processes.noise = torch.Generator()
         parts.append(processes.part(ids, lengths))
-    assert [(part.texts, part.tokens) for part in parts if part] == [(1 / 3, 1 / 7), (2 / 3, 6 / 7)]
+    assert [part.shares for part in parts if part] == [(1 / 3, 1 / 7), (2 / 3, 6 / 7)]
     assert Team().part(ids, lengths) is None
 
 

@@ -39,7 +39,7 @@ from wordward.cli import main
 from wordward.datasets import Example
 from wordward.explain import explain
 from wordward.models import Classifier, Tagger
-from wordward.processes.distributed import Part
+from wordward.processes.distributed import Part, Shares
 from wordward.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
 
 MORE = [name for name, recipe in RECIPES.items() if recipe.reference is not None]
@@ -326,7 +326,7 @@ def test_processes_that_share_a_batch_draw_its_noise_row_by_row(name: str):
     found = []
     for rows in (slice(0, 3), slice(0, 1), slice(1, 3)):
         adv = wordward.adversary(model, name, epsilon=2.0)
-        adv.directions.part = Part(ids, rows, 1.0, 1.0, torch.Generator().manual_seed(5))
+        adv.directions.part = Part(ids, rows, Shares(), torch.Generator().manual_seed(5))
         found.append(adv(lambda rows=rows: model(ids[rows]), labels[rows]).perturbation)
     torch.testing.assert_close(found[0], torch.cat(found[1:]))
 

@@ -128,7 +128,7 @@ class Attack:
             )
         columns = {name: getattr(self, name) for name in COLUMNS}
         try:
-            examples = texts_of(run, data, labelled=self.labels, **columns)
+            examples = texts_of(run, data, labelled=self.labels, quiet=self.quiet, **columns)
         except MissingError as error:
             hint = f"; for a text give --text {quote(data)}" if " " in data else ""
             raise MissingError(f"{error}{hint}") from None

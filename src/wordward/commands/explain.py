@@ -193,11 +193,11 @@ class Explain:
 
         columns = {name: getattr(self, name) for name in COLUMNS}
         try:
-            examples = texts_of(run, source, **columns)
+            examples = texts_of(run, source, quiet=self.quiet, **columns)
         except DataError as error:
             if self.label_column is not None or self.tag_column is not None or is_split(run, source):
                 raise
-            examples = texts_of(run, source, labelled=False, **columns)
+            examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
             why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"
             say(f"{why}: each text is explained for what the model predicts")
         if source in self.texts:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from wordward.rules import COUNT, check
 
 if TYPE_CHECKING:
-    from wordward.config import DataSettings
     from wordward.datasets import Example
     from wordward.predict import Run
 
@@ -22,21 +21,29 @@ def is_split(run: "Run", data: str) -> bool:
     return bool(run.config.data.corpus) and data in SPLITS
 
 
-def texts_of(run: "Run", data: str, *, labelled: bool = True, **columns: Any) -> "list[Example]":
-    """The texts of a split, or of a file that is read as those of the run were but for `columns`."""
+def texts_of(
+    run: "Run", data: str, *, labelled: bool = True, quiet: bool = False, **columns: Any
+) -> "list[Example]":
+    """The texts of a split, or of a file."""
+    if not is_split(run, data):
+        return texts_in(run, data, labelled=labelled, quiet=quiet, **columns)
     from wordward.console import waiting
-    from wordward.examples import read_as, split_examples
+    from wordward.examples import split_examples
 
-    settings = replace(run.config.data, limit=None)
-    with waiting(f"reading {Path(data).name}"):
-        if is_split(run, data):
-            return split_examples(settings, data)
-        return read_as(changed(settings, **columns), data, labelled=labelled)
+    with waiting(f"reading {data}", quiet=quiet):
+        return split_examples(replace(run.config.data, limit=None), data)
 
 
-def changed(data: "DataSettings", **given: Any) -> "DataSettings":
-    """How the run read its texts, but for what is given."""
-    return replace(data, **{name: value for name, value in given.items() if value is not None})
+def texts_in(
+    run: "Run", file: str, *, labelled: bool = True, quiet: bool = False, **columns: Any
+) -> "list[Example]":
+    """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
+    from wordward.console import waiting
+    from wordward.examples import read_as
+
+    given = {name: value for name, value in columns.items() if value is not None}
+    with waiting(f"reading {Path(file).name}", quiet=quiet):
+        return read_as(replace(run.config.data, limit=None, **given), file, labelled=labelled)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import tyro
 
 from wordward.commands.arguments import Device, Format, RunFolder, several
-from wordward.commands.texts import COLUMNS, changed, is_split, texts_of
+from wordward.commands.texts import COLUMNS, is_split, texts_in, texts_of
 
 if TYPE_CHECKING:
     from wordward.predict import Run
@@ -116,7 +116,7 @@ class Predict:
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
         else:
-            texts = list(self.texts) if self.file is None else self._read(self.file, run)
+            texts = list(self.texts) if self.file is None else self._read(run, self.file)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
             raise ValueError(f"{failed} of the texts could not be read; their lines say why")
@@ -136,15 +136,9 @@ class Predict:
                 bars.advance(bar, len(some))
         return failed
 
-    def _read(self, file: str, run: "Run") -> list[str]:
-        """The texts of a file."""
-        from wordward.console import waiting
-        from wordward.examples import read_as
-
+    def _read(self, run: "Run", file: str) -> list[str]:
         columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
-        data = changed(replace(run.config.data, limit=None), **columns)
-        with waiting(f"reading {Path(file).name}", quiet=self.quiet):
-            return [example.text for example in read_as(data, file, labelled=False)]
+        return [each.text for each in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
 
 
 def json_line(record: Any) -> str:

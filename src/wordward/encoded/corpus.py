@@ -14,7 +14,7 @@ from wordward.datasets import DataError, Example, draw
 from wordward.encoded.ragged import Joined, Rows, lengths_of
 from wordward.encoded.tokens import words_of
 from wordward.objective import IGNORE
-from wordward.processes.distributed import ALONE, Part, Team
+from wordward.processes.distributed import ALONE, Part, Shares, Team
 from wordward.text import PAD, SPECIALS, Vocabulary, length_batches, pad
 
 COUNTED = 1 << 22  # tokens counted at once, of a corpus that may not fit in memory
@@ -28,17 +28,14 @@ class Batch(NamedTuple):
     mask: Tensor  # (batch, time), True where a token is
     labels: Tensor | None  # (batch,) classes or (batch, time) tags
     part: Part | None = None  # of a whole batch, where several processes share it
-    shares: tuple[float, float] = (
-        1.0,
-        1.0,
-    )  # of the whole batch's texts and tokens, by which means are weighted
+    shares: Shares = Shares()  # of the whole batch
 
     def take(self, part: Part | None) -> "Batch":
         """The rows that fall to this process."""
         if part is None:
             return self
         labels = None if self.labels is None else self.labels[part.rows]
-        return Batch(self.ids[part.rows], self.mask[part.rows], labels, part, (part.texts, part.tokens))
+        return Batch(self.ids[part.rows], self.mask[part.rows], labels, part, part.shares)
 
     def parts(self, most: int) -> Iterator["Batch"]:
         """In even parts of at most `most` ids, or one text, each cut to its own longest (waits for the device)."""
@@ -50,9 +47,9 @@ class Batch(NamedTuple):
             labels = None if self.labels is None else self.labels[rows]
             if labels is not None and labels.dim() == 2:
                 labels = labels[:, time]
-            texts = self.shares[0] * (end - start) / len(lengths)
-            tokens = self.shares[1] * float(lengths[rows].sum() / lengths.sum())
-            yield Batch(self.ids[rows, time], self.mask[rows, time], labels, shares=(texts, tokens))
+            texts = self.shares.texts * (end - start) / len(lengths)
+            tokens = self.shares.tokens * float(lengths[rows].sum() / lengths.sum())
+            yield Batch(self.ids[rows, time], self.mask[rows, time], labels, shares=Shares(texts, tokens))
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:

@@ -22,13 +22,19 @@ PATIENCE = timedelta(days=7)  # the same, while one process encodes a corpus for
 LARGE = 1 << 20  # numbers of a gradient that travels alone; smaller ones travel together
 
 
+class Shares(NamedTuple):
+    """What some rows are of their batch, by which their means are weighted."""
+
+    texts: float = 1.0
+    tokens: float = 1.0
+
+
 class Part(NamedTuple):
     """The rows of a batch that fall to one of several processes."""
 
     ids: Tensor  # of the whole batch, (batch, time)
     rows: slice
-    texts: float  # share of the batch's texts, by which a mean over texts is weighted
-    tokens: float  # share of its tokens
+    shares: Shares
     noise: torch.Generator  # the same in all processes
 
 
@@ -58,7 +64,7 @@ class Team:
         rows, texts = self.rows(len(lengths))
         tokens = float(lengths[rows].sum() / max(1, lengths.sum())) if texts else 0.0
         assert self.noise is not None, "the processes have not parted yet"
-        return Part(ids, rows, texts, tokens, self.noise)
+        return Part(ids, rows, Shares(texts, tokens), self.noise)
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
         """Add up the gradients over all processes, in place; and the loss."""

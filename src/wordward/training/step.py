@@ -229,7 +229,7 @@ class Stepper:
 
     def _share(self, batch: Batch) -> float:
         """What a mean over these rows counts in the mean over the whole batch."""
-        return batch.shares[0 if self.average == "sentences" else 1]
+        return batch.shares.texts if self.average == "sentences" else batch.shares.tokens
 
     def refresh(self) -> None:
         """Search nearest words anew, so that a run taken up here goes on as if never stopped."""
