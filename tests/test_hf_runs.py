@@ -28,6 +28,7 @@ from wordward.huggingface.rows import Order
 from wordward.huggingface.trainer import FineTuning
 from wordward.predict import load_run
 from wordward.recipes import MethodSettings, parse_methods
+from wordward.run_folder import held
 from wordward.train import train
 
 METHODS = ("baseline", "random", "advt", "vat", "iadvt+ivat", "iadvt-best", "freelb", "entropy")
@@ -229,6 +230,14 @@ class TestResume:
             n: whole[n] for n in ("dev", "steps", "best_epoch")
         }
         assert not (tmp_path / "again" / "checkpoints").exists()
+
+    def test_a_run_that_another_process_trains_is_left_alone(self, place: Path, tmp_path: Path):
+        config = config_of(place, method="baseline", epochs=1)
+        train(config, tmp_path / "run", quiet=True)
+        before = self._metrics(tmp_path / "run")
+        with held(tmp_path / "run"), pytest.raises(ValueError, match="another process is training"):
+            train(config, tmp_path / "run", force=True, quiet=True)
+        assert self._metrics(tmp_path / "run") == before
 
     @staticmethod
     def _kill(monkeypatch: pytest.MonkeyPatch, step: int) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,19 @@ class Pretrainer:
         }
         run_folder.append_metrics(folder, record)
 
+    def result(self, stopped: bool) -> dict[str, Any]:
+        """What came out."""
+        return {
+            "perplexity": self.best["perplexity"],
+            "best_epoch": self.best["epoch"],
+            "epochs": self.epoch,
+            "words": self.tokens,
+            "vocabulary": len(self.vocabulary),
+            "seed": self.config.seed,
+            "seconds": round(self.seconds, 1),
+            "stopped": stopped,
+        }
+
 
 def pretrain(
     config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
@@ -219,36 +233,38 @@ def pretrain(
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, quiet=quiet)
     trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
+    with run_folder.held(folder) if processes.first else nullcontext():
+        _begin(trainer, folder, force=force, resume=resume)
+        stopped = _fit(trainer, folder, quiet=quiet)
+        result = trainer.result(stopped)
+        return run_folder.save_result(folder, result, trainer.device) if processes.first else result
+
+
+def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:
+    """The state of a run that goes on, or a folder for a new one."""
     if resume and run_folder.begun(folder):
-        if run_folder.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
+        if run_folder.load_vocabulary(folder).fingerprint != trainer.vocabulary.fingerprint:
             raise run_folder.RunError(
                 f"{folder} has another vocabulary than its texts give now: have they changed?"
             )
         trainer.load(folder)
-    elif processes.first:
+    elif trainer.team.first:
         if not resume:
             run_folder.create(folder, force=force)
-        run_folder.save_settings(folder, config, vocabulary)
-    stopped = False
+        run_folder.save_settings(folder, trainer.config, trainer.vocabulary)
+
+
+def _fit(trainer: Pretrainer, folder: Path, *, quiet: bool) -> bool:
+    """Train to the end; whether Ctrl-C came first, after which there is a model too."""
     try:
-        with processes.interruptible():
+        with trainer.team.interruptible():
             trainer.fit(folder, quiet=quiet)
     except KeyboardInterrupt:
-        stopped = True
-        if processes.first and not trainer.best["epoch"]:
-            checkpoint.save_weights(folder, trainer.model, vocabulary)
+        if trainer.team.first and not trainer.best["epoch"]:
+            checkpoint.save_weights(folder, trainer.model, trainer.vocabulary)
         say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
-    result = {
-        "perplexity": trainer.best["perplexity"],
-        "best_epoch": trainer.best["epoch"],
-        "epochs": trainer.epoch,
-        "words": trainer.tokens,
-        "vocabulary": len(vocabulary),
-        "seed": config.seed,
-        "seconds": round(trainer.seconds, 1),
-        "stopped": stopped,
-    }
-    return run_folder.save_result(folder, result, trainer.device) if processes.first else result
+        return True
+    return False
 
 
 def _texts(

@@ -5,7 +5,8 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -13,12 +14,13 @@ from typing import Any
 import torch
 
 import wordward
+from wordward.processes.locks import locked
 from wordward.text import Vocabulary
 from wordward.toml import Config, from_toml, to_toml
 
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
-CLASS_COUNTS = "class_counts.safetensors"
+CLASS_COUNTS, LOCK = "class_counts.safetensors", "run.lock"
 TRANSFORMER, TRAINER = "model", "checkpoints"  # folders of a Hugging Face model, and of its Trainer meanwhile
 
 # Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
@@ -47,7 +49,7 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None
     check_writable(folder)
     if not folder.exists():
         return
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part"}:
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", LOCK}:
         return  # empty, or killed before anything was whole
     if not force:
         raise RunError(
@@ -82,6 +84,19 @@ def create(path: str | Path, *, force: bool = False) -> Path:
         (folder / name).unlink(missing_ok=True)
         (folder / f"{name}.part").unlink(missing_ok=True)
     return folder
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Refuse a folder that another process is training into, and keep others from it meanwhile."""
+
+    def busy() -> None:
+        raise RunError(
+            f"another process is training into {folder}: wait until it has ended, stop it, or choose another --out"
+        )
+
+    with locked(folder / LOCK, busy=busy):
+        yield
 
 
 def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:

@@ -1,5 +1,6 @@
 """Training a run: from its settings to a folder that holds the best model."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,27 +44,42 @@ def train(
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
+    with run_folder.held(folder) if processes.first else nullcontext():
+        _begin(trainer, force=force, resume=resume)
+        stopped = _fit(trainer)
+        if not processes.first:
+            return processes.agree({})
+        return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
+
+
+def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
+    """The state of a run that goes on, or a folder for a new one."""
+    folder, data = trainer.folder, trainer.data
     if resume:
         if run_folder.begun(folder):
             _check_same(folder, data)
         trainer.load()
-    elif processes.first:
+    elif trainer.team.first:
         run_folder.create(folder, force=force)
-    if processes.first:
-        _write_settings(folder, settled, data)
-    stopped = False
+    if trainer.team.first:
+        _write_settings(folder, trainer.config, data)
+
+
+def _fit(trainer: Trainer) -> bool:
+    """Train to the end; whether Ctrl-C came first, after which there is a model too."""
     try:
-        with processes.interruptible():
+        with trainer.team.interruptible():
             trainer.fit()
     except KeyboardInterrupt:
-        stopped = True
-        if processes.first and not trainer.best["epoch"]:
+        if trainer.team.first and not trainer.best["epoch"]:
             with trainer.stepper.updater.averaged():
-                checkpoint.save_weights(folder, trainer.model, data.vocabulary)
-        say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
-    if not processes.first:
-        return processes.agree({})
-    return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
+                checkpoint.save_weights(trainer.folder, trainer.model, trainer.data.vocabulary)
+        say(
+            f"stopped; {trainer.folder} holds the best model so far and goes on with --resume",
+            quiet=trainer.quiet,
+        )
+        return True
+    return False
 
 
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:

@@ -155,12 +155,12 @@ def fine_tune(
     start.encode(quiet=quiet)
     if not quiet:  # it compares dev with train
         say(start.describe())
-    if resume:
-        run_folder.check_labels(folder, start.data.classes)
-    else:
-        run_folder.create(folder, force=force)
-    stopped = False
-    with transformers_quietly() as transformers:
+    with run_folder.held(folder), transformers_quietly() as transformers:
+        if resume:
+            run_folder.check_labels(folder, start.data.classes)
+        else:
+            run_folder.create(folder, force=force)
+        stopped = False
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
         start.write(folder)
         try:
@@ -170,10 +170,10 @@ def fine_tune(
             if not going.best["epoch"]:
                 going.save_model()
             say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
-    if not stopped:
-        shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
-    version = transformers.__version__
-    return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        if not stopped:
+            shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
+        version = transformers.__version__
+        return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
