@@ -15,9 +15,9 @@ from wordward.datasets import Example
 from wordward.encoded import cache
 from wordward.encoded.corpus import Corpus, Stream
 from wordward.models import Classifier
-from wordward.pretrain import Pretrainer
 from wordward.space import nearest
 from wordward.text import SPECIALS, Vocabulary, length_batches
+from wordward.training.pretrainer import Pretrainer
 
 REPEATS = 5
 

@@ -24,7 +24,7 @@ from wordward.encoded.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
 from wordward.explain import explain
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.predict import load_run
-from wordward.pretrain import Pretrainer, pretrain
+from wordward.pretrain import pretrain
 from wordward.recipes import RECIPES, parse_methods
 from wordward.scoring import probabilities
 from wordward.space import GROUP, nearest
@@ -33,6 +33,7 @@ from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
 from wordward.training.graphed import GraphedWindow
 from wordward.training.prepare import adversary_of
+from wordward.training.pretrainer import Pretrainer
 from wordward.training.step import Stepper, Updater
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

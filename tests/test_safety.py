@@ -15,9 +15,10 @@ from wordward.config import MethodSettings, PretrainConfig, TextSettings, TrainC
 from wordward.datasets import DataError
 from wordward.encoded.corpus import Batch
 from wordward.predict import load_run
-from wordward.pretrain import Pretrainer, pretrain
+from wordward.pretrain import pretrain
 from wordward.train import train
 from wordward.training.prepare import adversaries, build, prepare
+from wordward.training.pretrainer import Pretrainer
 from wordward.training.step import DivergedError, Stepper
 
 

@@ -361,7 +361,7 @@ def test_language_model_learns_and_starts_a_classifier(csv_file: Path, tmp_path:
 def test_pretraining_goes_on_as_if_never_stopped(
     csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wordward.pretrain import Pretrainer
+    from wordward.training.pretrainer import Pretrainer
 
     reading = PretrainConfig(
         texts=(str(csv_file),), epochs=3, streams=8, window=10, schedule="linear", model=SMALL, device="cpu"
