@@ -2,6 +2,7 @@
 
 import errno
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -444,18 +445,23 @@ def test_existing_folder_is_not_overwritten(csv_file: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("way", ["resume", "force"])
-def test_a_run_that_another_process_trains_is_left_alone(way: str, csv_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["train", "pretrain"])
+def test_a_run_that_another_process_trains_is_left_alone(
+    kind: str, way: str, csv_file: Path, tmp_path: Path
+) -> None:
     reading = PretrainConfig(
         texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
     )
-    for make, given in ((train, config(csv_file, epochs=1)), (pretrain, reading)):
-        folder = tmp_path / make.__name__
-        make(given, folder, quiet=True)
-        before = {file.name: file.read_bytes() for file in folder.iterdir()}
-        with run_folder.held(folder), pytest.raises(run_folder.RunError, match="another process is training"):
-            make(given, folder, **{way: True}, quiet=True)
-        assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-        make(given, folder, **{way: True}, quiet=True)
+    folder = tmp_path / "run"
+    make = partial(train, config(csv_file, epochs=1), folder, quiet=True)
+    if kind == "pretrain":
+        make = partial(pretrain, reading, folder, quiet=True)
+    make()
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with run_folder.held(folder), pytest.raises(run_folder.RunError, match="another process is training"):
+        make(**{way: True})
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    make(**{way: True})
 
 
 def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Path) -> None:
