@@ -378,6 +378,14 @@ def test_bad_files_get_a_clear_error(name: str, tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "run").exists()
 
 
+def test_a_file_of_tokens_without_empty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "all.conll"
+    path.write_text("films c\nis i\n" * 30)
+    assert main(["train", "--train", str(path), "--out", str(tmp_path / "run"), *SMALL]) == 1
+    assert "all.conll: expected sentences with an empty line between" in (said := capsys.readouterr().err)
+    assert "found one, of 60 tokens" in said
+
+
 def test_tags_for_a_classifier_and_labels_for_a_tagger(
     run: str, csv_file: Path, conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

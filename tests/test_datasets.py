@@ -239,8 +239,9 @@ class TestJson:
             ),
             ('{"text": "a"}', "expected a key 'label'; found text: name it with --label-column"),
             ('{"text": 7, "label": 1}', "expected a string; got int: look at the key named by --text-column"),
-            ('{"text": "a", "label": null}', "expected a string; got null"),
-            ('{"text": "a", "label": ["x"]}', "expected a string; got list"),
+            ('{"text": "a", "label": null}', "expected one label, a string or a number; got null"),
+            ('{"text": "a", "label": NaN}', "expected one label, a string or a number; got NaN"),
+            ('{"text": "a", "label": ["x"]}', "expected one label, a string or a number; got list"),
             ('{"text": " ", "label": 1}', "expected a text; it is empty"),
             ('{"text": "a", "label": ""}', "expected a label; it is empty"),
             ('{"text": "\\ud800", "label": 1}', "expected whole characters"),
@@ -284,8 +285,29 @@ class TestColumns:
             DataError, match=r"line 2: expected 4 filled columns.*\(comments are not skipped\)"
         ):
             read(written(tmp_path, "a.conll", "# text = warm\n" + rows))
+        short = "1\tGo\tVERB\n2\t!\tPUNCT\n\n1\tso\tADV\n2\tit\tPRON\n3\tis\tVERB\n"
+        with pytest.raises(
+            DataError, match=r"line 4: expected the token in the first column; got .* 1, 2, 3"
+        ):
+            read(written(tmp_path, "a.conll", short))
+        with pytest.raises(
+            DataError, match=r"line 1: expected the token in the first column; got .* 0, 1, 2"
+        ):
+            read(written(tmp_path, "a.conll", "0 so c\n1 it c\n2 is i\n"))
         for plain in ("1\tc\n2\tc\n3\ti\n", "go X c\n\n1 X c\n2 X c\n3 X i\n"):  # two columns; not at first
             assert read(written(tmp_path, "a.conll", plain))[-1].tokens == ("1", "2", "3")
+
+    @pytest.mark.parametrize("header", ["token\ttag", "Word POS Tag", "FORM\tner_tags", "tokens label\n"])
+    @pytest.mark.parametrize("labelled", [True, False])
+    def test_a_header_is_no_token(self, tmp_path, header: str, labelled: bool):
+        path = written(tmp_path, "a.conll", f"{header}\nDogs\tNNS\tc\n")
+        with pytest.raises(DataError, match=r"line 1: expected a token and its tag; got .*: delete it"):
+            read(path, labelled=labelled)
+
+    @pytest.mark.parametrize("row", ["word\tpos", "Words O", "the\ttag", "token"])
+    def test_a_first_token_that_is_no_header(self, tmp_path, row: str):
+        path = written(tmp_path, "a.conll", f"{row}\n")
+        assert read(path, labelled=False)[0].tokens == (row.split()[0],)
 
     @pytest.mark.parametrize("column", [0, 3, -3, -4])
     def test_a_tag_column_that_is_not_there(self, tmp_path, column: int):

@@ -325,7 +325,7 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
         (plan.experiments / name / "baseline.toml").write_text('method = "baseline"\n')
     (plan.experiments / "elec").mkdir()
     (plan.experiments / "elec" / "baseline.toml").write_text('batch_size = "many"\n')
-    place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu", "--quiet"]
+    place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu"]
     assert main(["reproduce", "elec-rcv1-rotten", "--rows", "baseline", *place]) == 1
     shown, said = capsys.readouterr()
     assert shown.count("not at hand") == 2  # a corpus, and the TOML files of a column
@@ -335,6 +335,7 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     assert "2 of the 5 columns failed: elec: " in said
     assert "elec/baseline.toml: expected values that their settings can have; got: invalid literal" in said
     assert "expected a label; it is empty" in said
+    assert said.index("r52 failed: ") < said.index("rotten_tomatoes: baseline, seed 1")  # at once
 
 
 def test_the_held_out_texts_are_the_same_for_every_seed(plan: Plan, tmp_path: Path) -> None:

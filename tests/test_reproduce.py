@@ -480,13 +480,16 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
     assert run_folder.load_labels(run) == ("bad", "good", "lead", "rye", "tea", "tin", "zinc")
 
 
-def test_missing_corpora_are_named_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_corpora_are_named_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "nothing"))
-    plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
+    plan = Plan(ROOT / "experiments", tmp_path / "out", "cpu-small", device="cpu")
     with pytest.raises(reproduce.TableError, match="none of the 5 corpora of elec-rcv1-rotten") as none:
         reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
     shown = none.value.shown
     assert shown.count("not at hand") == 5
+    assert "elec is not at hand and passed over" in capsys.readouterr().err  # said at once, too
     assert "wordward data fetch elec" in shown
     assert f"none of this name here or in the data folder, {tmp_path / 'nothing'}" in shown
     with pytest.raises(DataError, match="wordward data fetch imdb"):

@@ -14,6 +14,11 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
     """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
     data = config.data
     whole = read_as(replace(data, limit=None), data.train)
+    if len(whole) == 1 and whole[0].tags is not None:
+        raise DataError(
+            f"expected sentences with an empty line between two of them; found one, of {len(whole[0].tags)} tokens",
+            data.train,
+        )
     classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
     labelled = few(whole, data.limit, in_order=False)
     if data.dev:

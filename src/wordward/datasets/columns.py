@@ -15,6 +15,9 @@ from wordward.datasets.lines import Row
 # Words that name a column of texts or of labels, and are seldom the whole of a text or a label.
 _TEXTS = set("text texts sentence review content body comment message tweet document".split())
 _LABELS = set("label labels class category sentiment target rating stars score polarity".split())
+# The same for the columns of tokens and of their tags: "pos" is not among them, which may be a tag itself.
+_TOKENS = set("token tokens word words form".split())
+_TAGS = set("tag tags label labels ner".split())
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,11 @@ def looks_like_header(first: Row, places: list[int]) -> bool:
     if not all(name.replace("-", "_").isidentifier() for name in names if name):
         return False
     return _holds(text, _TEXTS) or any(_holds(each, _LABELS) for each in label)
+
+
+def names_tokens(first: list[str]) -> bool:
+    """Whether a first row that is to be a token with its tag names these columns instead."""
+    return first[0].lower() in _TOKENS and any(_holds(name, _TAGS) for name in first[1:])
 
 
 def _holds(name: str, known: Container[str]) -> bool:

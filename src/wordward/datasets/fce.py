@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from wordward.datasets.archive import Entry, named
+from wordward.datasets.columns import Columns
+from wordward.datasets.conll import sentences
 from wordward.datasets.example import DataError, Example
-from wordward.datasets.files import sentences
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits
 
 INFO = CorpusInfo(
@@ -46,7 +47,7 @@ def load(source: Path) -> Splits:
 
 
 def _checked(entry: Entry) -> list[Example]:
-    examples = list(sentences(entry))
+    examples = list(sentences(entry, Columns()))
     for example in examples:
         if odd := set(example.tags or ()) - TAGS:
             raise DataError(f"expected the tags c and i; got {sorted(odd)}", entry, example.line)

@@ -9,8 +9,9 @@ from os import PathLike
 from pathlib import Path
 
 from wordward.datasets.columns import Columns, check_row, looks_like_header, places_of, refuse_header
+from wordward.datasets.conll import sentences
 from wordward.datasets.example import ColumnError, DataError, Example, MissingError
-from wordward.datasets.lines import Row, Source, csv_rows, lines, tsv_rows, without_end
+from wordward.datasets.lines import Row, csv_rows, lines, tsv_rows
 from wordward.datasets.snap import is_snap, reviews
 
 # The first ending that fits decides; Elec publishes its one-text-a-line files as .txt.tok.
@@ -143,75 +144,14 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
         except UnicodeEncodeError as error:
             raise DataError(f"expected whole characters; got half a pair: {error}", path, line) from None
         return value
-    if option == "--label-column" and isinstance(value, (bool, int, float)):
+    label = option == "--label-column"
+    if (
+        label and isinstance(value, (bool, int, float)) and value == value
+    ):  # what is missing may be written as NaN
         return json.dumps(value)
-    kind = "null" if value is None else type(value).__name__
-    raise DataError(f"expected a string; got {kind}: look at the key named by {option}", path, line)
-
-
-def sentences(source: Source) -> Iterator[Example]:
-    """The tagged sentences of a CoNLL file that may stand in an archive."""
-    return _conll(source, Columns())
-
-
-def _conll(path: Source, columns: Columns) -> Iterator[Example]:
-    sentence: list[list[str]] = []
-    start = width = 0
-    begun = commented = False
-    for number, line in enumerate(chain(lines(path), [""]), start=1):
-        fields = _conll_fields(line)
-        if not fields or fields[0] == "-DOCSTART-":
-            if sentence:
-                if not begun:
-                    _refuse_numbered(sentence, path, start)
-                begun = True
-                yield _sentence(sentence, columns, start)
-            sentence = []
-            continue
-        commented = commented or fields[0].startswith("#")
-        width = width or len(fields)
-        if len(fields) != width or not all(fields):
-            raise DataError(
-                f"expected {width} filled columns as in the first line; got {fields}: "
-                f"separate sentences by an empty line{' (comments are not skipped)' if commented else ''}",
-                path,
-                number,
-            )
-        if columns.labelled and not (-width < columns.tag < width and columns.tag):
-            raise DataError(
-                f"expected a tag in column {columns.tag} after the token; got {width} columns: name it with "
-                "--tag-column, or read the file as unlabelled",
-                path,
-                number,
-            )
-        start = start if sentence else number
-        sentence.append(fields)
-
-
-def _refuse_numbered(rows: list[list[str]], path: Source, line: int) -> None:
-    """Refuse the layout of CoNLL-U, where a number stands before each token and would be read as it."""
-    numbers = [row[0] for row in rows if "-" not in row[0]]  # 1-2 stands before a token of two words
-    if len(rows[0]) > 2 and len(numbers) > 2 and numbers == [str(at + 1) for at in range(len(numbers))]:
-        raise DataError(
-            "expected the token in the first column; got the numbers 1, 2, 3 ...: keep the columns of the token and "
-            "the tag alone (of CoNLL-U: grep -Ev '^#|^[0-9]+[-.]' FILE | cut -f 2,4)",
-            path,
-            line,
-        )
-
-
-def _conll_fields(line: str) -> list[str]:
-    """Columns by tabs or else by blanks; never by str.split(), which also cuts at U+0085 and U+00A0."""
-    line = without_end(line)
-    if not line.strip(" \t"):
-        return []
-    return line.split("\t") if "\t" in line else [field for field in line.split(" ") if field]
-
-
-def _sentence(rows: list[list[str]], columns: Columns, line: int) -> Example:
-    tokens = tuple(row[0] for row in rows)
-    tags = tuple(row[columns.tag] for row in rows) if columns.labelled else None
-    return Example(" ".join(tokens), tokens=tokens, tags=tags, line=line)
+    kind = "null" if value is None else "NaN" if value != value else type(value).__name__
+    wanted = "one label, a string or a number" if label else "a string"
+    raise DataError(f"expected {wanted}; got {kind}: look at the key named by {option}", path, line)
 
 
 def _txt(path: Path, columns: Columns) -> Iterator[Example]:
@@ -250,7 +190,7 @@ _READERS: dict[str, Callable[[Path, Columns], Iterator[Example]]] = {
     "csv": lambda path, columns: _table(csv_rows(path), path, columns),
     "tsv": lambda path, columns: _table(tsv_rows(path), path, columns),
     "jsonl": _jsonl,
-    "conll": _conll,
+    "conll": sentences,
     "txt": _txt,
     "folder": _folder,
 }

@@ -149,11 +149,13 @@ def reproduce(
         except MissingError as error:
             if len(TABLES[table]) == 1:
                 raise
+            say(f"{column.name} is not at hand and passed over", quiet=plan.quiet)
             shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
             missing += 1
         except (ValueError, OSError, RuntimeError) as error:
             if len(TABLES[table]) == 1:
                 raise
+            say(f"{column.name} failed: {error}", quiet=plan.quiet)
             shown.append(f"### {column.title}\n\nfailed: {error}\n")
             failed.append(f"{column.name}: {error}")
         except KeyboardInterrupt:

@@ -1,0 +1,79 @@
+"""Read sentences from CoNLL columns: a token a line with its tag, an empty line between two sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from wordward.datasets.columns import Columns, names_tokens
+from wordward.datasets.example import DataError, Example
+from wordward.datasets.lines import Source, lines, without_end
+
+
+def sentences(path: Source, columns: Columns) -> Iterator[Example]:
+    """The sentences of a CoNLL file, which may stand in an archive, with their tags where these are read."""
+    sentence: list[list[str]] = []
+    start = width = 0
+    doubted, commented = True, False
+    for number, line in enumerate(chain(lines(path), [""]), start=1):
+        fields = _fields(line)
+        if not fields or fields[0] == "-DOCSTART-":
+            if sentence:
+                doubted = doubted and _numbered(sentence, path, start)
+                yield _sentence(sentence, columns, start)
+            sentence = []
+            continue
+        if not width and names_tokens(fields):
+            raise DataError(
+                f"expected a token and its tag; got {fields}, which looks like a header line: delete it",
+                path,
+                number,
+            )
+        commented = commented or fields[0].startswith("#")
+        width = width or len(fields)
+        if len(fields) != width or not all(fields):
+            raise DataError(
+                f"expected {width} filled columns as in the first line; got {fields}: "
+                f"separate sentences by an empty line{' (comments are not skipped)' if commented else ''}",
+                path,
+                number,
+            )
+        if columns.labelled and not (-width < columns.tag < width and columns.tag):
+            raise DataError(
+                f"expected a tag in column {columns.tag} after the token; got {width} columns: name it with "
+                "--tag-column, or read the file as unlabelled",
+                path,
+                number,
+            )
+        start = start if sentence else number
+        sentence.append(fields)
+
+
+def _numbered(rows: list[list[str]], path: Source, line: int) -> bool:
+    """Whether a number may stand before each token, as in CoNLL-U; refused once there are enough to be sure."""
+    numbers = [row[0] for row in rows if "-" not in row[0]]  # 1-2 stands before a token of two words
+    counted = [[str(first + at) for at in range(len(numbers))] for first in (0, 1)]
+    if len(rows[0]) < 3 or numbers not in counted:
+        return False
+    if len(numbers) > 2:
+        raise DataError(
+            f"expected the token in the first column; got the numbers {', '.join(numbers[:3])} ...: keep the columns "
+            "of the token and the tag alone (of CoNLL-U: grep -Ev '^#|^[0-9]+[-.]' FILE | cut -f 2,4)",
+            path,
+            line,
+        )
+    return True
+
+
+def _fields(line: str) -> list[str]:
+    """Columns by tabs or else by blanks; never by str.split(), which also cuts at U+0085 and U+00A0."""
+    line = without_end(line)
+    if not line.strip(" \t"):
+        return []
+    return line.split("\t") if "\t" in line else [field for field in line.split(" ") if field]
+
+
+def _sentence(rows: list[list[str]], columns: Columns, line: int) -> Example:
+    tokens = tuple(row[0] for row in rows)
+    tags = tuple(row[columns.tag] for row in rows) if columns.labelled else None
+    return Example(" ".join(tokens), tokens=tokens, tags=tags, line=line)
