@@ -15,6 +15,7 @@ from rich.console import Console
 
 import wordward.console
 import wordward.train
+from wordward import run_folder
 from wordward.cli import main
 from wordward.config import PRESETS
 from wordward.predict import load_run
@@ -44,6 +45,26 @@ def run(csv_file: Path, tmp_path: Path) -> str:
     folder = str(tmp_path / "run")
     assert main(["train", "--train", str(csv_file), "--out", folder, *SMALL]) == 0
     return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("explain RUN word --html", "explain RUN word --json", "report RUN --out"),
+        *("attack RUN x.csv --out", "attack RUN x.csv --csv", "attack x.csv --models RUN --figure"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_said_before_the_work(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert main([*command.split(), str(file / "new.html")]) == 1
+    flag = command.split()[-1]
+    said = f"{flag} {file / 'new.html'} cannot be written ({file}: Not a directory): choose another place"
+    assert said in capsys.readouterr().err
+    monkeypatch.setattr(run_folder, "TemporaryFile", None)
+    run_folder.check_file(os.devnull, flag)  # no place for another file is needed beside a device
 
 
 def test_help_needs_no_torch() -> None:

@@ -1,5 +1,6 @@
 """What an AdversarialTrainer refuses, and what it says to pass instead; its settings."""
 
+import copy
 import importlib
 import sys
 from pathlib import Path
@@ -10,11 +11,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from hf_tiny import bert, collator, rows, trainer, word_pieces
+from hf_tiny import arguments, bert, collator, rows, trainer, word_pieces
 from torch import Tensor, nn
 
 import wordward
-from wordward.hf import AdversarialSettings
+from wordward.hf import AdversarialSettings, AdversarialTrainer
 from wordward.huggingface.inputs import refuse_arguments
 
 
@@ -45,6 +46,38 @@ class TestBadInput:
         made = trainer(tmp_path, model=Plain(1, size=len(tokenizer)), tokenizer=tokenizer)
         made.train()
         assert made.state.log_history[0]["iadvt_loss"] > 0
+
+    def test_a_loss_of_ones_own_is_perturbed_or_refused(self, tmp_path: Path):
+        class Weighted(transformers.Trainer):
+            def compute_loss(
+                self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+            ) -> Any:
+                labels, weight = inputs.pop("labels"), torch.tensor([1.0, 3.0])
+                outputs = model(**inputs)
+                loss = F.cross_entropy(outputs.logits, labels, weight)
+                return (loss, outputs) if return_outputs else loss
+
+        class Above(AdversarialTrainer, Weighted):
+            pass
+
+        class Below(Weighted, AdversarialTrainer):
+            pass
+
+        tokenizer = word_pieces()
+        model, data = bert("sequence", len(tokenizer)), rows(tokenizer, "sequence")
+
+        def made(kind: type[AdversarialTrainer]) -> AdversarialTrainer:
+            given: Any = {"train_dataset": data, "processing_class": tokenizer}
+            return kind(copy.deepcopy(model), arguments(tmp_path), adversarial=AdversarialSettings(), **given)
+
+        trained, plain = made(Above), Weighted(model, arguments(tmp_path))
+        trained.train()
+        inputs = plain._prepare_inputs(trained.data_collator(data))
+        expected = float(plain.compute_loss(model, inputs).detach())
+        assert trained.state.log_history[0]["label_loss"] == pytest.approx(expected, rel=1e-5)
+        assert trained.state.log_history[0]["iadvt_loss"] > expected
+        with pytest.raises(RuntimeError, match="Below does not call AdversarialTrainer's"):
+            made(Below).train()
 
     def test_without_an_embedding(self, tmp_path: Path):
         with pytest.raises(ValueError, match=r"Plain has no nn.Embedding: .* `embedding=`"):

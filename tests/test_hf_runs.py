@@ -103,6 +103,8 @@ class TestTraining:
         wanted = {"config.toml", "metrics.jsonl", "result.json", "labels.txt", "vocabulary.txt", "model"}
         assert names == wanted | {"class_counts.safetensors"}
         assert (run_folder / "model" / "model.safetensors").exists()
+        modes = {path.stat().st_mode for path in run_folder.rglob("*") if path.is_file()}
+        assert len(modes) == 1  # safetensors makes its files for the owner alone
         assert not [path for path in run_folder.rglob("*") if path.suffix in (".bin", ".pt", ".pth", ".pkl")]
         result = json.loads((run_folder / "result.json").read_text())
         lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]

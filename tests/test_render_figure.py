@@ -58,6 +58,13 @@ def test_any_text_can_be_drawn(tmp_path: Path, matplotlib: Any) -> None:
         figure([odd], tmp_path / "odd.png")
 
 
+def test_characters_that_no_font_has_are_named(tmp_path: Path, matplotlib: Any) -> None:
+    sign = "\U00010600"  # of Linear A
+    odd = replace(long(1, 0), text=sign, places=(Place(0, sign, 0, 1, True, (Pull(f"a{sign}", 1, 1, 1),)),))
+    assert figure([odd], tmp_path / "odd.png") == sign
+    assert figure([ONE], tmp_path / "even.png") == ""
+
+
 def test_a_figure_says_what_its_numbers_are_and_cuts_long_words(tmp_path: Path, matplotlib: Any) -> None:
     word = "lovely" * 20
     place = Place(0, word, 0, len(word), False, (Pull("dull", 1.0, 1.0, 0.5),))

@@ -32,6 +32,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def test_who_may_read_the_settings_may_read_the_weights(run: Path) -> None:
+    modes = {path.name: path.stat().st_mode for path in run.iterdir()}
+    assert set(modes.values()) == {modes["config.toml"]}, modes
+
+
 def resume(folder: Path, **training: Any) -> dict[str, Any]:
     return train(TrainConfig(training=TrainingSettings(**training)), folder, resume=True, quiet=True)
 

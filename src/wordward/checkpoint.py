@@ -123,7 +123,10 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:
     part = path.with_name(path.name + ".part")
     try:
+        part.touch()
+        mode = part.stat().st_mode  # as of any file made here; safetensors makes its own for the owner alone
         save_file(tensors, part, metadata)
+        part.chmod(mode)
     except (SafetensorError, OSError) as error:
         part.unlink(missing_ok=True)
         raise RunError(

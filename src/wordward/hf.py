@@ -300,7 +300,8 @@ def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
 
 
 class _Anew(TrainerCallback):
-    """Starts texts and sums with training; searches nearest words anew in each epoch, and after each checkpoint.
+    """Starts texts and sums with training, and sees that there are sums; searches nearest words anew in each epoch,
+    and after each checkpoint.
 
     Training that is taken up at a checkpoint searches them there, so it goes on as if never stopped.
     """
@@ -316,3 +317,11 @@ class _Anew(TrainerCallback):
             adversary.refresh()
 
     on_save = on_epoch_begin
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if self.trainer.methods and not self.trainer._sums:
+            raise RuntimeError(
+                f"compute_loss of {type(self.trainer).__name__} does not call AdversarialTrainer's, so nothing was "
+                "perturbed: pass your loss as compute_loss_func=, or put it into a Trainer of its own and derive "
+                "from both, class Mine(AdversarialTrainer, Yours)"
+            )

@@ -61,14 +61,28 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be written, or made, before hours of work are to be kept in it."""
-    if folder.is_file():
-        return  # refused in other words
+    if not folder.is_file() and (why := _denied(folder)):  # a file is refused in other words
+        raise RunError(f"{folder} cannot be written ({why}): choose another --out")
+
+
+def check_file(path: str | Path, flag: str) -> None:
+    """Refuse a file that cannot be written, before the time is spent on what it is to hold."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
+    pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
+    if not pipe and (why := _denied(path.parent)):
+        raise ValueError(f"{flag} {path} cannot be written ({why}): choose another place")
+
+
+def _denied(folder: Path) -> str | None:
+    """Why nothing can be put into a folder, or into the nearest one above it where it is still to be made."""
     there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
     try:
         TemporaryFile(dir=there).close()
     except OSError as error:
-        why = f"{there}: {error.strerror or error}"
-        raise RunError(f"{folder} cannot be written ({why}): choose another --out") from None
+        return f"{there}: {error.strerror or error}"
+    return None
 
 
 def create(path: str | Path, *, force: bool = False) -> Path:

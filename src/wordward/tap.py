@@ -11,7 +11,7 @@ from wordward.chance import State, replayed, settled
 from wordward.embedding import module_of, table_reader, unwritten
 
 Forward = Callable[[], Any]
-FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; normalising removes it again
+FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; changes no digit of others
 
 
 class Pass(NamedTuple):
@@ -186,20 +186,18 @@ class _Hooks:
 
 
 def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
-    """The gradient at the vectors, without touching any `.grad` of the model."""
+    """The gradient at the vectors, in single precision at least, without touching any `.grad` of the model."""
     assert shift is not None, "the pass was not watched"
-    device = loss.device.type
-    half = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16
-    scale = FP16_SCALE if half or shift.dtype == torch.float16 else 1.0
     gradient = None
     if loss.requires_grad:
-        (gradient,) = torch.autograd.grad(loss * scale, shift, retain_graph=retain_graph, allow_unused=True)
+        scaled = loss * FP16_SCALE  # always, since half precision inside the model cannot be seen from here
+        (gradient,) = torch.autograd.grad(scaled, shift, retain_graph=retain_graph, allow_unused=True)
     if gradient is None:
         raise RuntimeError(
             "the loss does not depend on the embedding's vectors, so no direction can be found: let the model use "
             "them, and not detach them (nor the loss, if it is your own)"
         )
-    return gradient
+    return (gradient if gradient.dtype == torch.float64 else gradient.float()) / FP16_SCALE
 
 
 @contextmanager

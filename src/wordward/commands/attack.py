@@ -94,7 +94,9 @@ class Attack:
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:
-        """Refuse what does not go together, before anything is read."""
+        """Refuse what does not go together or cannot be written, before anything is read."""
+        from wordward.run_folder import check_file
+
         if self.models and (self.guides or self.text):
             raise ValueError("--models compares runs on a file of texts: leave out --guides and --text")
         wanted = ("DATA",) if self.models else ("RUN",) if self.text else ("RUN", "DATA")
@@ -111,6 +113,9 @@ class Attack:
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
             raise ValueError("with --models, give --swaps instead of --max-swaps")
         check_counts(self, "limit", "jobs")
+        for flag in ("out", "csv", "figure"):
+            if (path := getattr(self, flag)) is not None:
+                check_file(path, f"--{flag}")
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""

@@ -141,6 +141,7 @@ class Explain:
     def _check(self) -> None:
         """Refuse what is wrong on its face, before the time is spent."""
         from wordward.rendering.figure import FORMATS
+        from wordward.run_folder import check_file
 
         texts = (*self.texts, *self.text)
         if self.file is not None and texts:
@@ -150,10 +151,8 @@ class Explain:
             )
         check_counts(self, "limit", "jobs")
         for flag, path in (("--html", self.html), ("--figure", self.figure), ("--json", self.json)):
-            if path in (None, "-"):
-                continue
-            if Path(path).is_dir():
-                raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
+            if path not in (None, "-"):
+                check_file(path, flag)
         if self.figure is not None and Path(self.figure).suffix.lower() not in FORMATS:
             raise ValueError(f"expected --figure with a name in {', '.join(FORMATS)}; got {self.figure}")
 

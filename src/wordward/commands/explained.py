@@ -72,7 +72,9 @@ class Shown:
         """Write what is written at the end, each file whole or not at all."""
         if self.figure is not None:
             Path(self.figure).parent.mkdir(parents=True, exist_ok=True)
-            figure(self._first, self.figure)
+            if missing := figure(self._first, self.figure):
+                boxes = f"no font that can be used has {' '.join(missing)}, drawn as boxes"
+                say(f"{boxes}: install one of Noto's that does, or take --html")
         if self.html is not None:
             write(Path(self.html), page("Which words pull", "\n".join(self._fragments)))
         if self.json not in (None, "-") and self.growing is None:

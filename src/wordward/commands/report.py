@@ -50,8 +50,8 @@ class Report:
 
     def _check(self) -> None:
         """Refuse a page that cannot be written, before the time is spent."""
-        out = Path(self.out)
-        if out.is_dir():
-            raise ValueError(f"--out {self.out}: expected the name of a file; this is a folder")
-        if out.suffix.lower() not in (".html", ".htm"):
+        from wordward.run_folder import check_file
+
+        check_file(self.out, "--out")
+        if Path(self.out).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"--out {self.out}: expected a name that ends in .html")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -193,6 +194,8 @@ class FineTuning(transformers.TrainerCallback):
         part = self.folder / f"{run_folder.TRANSFORMER}.part"
         self.model.save_pretrained(part)
         self.tokenizer.save_pretrained(part)
+        for weights in part.glob("*.safetensors"):  # which are made for the owner alone
+            shutil.copymode(part / "config.json", weights)
         run_folder.put_folder(part, self.folder / run_folder.TRANSFORMER)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:

@@ -1,6 +1,7 @@
 """Explanations drawn as PNG, SVG or PDF, in the layout of the paper's figure."""
 
 import io
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,8 +41,11 @@ FONTS = (  # used where installed, for the characters that the first does not ha
 )
 
 
-def figure(explanations: Sequence[Explanation], path: str | Path) -> None:
-    """Draw explanations of one text side by side: words down the left, bars as dark as the pull is strong."""
+def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
+    """Draw explanations of one text side by side: words down the left, bars as dark as the pull is strong.
+
+    Gives the characters that no font here has, which are drawn as boxes.
+    """
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in FORMATS:
@@ -60,8 +64,8 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> None:
         "text.parse_math": False,  # a text's dollars are no formula
     }
     written = io.BytesIO()
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as a box
+    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as told:
+        warnings.filterwarnings("always", "Glyph .* missing")
         heads = _heads(explanations) if part.rows else [plain(explanations[0].text), "no words to read"]
         width = 2 * EDGE + WORD + len(explanations) * (BAR + GAP)
         foot = _foot(part)
@@ -74,6 +78,8 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> None:
     whole = path.with_name(path.name + ".part")
     whole.write_bytes(written.getvalue())
     whole.replace(path)
+    missing = (re.match(r"Glyph (\d+) .*missing", str(each.message)) for each in told)
+    return "".join(dict.fromkeys(chr(int(found[1])) for found in missing if found))
 
 
 def _heads(explanations: Sequence[Explanation]) -> list[str]:
