@@ -91,3 +91,13 @@ def test_inside_data_parallel_a_model_says_itself():
 
     wrapped = nn.DataParallel(Two())
     assert Tap(wrapped).embedding is wrapped.module.words
+
+
+def test_an_adversary_says_what_it_found():
+    model = Mean()
+    said = repr(wordward.iadvt(model, k=3))
+    assert said.startswith("<iadvt: embedding='words' (9 x 4), epsilon=") and said.endswith("240 words), k=3>")
+    assert repr(wordward.vat(model, site="out", epsilon=2.5)) == (
+        "<vat: embedding='words' (9 x 4), site='out', epsilon=2.5>"
+    )
+    assert repr(wordward.adversary(model, "baseline")) == "<baseline: embedding='words' (9 x 4), epsilon=0>"

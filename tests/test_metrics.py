@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import f1_score
 
 from wordward.metrics import Interval, by_class, error_rate, macro_f1, perplexity, precision_recall_f
 
@@ -70,8 +71,14 @@ class TestMacroF1:
         # a: P 2/2, R 2/3, F 4/5.  b: P 1/3, R 1/2, F 2/5.  c: never right, F 0.
         assert macro_f1(gold, said, ["a", "b", "c"]).value == pytest.approx((0.8 + 0.4 + 0) / 3)
 
-    def test_a_class_that_never_occurs_counts_zero(self):
-        assert macro_f1([0, 1], [0, 1], [0, 1, 2, 3]).value == pytest.approx(0.5)
+    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+    def test_equals_that_of_scikit_learn(self, pairs: list[tuple[int, int]]):
+        gold, said = zip(*pairs, strict=True)
+        expected = f1_score(gold, said, average="macro", zero_division=0)
+        assert macro_f1(gold, said, range(4), resamples=1).value == pytest.approx(expected)
+
+    def test_a_class_that_never_occurs_does_not_count(self):
+        assert macro_f1([0, 1] * 9, [0, 1] * 9, [0, 1, 2, 3]) == (1.0, 1.0, 1.0)
 
     def test_scores_of_each_class_by_hand(self):
         # a: 3, of which 2 are found among 4 said to be; b: 2, 1 found of 2 said to be; c: 1, said of none; d: none

@@ -37,6 +37,11 @@ def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:
     return modules[name]
 
 
+def name_of(model: nn.Module, module: nn.Module) -> str:
+    """The dotted name of a module, or its class where it is none of the model's."""
+    return next((name for name, each in model.named_modules() if each is module), "") or type(module).__name__
+
+
 def _found(model: nn.Module) -> nn.Module:
     """What a Hugging Face model names, else the only `nn.Embedding`."""
     if isinstance(named := _said(model), nn.Module):

@@ -73,6 +73,13 @@ class Adversary:
         self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has marked tokens, so that it is not one of padding
 
+    def __repr__(self) -> str:
+        """The method, where it perturbs, and how far: what was found or reckoned where nothing was given."""
+        settings, toward_words = self.method.settings, self.method.recipe.space == "words"
+        length = "" if settings.epsilon or not self.epsilon else f" (of a text of {USUAL} words)"
+        k = f", k={settings.k}" if toward_words else ""
+        return f"<{self.method.name}: {self.tap!r}, epsilon={self.epsilon:.4g}{length}{k}>"
+
     def _usual_epsilon(self) -> float:
         """Where none is given: that of a text of USUAL words, which `_reach` fits to each text's length."""
         if self.method.recipe.choice == "nothing":

@@ -74,7 +74,7 @@ def mean(values: Sequence[float] | np.ndarray, *, resamples: int = 1000, seed: i
 def macro_f1(
     gold: Labels, predicted: Labels, classes: Sequence[Hashable], *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """Mean F1 of the classes, with a bootstrap interval over texts."""
+    """Mean F1 of the classes that occur among gold or predicted, with a bootstrap interval over texts."""
     _check_lengths(gold, predicted, "texts")
     numbers = {name: number for number, name in enumerate(classes)}
     if unknown := {label for label in (*gold, *predicted) if label not in numbers}:
@@ -84,8 +84,11 @@ def macro_f1(
     one_hot = np.eye(len(classes), dtype=np.int64)
     is_gold, is_predicted = one_hot[kinds[:, 0]], one_hot[kinds[:, 1]]  # (kinds, classes)
     draws = _draw(sizes, resamples, seed)  # (1 + resamples, kinds)
-    scores = _ratio(2 * draws @ (is_gold * is_predicted), draws @ (is_gold + is_predicted)).mean(axis=1)
-    return _interval(scores)
+    hits, counted = (
+        draws @ (is_gold * is_predicted),
+        draws @ (is_gold + is_predicted),
+    )  # (1 + resamples, classes)
+    return _interval(_ratio(2 * hits, counted).sum(axis=1) / (counted > 0).sum(axis=1))
 
 
 def by_class(confusion: np.ndarray) -> list[ClassScores]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.chance import State, replayed, settled
-from wordward.embedding import module_of, table_reader, unwritten
+from wordward.embedding import module_of, name_of, table_reader, unwritten
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; changes no digit of others
@@ -45,6 +45,11 @@ class Tap:
         self.model, self.same_dropout = model, same_dropout
         self.embedding = table_reader(model, embedding)
         self.site = module_of(model, site) if site is not None else self.embedding
+
+    def __repr__(self) -> str:
+        """Which modules were given or found."""
+        site = "" if self.site is self.embedding else f", site={name_of(self.model, self.site)!r}"
+        return f"embedding={name_of(self.model, self.embedding)!r} ({self.size} x {self.dim}){site}"
 
     @property
     def _weight(self) -> Tensor:
