@@ -101,9 +101,9 @@ def _add_api(app: FastAPI, desk: Desk, turns: Turns, examples: Sequence[str]) ->
         return given.Explained(**to_json(await turns.take(request, lambda: desk.explain(asked))))
 
     @app.post("/api/swap")
-    async def swap(asked: given.AskedSwap) -> given.Swapped:
+    async def swap(asked: given.AskedSwap, request: Request) -> given.Swapped:
         """The text with one word swapped, all else as it was."""
-        return desk.swap(asked)
+        return await turns.take(request, lambda: desk.swap(asked))  # a tokenizer serves one thread at a time
 
     @app.post("/api/attack")
     async def attack(asked: given.AskedAttack, request: Request) -> given.Attack:
