@@ -244,6 +244,6 @@ def write(path: Path, text: str) -> None:
 
 def put(part: Path, path: Path) -> None:
     """Make a finished file take its place, safe against a power cut: on disk before it is renamed."""
-    with part.open("rb") as file:
+    with part.open("r+b") as file:  # Windows syncs only files that are open for writing
         os.fsync(file.fileno())
     os.replace(part, path)
