@@ -21,9 +21,9 @@ from wordward.rules import (
 
 
 class _DefaultInt(int):
-    """A default that gives way to a Transformer's; the same number, where it is given, does not.
+    """A default, told apart from the same number given by the user (see `given`).
 
-    It is the number itself that tells, so that settings which are replaced beside it change nothing.
+    A Transformer's own default, or a resumed run's setting, replaces it but never a number that was given.
     """
 
 
@@ -131,7 +131,7 @@ class TrainingSettings:
 
     epochs: int = _DefaultInt(30)
     """Most times to read the training texts; with --model 3 by default."""
-    patience: int = 5
+    patience: int = _DefaultInt(5)
     """Epochs without a better dev score before stopping."""
     batch_size: int = 32
     """Labelled texts a step."""
@@ -253,7 +253,7 @@ class PretrainConfig:
     """Name of the column that holds the text."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
     """Kind of the files, by default told from the name."""
-    epochs: int = 50
+    epochs: int = _DefaultInt(50)
     """Most times to read the texts."""
     minutes: float | None = None
     """Stop after so many minutes, in the middle of an epoch if need be."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from wordward import checkpoint, run_folder
-from wordward.config import PretrainConfig
+from wordward.config import PretrainConfig, given
 from wordward.console import progress, say, waiting
 from wordward.datasets import DataError, read, split
 from wordward.device import pick_device
@@ -211,8 +211,10 @@ def pretrain(
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
-        given = {name: getattr(config, name) for name in ("epochs", "device")}
-        config = replace(kept, **{n: v for n, v in given.items() if v != getattr(PretrainConfig(), n)})
+        asked = {name: getattr(config, name) for name in ("epochs", "device")}
+        config = replace(
+            kept, **{name: value for name, value in asked.items() if given(value) and value != "auto"}
+        )
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)

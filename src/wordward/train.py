@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.config import TrainConfig, TrainingSettings, given
+from wordward.config import TrainConfig, given
 from wordward.console import say
 from wordward.processes.distributed import team
 from wordward.text import UNK
@@ -111,10 +111,10 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     """The run's own settings; only how long and where to train may be set anew."""
     if (folder / run_folder.SWEEP).exists():
         raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
-    kept, default = run_folder.load_config(folder, TrainConfig), TrainingSettings()
+    kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
     values = {name: getattr(asked.training, name) for name in ("epochs", "patience", "device")}
-    changed = {n: v for n, v in values.items() if v != getattr(default, n) or (n == "epochs" and given(v))}
+    changed = {name: value for name, value in values.items() if given(value) and value != "auto"}
     return replace(kept, training=replace(kept.training, **changed))
 
 
