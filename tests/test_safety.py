@@ -166,7 +166,7 @@ def test_nan_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Stepper, "__call__", spoilt)
     with pytest.raises(
-        DivergedError, match=r"no number at step 10; the best model so far \(epoch 1\) is kept"
+        DivergedError, match=r"not finite at step 10; the best model so far \(epoch 1\) is kept"
     ):
         train(config(csv_file, "baseline"), tmp_path / "run", quiet=True)
     assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0]["label"] in (
@@ -188,7 +188,7 @@ def test_nan_of_the_language_model_is_named(
 
     monkeypatch.setattr(Pretrainer, "step", spoilt)
     reading = PretrainConfig(texts=(str(csv_file),), epochs=2, streams=4, window=8, model=SMALL, device="cpu")
-    with pytest.raises(DivergedError, match="no number at step 4; no epoch was finished"):
+    with pytest.raises(DivergedError, match="not finite at step 4; no epoch has finished"):
         pretrain(reading, tmp_path / "lm", quiet=True)
 
 

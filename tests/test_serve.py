@@ -191,9 +191,9 @@ def test_a_tagger_has_tags_and_a_focus(tagger: Run) -> None:
         assert ask(client, "explain", text=text)["focus"] is None
         assert ask(client, "attack", text=text)["task"] == "tag"
         bad = client.post("/api/explain", json={"text": text, "label": "c"})
-        assert "say with focus whose it is" in refusal(bad, 422)
+        assert "give the focus it is for" in refusal(bad, 422)
         bad = client.post("/api/explain", json={"text": text, "label": "c", "focus": 9})
-        assert "expected a focus" in refusal(bad, 422)
+        assert "expected focus to be a word" in refusal(bad, 422)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Language-model pre-training: the LSTM reads running text, the best on held-out text is kept."""
+"""Language-model pre-training: the LSTM reads running text; the model that is best on held-out text is kept."""
 
 import time
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Pretrainer:
         torch.manual_seed(config.seed)
         self.model = LanguageModel(len(vocabulary), config.model)
         if config.vectors:
-            # A word without a vector starts near zero, which is the mean of those that have one.
+            # Words without a vector stay near zero, the mean of those that have one.
             from_vectors(self.model.words.table, file_at_hand(config.vectors), vocabulary)
         self.model.to(self.device)
         team.same(self.model)
@@ -61,7 +61,7 @@ class Pretrainer:
         self.train_reader = Reader(rows, config.streams, config.window, team=team)
         self.held_reader = Reader(held_out, config.streams, config.window, team=team)
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
-            raise DataError("expected more text to learn from; there are only a few words")
+            raise DataError("expected more text to train on; there are only a few words")
         self.epoch = self.tokens = 0
         self.best: dict[str, Any] = {"perplexity": None, "epoch": 0}
         self.seconds = 0.0
@@ -69,7 +69,7 @@ class Pretrainer:
     def forward(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
     ) -> tuple[Tensor, Any]:
-        """The loss of each word of a window, which comes from the CPU, and the state to go on from."""
+        """The loss of each word of a window (given on the CPU), and the next state."""
         ids, targets, *groups = (to_device(each, self.device) for each in (ids, targets, *groups))
         with self.updater.autocast():
             return self.model(ids, targets, state, groups)
@@ -77,7 +77,7 @@ class Pretrainer:
     def backward(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
     ) -> tuple[Tensor, Any]:
-        """The mean loss of a window, its gradients in `.grad`, and the state to go on from."""
+        """The mean loss of a window, with its gradients in `.grad`, and the next state."""
         if self.graphed is not None and self.graphed.fits(ids):
             return self.graphed(ids, targets, groups, state)
         each, state = self.forward(ids, targets, groups, state)
@@ -85,7 +85,7 @@ class Pretrainer:
         return loss, tuple(part.detach() for part in state)
 
     def step(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """One update over a window; the mean loss and the state to go on from."""
+        """One update over a window; returns the mean loss and the next state."""
         total = self.config.epochs * len(self.train_reader)
         left = 1 - self.updater.steps / total if self.config.schedule == "linear" else 1.0
         self.updater.begin(self.config.learning_rate * left)
@@ -94,7 +94,7 @@ class Pretrainer:
         return self.updater.finish(loss), state
 
     def run_epoch(self, *, deadline: float | None, quiet: bool) -> float:
-        """Read all texts once (or until the deadline); the mean loss."""
+        """Read all texts once (or until the deadline); returns the mean loss."""
         started, state = time.monotonic(), None
         total, count = torch.zeros((), device=self.device), 0
         self.model.train()
@@ -116,7 +116,7 @@ class Pretrainer:
         self.epoch += 1
         best = self.best["epoch"]
         kept = f"the best model so far (epoch {best}) is kept" if best else ""
-        self.updater.refuse_broken(kept or "no epoch was finished, so there is no model yet")
+        self.updater.refuse_broken(kept or "no epoch has finished, so there is no model yet")
         return mean
 
     @torch.no_grad()
@@ -133,7 +133,7 @@ class Pretrainer:
         return perplexity(sum(totals), sum(counts))
 
     def save(self, folder: Path) -> None:
-        """Keep all it takes to go on from here."""
+        """Write everything needed to resume from here."""
         self.team.meet(self.device)
         if self.team.first:
             self._write(folder)
@@ -152,7 +152,7 @@ class Pretrainer:
         checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.updater.optimizer), state)
 
     def load(self, folder: Path) -> None:
-        """Go on from the last checkpoint; from the start where there is none."""
+        """Resume from the last checkpoint, or from the start if there is none."""
         found = checkpoint.load_checkpoint(folder)
         if self.team.first:
             run_folder.keep_metrics(folder, found[1]["metrics"] if found else 0)
@@ -167,7 +167,7 @@ class Pretrainer:
         self.team.part_ways(self.device, seed=self.config.seed, steps=self.updater.steps)
 
     def fit(self, folder: Path, *, quiet: bool) -> None:
-        """Read the texts again and again until the last epoch or minute, the best model kept."""
+        """Train until the last epoch or minute, keeping the best model."""
         minutes = self.config.minutes
         deadline = None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
         while self.epoch < self.config.epochs:
@@ -203,9 +203,9 @@ class Pretrainer:
 def pretrain(
     config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
 ) -> dict[str, Any]:
-    """Train a language model into the folder `out`; what came out.
+    """Train a language model into the folder `out`; returns its outcome.
 
-    Where a launcher such as torchrun started several processes, all call this and train it together.
+    If a launcher such as torchrun started several processes, all call this and train it together.
     """
     folder = Path(out)
     if resume:
@@ -224,7 +224,7 @@ def pretrain(
     if resume and run_folder.begun(folder):
         if run_folder.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
             raise run_folder.RunError(
-                f"{folder} has another vocabulary than its texts give now: have they changed?"
+                f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
             )
         trainer.load(folder)
     elif processes.first:
@@ -239,7 +239,7 @@ def pretrain(
         stopped = True
         if processes.first and not trainer.best["epoch"]:
             checkpoint.save_weights(folder, trainer.model, vocabulary)
-        say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
+        say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
     result = {
         "perplexity": trainer.best["perplexity"],
         "best_epoch": trainer.best["epoch"],
