@@ -232,6 +232,12 @@ def given(value: Any) -> bool:
     return not isinstance(value, _DefaultInt | _DefaultFloat)
 
 
+def given_of(settings: Any, *names: str) -> dict[str, Any]:
+    """Those of the named settings that were given, to change in a resumed run; device auto counts as not given."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if given(value) and value != "auto"}
+
+
 def _changed(settings: Any, default: Any) -> list[str]:
     return [
         item.name for item in fields(settings) if getattr(settings, item.name) != getattr(default, item.name)

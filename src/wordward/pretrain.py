@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from wordward import checkpoint, run_folder
-from wordward.config import PretrainConfig, given
+from wordward.config import PretrainConfig, given_of
 from wordward.console import progress, say, waiting
 from wordward.datasets import DataError, read, split
 from wordward.device import pick_device
@@ -199,6 +199,19 @@ class Pretrainer:
         }
         run_folder.append_metrics(folder, record)
 
+    def result(self, stopped: bool) -> dict[str, Any]:
+        """The outcome, as written to result.json."""
+        return {
+            "perplexity": self.best["perplexity"],
+            "best_epoch": self.best["epoch"],
+            "epochs": self.epoch,
+            "words": self.tokens,
+            "vocabulary": len(self.vocabulary),
+            "seed": self.config.seed,
+            "seconds": round(self.seconds, 1),
+            "stopped": stopped,
+        }
+
 
 def pretrain(
     config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
@@ -211,10 +224,7 @@ def pretrain(
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
-        asked = {name: getattr(config, name) for name in ("epochs", "device")}
-        config = replace(
-            kept, **{name: value for name, value in asked.items() if given(value) and value != "auto"}
-        )
+        config = replace(kept, **given_of(config, "epochs", "device"))
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
@@ -240,16 +250,7 @@ def pretrain(
         if processes.first and not trainer.best["epoch"]:
             checkpoint.save_weights(folder, trainer.model, vocabulary)
         say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
-    result = {
-        "perplexity": trainer.best["perplexity"],
-        "best_epoch": trainer.best["epoch"],
-        "epochs": trainer.epoch,
-        "words": trainer.tokens,
-        "vocabulary": len(vocabulary),
-        "seed": config.seed,
-        "seconds": round(trainer.seconds, 1),
-        "stopped": stopped,
-    }
+    result = trainer.result(stopped)
     return run_folder.save_result(folder, result, trainer.device) if processes.first else result
 
 

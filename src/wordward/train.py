@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.config import TrainConfig, given
+from wordward.config import TrainConfig, given_of
 from wordward.console import say
 from wordward.processes.distributed import team
 from wordward.text import UNK
@@ -113,8 +113,7 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
         raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
-    values = {name: getattr(asked.training, name) for name in ("epochs", "patience", "device")}
-    changed = {name: value for name, value in values.items() if given(value) and value != "auto"}
+    changed = given_of(asked.training, "epochs", "patience", "device")
     return replace(kept, training=replace(kept.training, **changed))
 
 
