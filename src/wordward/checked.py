@@ -25,7 +25,7 @@ def check_one_number(loss: Any) -> None:
 
 
 def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
-    """One label per text, or one per token; labels that are no tensor need the user's own loss."""
+    """One label per text, or one per token; labels that are not a tensor need the user's own loss."""
     if isinstance(labels, Tensor):
         check_rows("labels", labels, ids)
     elif not own_loss:

@@ -82,8 +82,8 @@ class TextSettings:
     """How texts become word ids."""
 
     tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
-    """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: punctuation marks
-    are tokens too; whitespace: for text that is already tokenised."""
+    """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
+    tokens too; whitespace: for text that is already tokenised."""
     lowercase: bool = False
     """Convert texts to lower case."""
     min_documents: int = 2
@@ -91,8 +91,7 @@ class TextSettings:
     max_vocabulary: int | None = None
     """Keep only this many words, the most frequent; all by default."""
     max_length: int | None = None
-    """Read only this many words of a text; all by default. For a Hugging Face model: word pieces, by default as many
-    as it can read."""
+    """Read only this many words of a text (word pieces, with --model); by default all that the model can read."""
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
@@ -145,8 +144,7 @@ class TrainingSettings:
     clip: float = _DefaultFloat(5.0)
     """Clip gradients to this norm; 1 by default with --model."""
     averaging: float = 0.0
-    """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: the weights after the
-    epoch's last step."""
+    """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
     there are more than two tags and none is named."""

@@ -150,11 +150,9 @@ class MethodSettings:
     power_iterations: int = 1
     """Refinements of VAT's and iVAT's direction, one forward and one backward pass each."""
     ascent_steps: int | None = None
-    """Steps of the ascent that finds r, one forward and one backward pass each; by default 1, and 3 for pgd and
-    freelb."""
+    """Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and freelb: 3)."""
     step_size: float | None = None
-    """Length of each of these steps, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step it is the
-    length of r."""
+    """Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the length of r."""
     metric: Literal["cosine", "euclidean"] = "cosine"
     """What "nearest" means."""
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"

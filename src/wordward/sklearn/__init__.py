@@ -269,7 +269,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
 @contextmanager
 def _chance_apart(name: str) -> Iterator[None]:
-    """The caller's random numbers go on as if none had been drawn here."""
+    """Leave the caller's random states as if nothing had been drawn here."""
     device = pick_device(name)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield
