@@ -393,7 +393,7 @@ def test_what_a_run_cannot_be_attacked_with(run: Run) -> None:
         DataError, match=r"expected a label that the model knows \(bad, good\); got 'splendid'"
     ):
         attack(run, [Example("the film was warm", "splendid")])
-    with pytest.raises(ValueError, match="kept no word counts to judge swaps by: train it again"):
+    with pytest.raises(ValueError, match="has no word counts to judge swaps by: train it again"):
         attack(untrained(), [], AttackSettings(sense="kept"))
     with pytest.raises(ValueError, match="corrections are for taggers"):
         attack(run, [], corrections={})

@@ -198,7 +198,7 @@ def test_an_attack_goes_on_where_it_was_stopped(
     with (tmp_path / "x.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 30
     assert main([*command, "--out", str(cut), "--max-swaps", "2"]) == 1
-    said = "it holds what another `wordward attack` gave (other settings): choose another --out, or --force"
+    said = "it holds results of another `wordward attack` (other settings): choose another --out, or --force"
     assert said in capsys.readouterr().err
     assert main([*command, "--out", str(cut), "--limit", "5"]) == 1
     assert "(other texts, fingerprint)" in capsys.readouterr().err
@@ -277,4 +277,4 @@ def test_a_packed_corpus_has_no_texts(
         to_toml(replace(settings, data=replace(settings.data, train="", corpus="mine.pack")))
     )
     assert main(["attack", str(tmp_path), "test", "--device", "cpu"]) == 1
-    assert "mine.pack holds word numbers, not texts" in capsys.readouterr().err
+    assert "mine.pack holds word ids, not texts" in capsys.readouterr().err

@@ -20,7 +20,7 @@ def test_a_mask_of_padding_is_refused(name: str):
     assert not adv(lambda: model(ids), labels, mask=torch.zeros_like(ids)).perturbation.any()
     for mask in (ids == PAD, (ids == PAD).long()):
         with pytest.raises(
-            ValueError, match=r"True only at padding \(id 0\), .*key_padding_mask is: pass ~mask"
+            ValueError, match=r"True only at padding \(id 0\), .*key_padding_mask: pass ~mask"
         ):
             adv(lambda: model(ids), labels, mask=mask)
     empty = torch.full((3, 2), PAD)  # texts without a word that padding is not the name of
@@ -41,7 +41,7 @@ def test_lists_and_arrays_are_told_what_to_be():
             TypeError, match=r"mask must be a tensor, but is (list|ndarray): pass torch.tensor"
         ):
             adv(lambda: model(ids), labels, mask=mask)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="0 labels came for 3 texts"):
+    with pytest.raises(ValueError, match="got 0 labels for 3 texts"):
         adv(lambda: model(ids), torch.tensor(1))
     assert wordward.vat(model)(lambda: model(ids), CLASS_LABELS).loss.isfinite()
 
@@ -59,7 +59,7 @@ def test_one_logit_has_no_entropy():
     model, ids = Everywhere(False), padded(TEXTS)
     for shape in ((3,), (3, 1)):
         adv = wordward.adversary(model, "entropy", loss=nn.functional.mse_loss)
-        with pytest.raises(ValueError, match="an entropy is that of two or more classes"):
+        with pytest.raises(ValueError, match="entropy needs two or more classes"):
             adv(lambda shape=shape: model(ids)[:, 0].view(shape))
 
 
@@ -87,10 +87,10 @@ def test_a_model_that_is_not_there_yet_has_no_epsilon():
     [
         (
             nn.CrossEntropyLoss,
-            r"a function of \(logits, labels\), but is the class CrossEntropyLoss: make one",
+            r"a function of \(logits, labels\), but is the class CrossEntropyLoss: pass an instance",
         ),
         ("cross_entropy", "but is 'cross_entropy'"),
-        (lambda logits, labels: 0.5, "the loss must be a tensor, made of the logits, but is float"),
+        (lambda logits, labels: 0.5, "the loss must be a tensor computed from the logits, but is float"),
     ],
 )
 def test_a_loss_that_is_none(loss: Any, message: str):
@@ -103,7 +103,7 @@ def test_a_loss_without_a_gradient():
     model, ids = make("classifier"), padded(TEXTS)
     for name in ("advt", "vat"):
         adv = wordward.adversary(model, name, loss=lambda logits, _: logits.detach().sum())
-        with pytest.raises(RuntimeError, match="nor the loss, if it is your own"):
+        with pytest.raises(RuntimeError, match="or your own loss"):
             adv(lambda: model(ids), labels_for("classifier"))
 
 

@@ -232,7 +232,7 @@ def test_too_little_memory_says_what_to_do(
     monkeypatch.setattr(wordward.train, "train", short)
     assert main(["train", "--train", str(csv_file), "--out", "nowhere"]) == 1
     told = said(capsys)
-    assert "wordward: expected enough memory; got: " in told
+    assert "wordward: not enough memory (" in told
     assert "--max-length" in told
     assert "nobody" not in told
 
@@ -287,7 +287,7 @@ def test_an_interval_that_tells_nothing_is_not_given(
     assert main(["evaluate", run, str(tmp_path / "one.csv")]) == 0
     error, macro_f1 = capsys.readouterr().out.splitlines()[1:3]
     assert "95 % interval 0.00% to 79.35%" in error
-    assert macro_f1.split(maxsplit=2)[2] == "no interval: texts drawn from these all give the same"
+    assert macro_f1.split(maxsplit=2)[2] == "no interval: every resample gives the same"
 
 
 def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -445,7 +445,7 @@ def test_unknown_label_in_evaluation(run: str, tmp_path: Path, capsys: pytest.Ca
             ["--min-candidate-count", "9999"],
             "no word occurs 9,999 times in the training texts: give a lower --min-",
         ),
-        (["--corpus", "imdb"], "but --train came beside --corpus: leave that out"),
+        (["--corpus", "imdb"], "but --train came with --corpus: leave that out"),
     ],
 )
 def test_bad_settings_get_a_clear_error(
@@ -535,7 +535,7 @@ def test_pretraining_reads_files_or_a_corpus(capsys: pytest.CaptureFixture[str])
 
 def test_a_corpus_comes_with_its_labelled_texts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--train", "a.csv", "--dev", "b.csv", "--corpus", "imdb", "--out", "run"]) == 1
-    assert "but --train, --dev came beside --corpus: leave that out" in capsys.readouterr().err
+    assert "but --train, --dev came with --corpus: leave that out" in capsys.readouterr().err
 
 
 def test_a_word_for_a_number_names_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
@@ -612,7 +612,7 @@ def test_resume_refuses_settings_but_takes_epochs(
     again = ["train", "--out", run, "--resume"]
     assert main([*again, "--epsilon", "3", "--batch-size", "8", "--epochs", "3"]) == 1
     shown = capsys.readouterr().err
-    assert "--epsilon, --batch-size came beside it" in shown.replace(
+    assert "--epsilon, --batch-size came with it" in shown.replace(
         "--batch-size, --epsilon", "--epsilon, --batch-size"
     )
     given = []
@@ -623,7 +623,7 @@ def test_resume_refuses_settings_but_takes_epochs(
     config, how = given[0]
     assert (config.training.epochs, config.training.device, how["resume"]) == (3, "cpu", True)
     assert main(["pretrain", "--out", run, "--resume", "--streams", "3"]) == 1
-    assert "--streams came beside it" in capsys.readouterr().err
+    assert "--streams came with it" in capsys.readouterr().err
 
 
 RESULT = {"stopped": False, "best_epoch": 2, "criterion": "error", "dev": {"error": 0.125}}
@@ -672,9 +672,7 @@ def test_a_run_begins_with_what_dev_shares_with_train(
     files = ["--train", str(tmp_path / "train.csv"), "--dev", str(tmp_path / "dev.csv")]
     loud = [flag for flag in SMALL if flag != "--quiet"]
     assert main(["train", *files, "--out", str(tmp_path / "run"), *loud]) == 0
-    assert "16 texts to learn from, 5 dev (3 of them also among those to learn from), 2 labels" in said(
-        capsys
-    )
+    assert "16 texts to learn from, 5 dev (3 of them also among the training texts), 2 labels" in said(capsys)
 
 
 def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

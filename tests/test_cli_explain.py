@@ -224,7 +224,7 @@ def test_folders_and_words_that_are_none(
         capsys, tagger, "the film", "the cast", "--focus", "film"
     )
     assert "it has positions 0 to 1" in refused(capsys, tagger, "the film", "--focus", "2")
-    assert "say with focus whose it is" in refused(capsys, tagger, "the film", "--label", "c")
+    assert "give the focus it is for" in refused(capsys, tagger, "the film", "--label", "c")
     assert "text 1: expected UTF-8" in refused(capsys, tagger, "the \udcff film")
 
 

@@ -67,7 +67,7 @@ def test_a_table_that_has_grown_since_is_refused(name: str):
     adv(lambda: model(IDS), LABELS)
     model.words.weight = nn.Parameter(torch.randn(12, 4))
     with pytest.raises(
-        ValueError, match="had 9 words when the adversary was made, and has 12 now: make it anew"
+        ValueError, match="had 9 words when the adversary was made, and has 12 now: make a new one"
     ):
         adv(lambda: model(IDS), LABELS)
 
@@ -76,7 +76,7 @@ def test_several_copies_of_a_model_are_refused():
     wrapped = nn.DataParallel(Mean())
     assert wordward.advt(wrapped)(lambda: wrapped(IDS), LABELS).loss.isfinite()  # one copy, where no GPU is
     wrapped.device_ids = [0, 1]
-    with pytest.raises(ValueError, match=r"nn.DataParallel reads parts of a batch .*take Distributed"):
+    with pytest.raises(ValueError, match=r"nn.DataParallel splits a batch .*use Distributed"):
         wordward.advt(wrapped)
 
 
@@ -96,8 +96,8 @@ def test_inside_data_parallel_a_model_says_itself():
 def test_an_adversary_says_what_it_found():
     model = Mean()
     said = repr(wordward.iadvt(model, k=3))
-    assert said.startswith("<iadvt: embedding='words' (9 x 4), epsilon=") and said.endswith("240 words), k=3>")
+    assert said.startswith("<iadvt: embedding='words' (9 x 4), epsilon=")
+    assert said.endswith("240 words), k=3>")
     assert repr(wordward.vat(model, site="out", epsilon=2.5)) == (
         "<vat: embedding='words' (9 x 4), site='out', epsilon=2.5>"
     )
-    assert repr(wordward.adversary(model, "baseline")) == "<baseline: embedding='words' (9 x 4), epsilon=0>"

@@ -286,7 +286,9 @@ def test_settings_that_cannot_be_used() -> None:
     ):
         with pytest.raises(ValueError, match=told):
             TextClassifier(**{**SMALL, **wrong}).fit(TEXTS, LABELS)
-    with pytest.raises(ValueError, match=r"unlabelled texts are for random-kl, vat, .*, but the method is"):
+    with pytest.raises(
+        ValueError, match=r"unlabelled texts are used only by random-kl, vat, .*, but the method is"
+    ):
         TextClassifier(**SMALL).fit(TEXTS, LABELS, unlabelled=TEXTS)
     with pytest.raises(ValueError, match=r"^unlabelled, line 1: expected whole characters"):
         TextClassifier("vat", **SMALL).fit(TEXTS, LABELS, unlabelled=["a \ud800"])

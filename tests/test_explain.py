@@ -254,7 +254,7 @@ def test_the_true_tag_of_the_focus_may_be_all_that_is_known() -> None:
         assert (found.label, found.given) == (tag, True)
     (predicted,) = explain(run, [Example(text)], top=99, focus=2)
     assert (predicted.label, predicted.given) == (predicted.places[2].label, False)
-    with pytest.raises(DataError, match="a tagger gives each word a label; got one, 'c': say with focus"):
+    with pytest.raises(DataError, match="a tagger labels each word, but got one label, 'c': give the focus"):
         explain(run, [Example(text, "c")])
 
 

@@ -147,7 +147,7 @@ def test_ctrl_c_keeps_what_is_done(folder: Path, tmp_path: Path) -> None:
     finally:
         going.kill()
     assert going.returncode == 130
-    assert "the same command goes on after them" in said
+    assert "the same command continues after them" in said
     assert "Traceback" not in said
     done = lines(out)
     assert 0 < len(done) < 20_000
@@ -205,7 +205,7 @@ def test_an_explanation_goes_on_where_it_was_stopped(
     assert from_json(lines(cut)[0]).text == reviews(30, seed=5)[0].text
     capsys.readouterr()
     assert main([*command, "--json", str(cut), "--top", "2"]) == 1
-    said = "another `wordward explain` gave (other question): choose another --json, or --force"
+    said = "another `wordward explain` (other question): choose another --json, or --force"
     assert said in capsys.readouterr().err
     few_at_a_time[0] = 10**6
     assert main([*command, "--json", str(cut), "--limit", "9", "--force"]) == 0

@@ -118,7 +118,7 @@ class TestBadInput:
         data: Any = made.train_dataset
         data[3]["labels"] = wrong if task == "sequence" else [wrong] * len(data[3]["input_ids"])
         with pytest.raises(
-            ValueError, match=rf"labels must be from 0 to 1, .*has 2 .*or -100 .*but one is {wrong}: number"
+            ValueError, match=rf"labels must be from 0 to 1, .*has 2 .*or -100 .*but one is {wrong}: renumber"
         ):
             made.train()
 
@@ -257,7 +257,7 @@ class TestSettings:
             AdversarialSettings(**wrong)
 
     def test_an_unknown_method(self, tmp_path: Path):
-        with pytest.raises(ValueError, match=r"unknown method 'fgsm'; known are baseline, .*iadvt"):
+        with pytest.raises(ValueError, match=r"unknown method 'fgsm'; choose from baseline, .*iadvt"):
             trainer(tmp_path, method="fgsm")
 
 

@@ -490,7 +490,7 @@ class TestUse:
         assert wordward("report", run_folder, "--test", place / "test.csv", *given) == 0
         text = page.read_text()
         assert "cannot be read" not in text
-        assert "another device rounds otherwise" not in text  # dev is scored as in training
+        assert "this device rounds differently" not in text  # dev is scored as in training
         assert wordward("report", tagger_folder, "--test", place / "test.conll", *given) == 0
         assert "cannot be read" not in page.read_text()
 
@@ -635,19 +635,19 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("flags", "said"),
         [
-            (("--dim", 8), "comes with its own words and sizes, but --dim came beside --model"),
-            (("--lowercase", "--min-documents", 3), "--lowercase, --min-documents came beside --model"),
-            (("--preset", "small"), "--dim, --hidden came beside --model: leave that out (a --preset sets"),
-            (("--decay", 0.5), "--decay came beside --model"),
-            (("--averaging", 0.999), "--averaging came beside --model"),
-            (("--vectors", "x.txt"), "--vectors came beside --model"),
+            (("--dim", 8), "has its own vocabulary and sizes, but --dim came with --model"),
+            (("--lowercase", "--min-documents", 3), "--lowercase, --min-documents came with --model"),
+            (("--preset", "small"), "--dim, --hidden came with --model: leave that out (a --preset sets"),
+            (("--decay", 0.5), "--decay came with --model"),
+            (("--averaging", 0.999), "--averaging came with --model"),
+            (("--vectors", "x.txt"), "--vectors came with --model"),
             (("--max-length", 100), "at most 48 (what"),
             (("--max-length", 2), "more than 2 (the special tokens)"),
             (("--precision", "fp16"), "precision fp16 needs a GPU"),
             (("--k", 500), "k must be less than the 54 words"),
             (("--method", "unheard-of"), "unknown method"),
             (("--device", "warp"), "cannot be used here"),
-            (("--train", "", "--corpus", "some.pack"), "holds word numbers, not texts"),
+            (("--train", "", "--corpus", "some.pack"), "holds word ids, not texts"),
         ],
     )
     def test_settings(
@@ -692,5 +692,5 @@ class TestErrors:
         assert "fine-tuning a Hugging Face model takes one process" in said
 
     def test_a_loss_that_is_no_number(self, place: Path, tmp_path: Path):
-        with pytest.raises(RuntimeError, match="the loss is no number at step"):
+        with pytest.raises(RuntimeError, match="the loss is not finite at step"):
             train(config_of(place, method="baseline", learning_rate=1e30), tmp_path / "run", quiet=True)

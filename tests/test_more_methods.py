@@ -517,7 +517,7 @@ class TestExplained:
 
     def test_what_moves_no_word_is_refused(self) -> None:
         with pytest.raises(
-            ValueError, match="entropy moves no word, so it explains nothing: take one of random"
+            ValueError, match="entropy perturbs nothing, so it explains nothing: use one of random"
         ):
             explain(a_run(), [Example(self.TEXT)], method="entropy")
 

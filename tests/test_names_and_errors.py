@@ -60,7 +60,7 @@ def test_sums_of_methods():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("iadv", r"unknown method 'iadv'; known are baseline, random, .*, and sums such as iadvt\+ivat"),
+        ("iadv", r"unknown method 'iadv'; choose from baseline, random, .*, or a sum such as iadvt\+ivat"),
         ("advt+", r"several with \+ between them; got 'advt\+'"),
         ("", "expected the name of a method, .* got ''"),
         ("advt+advt", "names a method twice"),
@@ -73,7 +73,7 @@ def test_names_that_are_none(names: str, message: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("iadvt+ivat", "one method at a time"), ("baseline", "the label loss alone")]
+    ("name", "message"), [("iadvt+ivat", "expected one method, but got"), ("baseline", "only the label loss")]
 )
 def test_an_adversary_is_of_one_method(name: str, message: str):
     with pytest.raises(ValueError, match=message):
@@ -83,7 +83,7 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"candidates": torch.tensor([], dtype=torch.long)}, "no word may be pointed to"),
+        ({"candidates": torch.tensor([], dtype=torch.long)}, "there are no words to point to"),
         ({"epsilon": -1.0}, "epsilon must be greater than 0, but is -1.0"),
         ({"epsilon": 0.0}, "epsilon must be greater than 0, but is 0.0"),
         ({"epsilon": math.nan}, "epsilon must be greater than 0, but is nan"),
@@ -113,7 +113,7 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
         ),
         ({"candidates": torch.tensor([3, 13])}, "candidates must be ids from 0 to 12, but go from 3 to 13"),
         ({"candidates": torch.tensor([-1, 3])}, "candidates must be ids from 0 to 12, but go from -1 to 3"),
-        ({"candidates": torch.tensor([0]), "k": None}, "no word may be pointed to"),
+        ({"candidates": torch.tensor([0]), "k": None}, "there are no words to point to"),
         ({"candidates": torch.tensor([1.0, 2.0]), "k": 1}, "candidates must be .*ids"),
         ({"candidates": torch.ones(13, dtype=torch.bool), "k": 1}, "candidates must be .*ids"),
     ],
@@ -156,14 +156,14 @@ def test_a_mask_in_the_place_of_labels():
 @pytest.mark.parametrize("name", LABELLED)
 def test_missing_labels(name: str):
     model, ids = make("classifier"), padded(TEXTS)
-    with pytest.raises(ValueError, match=f"{name} raises the label loss, so it needs `labels`"):
+    with pytest.raises(ValueError, match=f"{name} increases the label loss, so it needs `labels`"):
         wordward.adversary(model, name, k=3)(lambda: model(ids))
 
 
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (torch.zeros(2, dtype=torch.long), r"2 labels came for 3 texts.*\(batch, time\), here \(3, 6\)"),
+        (torch.zeros(2, dtype=torch.long), r"got 2 labels for 3 texts.*\(batch, time\), here \(3, 6\)"),
         (torch.zeros(3, 6, dtype=torch.long), r"whole numbers of shape \(3,\) for logits of shape \(3, 3\)"),
         (torch.zeros(3), r"are torch.float32 of shape \(3,\).*your own function as `loss=`"),
     ],
@@ -179,7 +179,7 @@ def test_logits_of_neither_texts_nor_tokens(name: str):
     """Such as those of the two ends of an answer, over the tokens."""
     model, ids = make("tagger"), padded(TEXTS)
     ends = torch.zeros(3, 2, dtype=torch.long)
-    said = r"of a text, or of each of its 6 tokens, but are of shape \(3, 2, 6\): .* `loss=`"
+    said = r"per text, or for each of its 6 tokens, but are of shape \(3, 2, 6\): .* `loss=`"
     with pytest.raises(ValueError, match=said):
         wordward.adversary(model, name)(lambda: model(ids)[..., :2].transpose(1, 2), ends)
 
@@ -190,7 +190,9 @@ def test_vectors_that_nothing_comes_of():
     def forward() -> Tensor:
         return model.head(model.lstm(model.words(ids).detach())[0][:, -1])
 
-    with pytest.raises(RuntimeError, match=r"does not depend on the embedding's vectors.*not detach them"):
+    with pytest.raises(
+        RuntimeError, match=r"does not depend on the embedding's vectors.*nothing detaches them"
+    ):
         wordward.advt(model)(forward, labels_for("classifier"))
 
 
@@ -219,7 +221,7 @@ def test_noise_and_masks_of_the_wrong_shape(name: str):
     with pytest.raises(ValueError, match=rf"noise must be \(3, 6, {last}\), but is \(3, 6, 9\)"):
         adv(lambda: model(ids), labels_for("classifier"), noise=torch.zeros(3, 6, 9))
     masks = {
-        (3, 5): "pads texts by itself",
+        (3, 5): "pads texts itself",
         (6, 3): "transpose its vectors",
         (3,): "for each id",
         (2, 6): "for each",
@@ -235,7 +237,7 @@ def test_a_mask_that_is_added_to_scores_is_refused():
     model, ids = make("classifier"), padded(TEXTS)
     adv = wordward.advt(model)
     added = torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
-    with pytest.raises(ValueError, match="negative numbers, as a mask that is added to attention scores"):
+    with pytest.raises(ValueError, match="negative numbers, like a mask that is added to attention scores"):
         adv(lambda: model(ids), labels_for("classifier"), mask=added)
     numbers = adv(lambda: model(ids), labels_for("classifier"), mask=(ids != 0).float())
     assert torch.equal(numbers.mask, ids != 0)

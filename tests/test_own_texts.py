@@ -112,7 +112,7 @@ def test_the_column_of_texts_without_labels_is_that_of_the_labelled(
     assert main(["train", *files, "--out", str(tmp_path / "run"), *METHOD, *SMALL]) == 1
     told = capsys.readouterr().err
     assert "'text'; found review" in told
-    assert f"--train, {labelled}, is read by the same --text-column: name the column alike" in told
+    assert f"--train, {labelled}, is read with the same --text-column: use the same column name" in told
     labelled.write_text(labelled.read_text().replace("text\tlabel", "review\tlabel"))
     column = ["--text-column", "review"]
     assert main(["train", *files, *column, "--out", str(tmp_path / "run"), *METHOD, *SMALL]) == 0

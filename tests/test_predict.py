@@ -135,7 +135,7 @@ def test_a_batch_without_labels_is_left_where_it_is(method: str) -> None:
 def test_a_run_of_the_other_kind_is_named_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     for text, kind, said in (
         ("streams = 4\n", TrainConfig, "is a language model of wordward pretrain"),
-        ('method = "advt"\n', PretrainConfig, "is no language model of wordward pretrain"),
+        ('method = "advt"\n', PretrainConfig, "not a language model of wordward pretrain"),
         ("nothing = 1\n", TrainConfig, "cannot be read"),
         ("nothing = 1\n", PretrainConfig, "cannot be read"),
     ):

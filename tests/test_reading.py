@@ -82,7 +82,7 @@ def test_case_is_kept_as_far_as_the_run_still_reads_the_word() -> None:
 def test_a_place_of_another_text_is_refused() -> None:
     run, text = a_run(), "the cast was good"
     place = place_of(text, "cast")
-    with pytest.raises(ValueError, match="expected 'cast' at characters 4-8; there stands 'film'"):
+    with pytest.raises(ValueError, match="expected 'cast' at characters 4-8; found 'film'"):
         apply(run, "the film was good", [(place, "ending")])
     with pytest.raises(ValueError, match="each place once"):
         apply(run, text, [(place, "cast"), (place, "ending")])

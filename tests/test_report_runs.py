@@ -191,7 +191,7 @@ def test_a_run_that_is_not_finished_says_so(runs: Path, tmp_path: Path) -> None:
     (run / "result.json").write_text(json.dumps({**result, "stopped": True}))
     lines = (run / "metrics.jsonl").read_text().splitlines()
     (run / "metrics.jsonl").write_text("\n".join(lines[:2]) + "\n")
-    said = "The run mine is not finished: 2 of 3 epochs are done. Shown is the best model so far."
+    said = "The run mine is not finished: 2 of 3 epochs are done. The best model so far is shown."
     assert said in report_on(run, tmp_path).text
     (run / "result.json").unlink()
     page = report_on(run, tmp_path)

@@ -298,7 +298,7 @@ def test_a_row_that_diverges_is_left_out_and_the_others_go_on(
     file.write_text(file.read_text() + "\n[perturbation]\nregularizer_weight = 1e39\n")
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=jobs, quiet=True)
     table = reproduce.reproduce("imdb", plan, rows=("advt", "baseline"), results_folder=tmp_path / "kept")
-    assert "advt, seed 1 left out: the loss is no number at step" in capsys.readouterr().err
+    assert "advt, seed 1 left out: the loss is not finite at step" in capsys.readouterr().err
     assert [record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")] == ["baseline"]
     assert "| AdvT-Text | 6.12 | – |" in table
 

@@ -179,7 +179,7 @@ def test_plot_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_shares_and_means() -> None:
     assert share(0, 10).low == 0.0 < share(0, 10).high < 0.3
     for part, whole in ((1, 0), (3, 2), (-1, 2)):
-        with pytest.raises(ValueError, match="expected a part of 1 or more"):
+        with pytest.raises(ValueError, match="expected a part of a total of 1 or more"):
             share(part, whole)
     values = np.random.default_rng(1).normal(3, 1, 400)
     interval = mean(values)
@@ -205,7 +205,7 @@ def test_comparisons_from_the_command_line(
     assert main(["attack", str(csv_file), "--models", *runs, *few]) == 0
     shown = capsys.readouterr().out
     caption, _, *table = shown.splitlines()
-    assert caption == "Accuracy on 20 texts under so many swaps, with its 95 % interval:"
+    assert caption == "Accuracy on 20 texts by number of swaps, with its 95 % interval:"
     heads, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table)
     assert heads == ["model", "method", "0 swaps", "1 swap", "2 swaps", "4 swaps", "8 swaps"]
     assert [row[:2] for row in rows] == [[run, Path(run).name] for run in runs]

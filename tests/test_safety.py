@@ -1,6 +1,8 @@
 """Nothing is lost: runs go on only with what they were trained on, failures leave old runs alone."""
 
+import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,30 @@ def test_resuming_with_more_epochs_goes_on(run: Path, csv_file: Path, tmp_path: 
     assert load_run(run, device="cpu").config.training.epochs == 4
 
 
+def test_resuming_takes_a_number_that_is_also_the_default(csv_file: Path, tmp_path: Path) -> None:
+    train(config(csv_file, epochs=1, patience=1), tmp_path / "run", quiet=True)
+    default = int(TrainingSettings().patience)
+    for given, wanted in (({}, (1, 1, "cpu")), ({"epochs": 2, "patience": default}, (2, default, "cpu"))):
+        resume(tmp_path / "run", **given)
+        kept = run_folder.load_config(tmp_path / "run", TrainConfig).training
+        assert (kept.epochs, kept.patience, kept.device) == wanted
+
+
+def test_resuming_pretraining_takes_epochs_that_are_also_the_default(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = PretrainConfig(
+        texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
+    )
+    pretrain(reading, tmp_path / "lm", quiet=True)
+    asked: list[int] = []
+    monkeypatch.setattr(Pretrainer, "fit", lambda self, *_, **__: asked.append(self.config.epochs))
+    default = int(PretrainConfig().epochs)
+    for again in (PretrainConfig(), PretrainConfig(epochs=default)):
+        pretrain(again, tmp_path / "lm", resume=True, quiet=True)
+    assert asked == [1, default]
+
+
 def test_changed_labels_or_texts_are_noticed(run: Path, csv_file: Path) -> None:
     whole = csv_file.read_text()
     csv_file.write_text(whole.replace(",good", ",splendid"))
@@ -75,6 +101,16 @@ def test_half_a_line_of_metrics_is_dropped(run: Path, csv_file: Path, tmp_path: 
     assert len(run_folder.read_metrics(run)) == 2
     resume(run, epochs=3)
     assert [record["epoch"] for record in run_folder.read_metrics(run)] == [1, 2, 3]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX tells how a file is open")
+def test_files_are_open_for_writing_when_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    flags: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda number: flags.append(fcntl.fcntl(number, fcntl.F_GETFL)))
+    run_folder.write(tmp_path / "file", "text")
+    assert [flag & os.O_ACCMODE for flag in flags] == [os.O_RDWR]  # Windows syncs no other
 
 
 def test_failed_force_leaves_the_old_run(run: Path, csv_file: Path, tmp_path: Path) -> None:
@@ -136,7 +172,7 @@ def test_nan_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Stepper, "__call__", spoilt)
     with pytest.raises(
-        DivergedError, match=r"no number at step 10; the best model so far \(epoch 1\) is kept"
+        DivergedError, match=r"not finite at step 10; the best model so far \(epoch 1\) is kept"
     ):
         train(config(csv_file, "baseline"), tmp_path / "run", quiet=True)
     assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0]["label"] in (
@@ -158,7 +194,7 @@ def test_nan_of_the_language_model_is_named(
 
     monkeypatch.setattr(Pretrainer, "step", spoilt)
     reading = PretrainConfig(texts=(str(csv_file),), epochs=2, streams=4, window=8, model=SMALL, device="cpu")
-    with pytest.raises(DivergedError, match="no number at step 4; no epoch was finished"):
+    with pytest.raises(DivergedError, match="not finite at step 4; no epoch has finished"):
         pretrain(reading, tmp_path / "lm", quiet=True)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,7 +30,8 @@ from wordward.predict import Run
 from wordward.recipes import RECIPES
 from wordward.render import from_json
 from wordward.serve import PAGE, create_app, examples_for, listen
-from wordward.serving.bodies import Explained
+from wordward.serving.bodies import Asked, AskedSwap, Explained, Swapped
+from wordward.serving.desk import Desk
 from wordward.serving.limits import Bucket, Limits, Turns
 
 TEXT = "The film was Warm and clever!"
@@ -189,9 +191,9 @@ def test_a_tagger_has_tags_and_a_focus(tagger: Run) -> None:
         assert ask(client, "explain", text=text)["focus"] is None
         assert ask(client, "attack", text=text)["task"] == "tag"
         bad = client.post("/api/explain", json={"text": text, "label": "c"})
-        assert "say with focus whose it is" in refusal(bad, 422)
+        assert "give the focus it is for" in refusal(bad, 422)
         bad = client.post("/api/explain", json={"text": text, "label": "c", "focus": 9})
-        assert "expected a focus" in refusal(bad, 422)
+        assert "expected focus to be a word" in refusal(bad, 422)
 
 
 @pytest.mark.parametrize(
@@ -356,6 +358,34 @@ def test_one_computation_at_a_time_and_few_wait() -> None:
     assert [getattr(each, "status_code", each) for each in found] == [None, None, None, 503, 503, 503]
     assert most == 1
     assert len(done) == 3
+
+
+def test_a_swap_waits_for_its_turn(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Hugging Face tokenizer is set up anew for each call, so that two threads at once would disturb each other."""
+    order, begun, go = [], threading.Event(), threading.Event()
+
+    def slow(self: Desk, asked: Asked) -> dict[str, Any]:
+        begun.set()
+        assert go.wait(20)
+        order.append("predict")
+        return {"text": asked.text}
+
+    def swap(self: Desk, asked: AskedSwap) -> Swapped:
+        order.append("swap")
+        return Swapped(text=asked.text, toward=asked.toward)
+
+    monkeypatch.setattr(Desk, "predict", slow)
+    monkeypatch.setattr(Desk, "swap", swap)
+    with serving(run) as address, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(httpx.post, f"{address}/api/predict", json={"text": TEXT})
+        assert begun.wait(20)
+        asked = {"text": TEXT, "start": 13, "end": 17, "toward": "dull"}
+        second = pool.submit(httpx.post, f"{address}/api/swap", json=asked)
+        with pytest.raises(TimeoutError):
+            second.result(0.3)
+        go.set()
+        assert [each.result(20).status_code for each in (first, second)] == [200, 200]
+    assert order == ["predict", "swap"]
 
 
 def test_who_has_gone_is_not_computed_for() -> None:

@@ -128,7 +128,7 @@ def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> No
     for loss in (1.0, torch.nan, 1.0, torch.inf):
         updater.begin(0.0)
         updater.finish(torch.tensor(loss))
-    with pytest.raises(DivergedError, match="no number at step 2; nothing is kept"):
+    with pytest.raises(DivergedError, match="not finite at step 2; nothing is kept"):
         updater.refuse_broken("nothing is kept")
 
 

@@ -38,7 +38,7 @@ class Trials:
         k = str(config.perturbation.k)
         self.asked.append(k)
         if self.ends.get("k" + k) == "diverged":
-            raise DivergedError("the loss is no number")
+            raise DivergedError("the loss is not finite")
         stopped = self.ends.get("k" + k) == "stopped"
         result = {"criterion": "error", "dev": {"error": int(k) / 10}, "best_epoch": 1, "seconds": 1.0}
         result["stopped"] = stopped
@@ -112,7 +112,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
     monkeypatch.setattr(wordward.training.sweep, "train", trials)
     sweep = [*arguments, "--sweep", "k=2,3,4,5"]
     assert main(sweep) == 130
-    assert record(sweep)["tried"][0] == {"choice": {"k": "2"}, "failed": "the loss is no number"}
+    assert record(sweep)["tried"][0] == {"choice": {"k": "2"}, "failed": "the loss is not finite"}
     assert (record(sweep)["stopped"], record(sweep)["chosen"]) == (True, {"k": "3"})
     trials.ends["k4"] = "fine"
     assert main([*sweep, "--resume"]) == 0
@@ -142,7 +142,7 @@ def test_a_sweep_goes_on_only_as_it_began(
 ) -> None:
     monkeypatch.setattr(wordward.training.sweep, "train", Trials())
     assert main([*arguments, "--sweep", "k=2,3", "--resume"]) == 1
-    assert "no sweep to go on with" in capsys.readouterr().err
+    assert "holds no sweep to resume" in capsys.readouterr().err
     assert main([*arguments, "--sweep", "k=2,3"]) == 0
     assert main([*arguments, "--sweep", "k=2,3", "--resume", "--seed", "7"]) == 1
     assert "other settings (seed)" in capsys.readouterr().err

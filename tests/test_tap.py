@@ -146,7 +146,9 @@ class TestFinding:
     def test_a_bag_of_words_is_refused(self):
         model = nn.Sequential(nn.EmbeddingBag(6, 4, mode="mean"), nn.Linear(4, 2))
         for named in (None, "0", model[0]):
-            with pytest.raises(ValueError, match=r"EmbeddingBag gives a text one vector.*take nn.Embedding"):
+            with pytest.raises(
+                ValueError, match=r"EmbeddingBag gives a whole text one vector.*use nn.Embedding"
+            ):
                 Tap(model, embedding=named)
 
 
@@ -424,7 +426,7 @@ class TestWhatCannotBeTapped:
                 return self.linear(x)
 
         model = Projection()
-        with pytest.raises(TypeError, match="a tensor of ids, but was with Tensor"):
+        with pytest.raises(TypeError, match="a tensor of ids, but was called with Tensor"):
             Tap(model, embedding="linear").run(lambda: model(torch.ones(2, 3, 4)))
 
     @pytest.mark.parametrize("wrap", [SimpleNamespace, dict])

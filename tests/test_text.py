@@ -378,7 +378,7 @@ def test_text_data_and_metrics_do_not_wait_for_torch():
 
 def test_texts_of_signs_alone_are_told_of_another_tokenizer() -> None:
     texts = ["☀ ☀", "☂"]
-    with pytest.raises(ValueError, match="2 documents hold none as they are split: take another tokenizer"):
+    with pytest.raises(ValueError, match="this tokenizer finds none in 2 documents: choose another"):
         Vocabulary.build([split_words(text, "words", False) for text in texts])
     for other in ("punctuation", "whitespace"):
         assert "☂" in Vocabulary.build([split_words(text, other, False) for text in texts], min_documents=1)

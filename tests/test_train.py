@@ -294,7 +294,7 @@ def test_ctrl_c_in_the_first_epoch_keeps_the_average(
 
 def test_nan_stops_and_says_where(csv_file: Path, tmp_path: Path) -> None:
     settings = config(csv_file, "baseline", learning_rate=1e20, clip=1e20, epochs=3)
-    with pytest.raises(DivergedError, match=r"no number at step \d+"):
+    with pytest.raises(DivergedError, match=r"not finite at step \d+"):
         train(settings, tmp_path / "run", quiet=True)
 
 
@@ -415,7 +415,8 @@ def test_config_goes_to_toml_and_back() -> None:
 
 def test_bad_settings_are_refused(csv_file: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"unlabelled texts are for .*vat, .*smart, .*entropy, but the method is advt"
+        ValueError,
+        match=r"unlabelled texts are used only by .*vat, .*smart, .*entropy, but the method is advt",
     ):
         TrainConfig(method="advt", data=DataSettings(unlabelled="x.txt"))
     with pytest.raises(ValueError, match="not both"):
@@ -550,11 +551,11 @@ def test_a_very_long_text_is_said_with_what_to_do(
     extra.write_text("the film was warm " * 20 + "\n")
     given = replace(config(csv_file, epochs=1), method="random-kl")
     train(replace(given, data=replace(given.data, unlabelled=str(extra))), tmp_path / "extra")
-    assert "the longest text is 81 words long" in capsys.readouterr().err
+    assert "the longest text has 81 words" in capsys.readouterr().err
     with csv_file.open("a", encoding="utf-8") as file:
         file.write(f"{'the film was warm ' * 10},good\n" * 20)  # so that not all of them are held out
     train(config(csv_file, epochs=1), tmp_path / "long")
-    assert "the longest text is 41 words long, and its whole batch with it" in capsys.readouterr().err
+    assert "the longest text has 41 words, and its whole batch" in capsys.readouterr().err
     settings = config(csv_file, epochs=1)
     train(replace(settings, text=replace(settings.text, max_length=20)), tmp_path / "cut")
     assert "the longest text" not in capsys.readouterr().err

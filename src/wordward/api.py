@@ -11,9 +11,9 @@ from wordward.recipes import MethodSettings, parse_methods
 
 
 class Options(TypedDict, total=False):
-    """What may be set on a method, beside the model; see `MethodSettings` for the settings' meaning."""
+    """The options of a method; see `MethodSettings` for what the settings mean."""
 
-    embedding: nn.Module | str | None  # the module (or its name) that reads token ids; found by itself
+    embedding: nn.Module | str | None  # the module (or its name) that reads token ids; found automatically
     site: nn.Module | str | None  # where the shift is added: the embedding, or a dropout after it
     candidates: Tensor | Collection[int] | None  # ids of the words that may be pointed to; all but padding
     loss: Loss | None  # your own, (logits, labels) -> a number; for the VAT family (logits, clean logits)
@@ -41,15 +41,15 @@ def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Advers
     others = {option: value for option, value in options.items() if option not in known}
     if unknown := others.keys() - {"embedding", "site", "candidates", "loss"}:
         every = ", ".join(Options.__annotations__)
-        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; known are {every}")
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; the options are {every}")
     methods = parse_methods(name, MethodSettings(**settings))  # type: ignore[arg-type]
     if not methods:
         raise ValueError(
-            f"{name} is the label loss alone, so there is nothing to perturb: leave the adversary out"
+            f"{name} is only the label loss, so there is nothing to perturb: leave the adversary out"
         )
     if len(methods) > 1:
         raise ValueError(
-            f"one method at a time, but came {name!r}: make one adversary each and add their losses"
+            f"expected one method, but got {name!r}: make an adversary for each and add their losses"
         )
     return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
 

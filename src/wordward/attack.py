@@ -1,4 +1,4 @@
-"""Adversarial texts: words swapped until a model changes its mind, each verified from the text itself."""
+"""Adversarial texts: words swapped until a prediction changes, each verified by predicting the text again."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
@@ -34,11 +34,11 @@ def attack(
     corrections: Corrections | None = None,
     jobs: int = 1,
 ) -> Generator[Attacked, None, None]:
-    """Each example with the adversarial text that was found for it, in order, some at a time.
+    """Each example with the adversarial text found for it, in order.
 
     A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
-    flags an error. `corrections` (of `wordward.datasets.m2`) say what should stand at a flagged token. `jobs`:
-    processes to use, each of which opens the run's folder; more than one need a guarded main module.
+    flags an error. `corrections` (of `wordward.datasets.m2`) say what a flagged token should be. `jobs`: processes
+    to use, each of which loads the run; more than one need a guarded main module.
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
@@ -49,7 +49,7 @@ def attack(
 
 
 class Attacker:
-    """An attack on a run; the nearest words that it has searched stay for the texts to come."""
+    """An attack on a run; nearest words found for one text are reused for the next."""
 
     def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
         self.run, self.goal = run, goal_of(run, settings, corrections)
@@ -67,12 +67,12 @@ def _attacker(
 
 
 def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:
-    """What an attack on a run is to change; settings that it cannot be attacked with are refused."""
+    """What an attack on a run is to change; raises an error for settings that do not fit the run."""
     one_method(run, settings.method)
     if run.tagging:
         if run.positive is None:
             raise ValueError(
-                f"expected a tag that is to be missed; {run.folder} was trained for none: give --positive with one "
+                f"expected a tag for the attack to hide; {run.folder} was trained for none: give --positive with one "
                 f"of {', '.join(run.labels)}"
             )
         if settings.sense == "kept" and corrections is None:
@@ -83,7 +83,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     judge = judge_of(run)
     if settings.sense == "kept" and judge is None:
         raise ValueError(
-            f"{run.folder} kept no word counts to judge swaps by: train it again, or attack with sense any"
+            f"{run.folder} has no word counts to judge swaps by: train it again, or attack with sense any"
         )
     return Labels(run, judge)
 

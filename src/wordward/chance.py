@@ -1,4 +1,4 @@
-"""Random states of all devices: taken, put back, and a pass that draws once more what another drew."""
+"""Random states of all devices: saved, restored, and replayed for a pass that repeats another's draws."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ CPU = torch.device("cpu")
 
 
 def settled(model: nn.Module) -> State:
-    """The random state before a first pass, which is also set, so that a pass that repeats it starts in the same way.
+    """The random state before a first pass; also set, so that a replay starts in exactly the same way.
 
-    cuDNN's recurrent layers take a new seed for the dropout between them whenever a generator is set.
+    cuDNN's recurrent layers draw a new dropout seed whenever a generator's state is set.
     """
     state = state_of(drawn_on(model))
     put_back(state)
@@ -21,7 +21,7 @@ def settled(model: nn.Module) -> State:
 
 
 def drawn_on(model: nn.Module) -> set[torch.device]:
-    """Where a pass through the model may draw: a model may be spread over several devices."""
+    """The devices whose generators a pass may use; a model may be spread over several."""
     return {CPU, *(parameter.device for parameter in model.parameters())}
 
 
@@ -39,7 +39,7 @@ def state_of(devices: Iterable[torch.device]) -> State:
 
 
 def put_back(state: State) -> None:
-    """Go on from where `state_of` was taken."""
+    """Restore what `state_of` returned."""
     for device, numbers in state.items():
         if device.type == "cuda":
             torch.cuda.set_rng_state(numbers, device)
@@ -51,7 +51,7 @@ def put_back(state: State) -> None:
 
 @contextmanager
 def replayed(state: State | None) -> Iterator[None]:
-    """What is drawn here is what was drawn from `state` on; afterwards as if nothing had been drawn."""
+    """Draw again what was drawn from `state` on; afterwards restore the states, as if nothing had been drawn."""
     if state is None:
         yield
         return

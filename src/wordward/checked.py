@@ -1,4 +1,4 @@
-"""What an adversary is given beside model and closure, checked: a loss, labels and masks."""
+"""Checks on what an adversary is given besides model and closure: a loss, labels and masks."""
 
 from typing import Any
 
@@ -6,26 +6,26 @@ from torch import Tensor
 
 
 def check_loss(loss: Any) -> Any:
-    """A function of logits and labels, as it came."""
+    """Return the loss unchanged, if it is a function of logits and labels."""
     if isinstance(loss, type) or not callable(loss):
-        what = f"the class {loss.__name__}: make one" if isinstance(loss, type) else f"{loss!r}"
+        what = f"the class {loss.__name__}: pass an instance" if isinstance(loss, type) else f"{loss!r}"
         raise TypeError(f"loss must be a function of (logits, labels), but is {what}")
     return loss
 
 
 def check_one_number(loss: Any) -> None:
-    """What a loss gave: a tensor that holds one number."""
+    """Refuse a loss that is not a tensor holding one number."""
     if not isinstance(loss, Tensor):
-        raise TypeError(f"the loss must be a tensor, made of the logits, but is {type(loss).__name__}")
+        raise TypeError(f"the loss must be a tensor computed from the logits, but is {type(loss).__name__}")
     if loss.dim() != 0:
         raise ValueError(
             f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
-            "take the mean over texts"
+            "average it over the texts"
         )
 
 
 def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
-    """One label a text, or one a token; what is not a tensor is for the user's own loss to read."""
+    """One label per text, or one per token; labels that are not a tensor need the user's own loss."""
     if isinstance(labels, Tensor):
         check_rows("labels", labels, ids)
     elif not own_loss:
@@ -35,17 +35,17 @@ def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
 
 
 def check_rows(what: str, values: Tensor, ids: Tensor) -> None:
-    """A text is a row: lengths over the sentence would be over something else."""
+    """Refuse a batch whose rows are not texts: norms over the sentence would be over something else."""
     rows = len(values) if values.dim() else 0
     if rows != len(ids):
         raise ValueError(
-            f"{rows} {what} came for {len(ids)} texts: ids are read as (batch, time), "
+            f"got {rows} {what} for {len(ids)} texts: ids are read as (batch, time), "
             f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors"
         )
 
 
 def checked_mask(mask: Any, ids: Tensor) -> Tensor:
-    """A mask as truth values, refused where it cannot be one of these ids."""
+    """The mask as booleans; raises an error if it cannot belong to these ids."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a tensor, but is {type(mask).__name__}: pass torch.tensor(mask)")
     if mask.shape != ids.shape:
@@ -54,21 +54,21 @@ def checked_mask(mask: Any, ids: Tensor) -> Tensor:
         )
     if mask.is_floating_point() and bool((mask < 0).any()):
         raise ValueError(
-            "mask must be True (or 1) where a token is and 0 elsewhere, but holds negative numbers, as a mask "
-            "that is added to attention scores does: pass the mask that it was made from"
+            "mask must be True (or 1) at tokens and 0 elsewhere, but holds negative numbers, like a mask "
+            "that is added to attention scores: pass the mask that it was made from"
         )
     return mask.bool()
 
 
 def marks_tokens(mask: Tensor, ids: Tensor, padding: int) -> bool:
-    """Whether a mask marks any token; refused where it marks padding instead (waits for the device)."""
+    """Whether a mask marks any token; raises an error if it marks padding instead (waits for the device)."""
     tokens = ids != padding
     if bool((mask & tokens).any()):
         return True
     if bool(tokens.any()) and bool(mask.any()):
         raise ValueError(
-            f"mask must be True where a token is, but is True only at padding (id {padding}), as PyTorch's "
-            "key_padding_mask is: pass ~mask"
+            f"mask must be True at tokens, but is True only at padding (id {padding}), like PyTorch's "
+            "key_padding_mask: pass ~mask"
         )
     return False
 
@@ -78,5 +78,5 @@ def _why(ids: Tensor, mask: Tensor) -> str:
     if mask.shape == ids.T.shape:
         return "the embedding must read (batch, time); transpose its vectors, not the ids"
     if mask.dim() == 2 and len(mask) == len(ids) and mask.shape[1] < ids.shape[1]:
-        return "where the model pads texts by itself, pad them before (pad_to_multiple_of of a tokenizer)"
+        return "if the model pads texts itself, pad them beforehand (the tokenizer's pad_to_multiple_of)"
     return "pass one number for each id that the embedding reads"

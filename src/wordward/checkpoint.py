@@ -1,4 +1,4 @@
-"""Weights, and all it takes to go on with a run, as safetensors files in its folder."""
+"""Weights, and everything needed to resume a run, as safetensors files in its folder."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def save_weights(folder: Path, model: nn.Module, vocabulary: Vocabulary) -> None
 
 
 def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> None:
-    """Fill a model; refused where the weights belong to another vocabulary."""
+    """Load weights into a model; raises an error if they belong to another vocabulary."""
     try:
         model.load_state_dict(load_tensors(path, vocabulary))
     except RuntimeError as error:
@@ -39,18 +39,18 @@ def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> 
 
 
 def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary) -> None:
-    """In how many training texts of each class each word is, (words, classes)."""
+    """Save how many training texts of each class contain each word, (words, classes)."""
     _save_tensors(folder / CLASS_COUNTS, {"texts": counts}, {"vocabulary": vocabulary.fingerprint})
 
 
 def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
-    """What `save_class_counts` kept; None where a run has none."""
+    """What `save_class_counts` wrote; None if a run has none."""
     file = Path(path) / CLASS_COUNTS
     return _checked(file, vocabulary)["texts"] if file.exists() else None
 
 
 def load_tensors(path: str | Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
-    """The weights of a run by name; refused where they belong to another vocabulary."""
+    """The weights of a run by name; raises an error if they belong to another vocabulary."""
     file = Path(path) / WEIGHTS
     if not file.exists():
         raise RunError(f"{path} holds no {WEIGHTS}: was the run stopped before its first epoch ended?")
@@ -62,7 +62,7 @@ def _checked(file: Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
     if metadata.get("vocabulary") != vocabulary.fingerprint:
         raise RunError(
             f"{file} belongs to another vocabulary (expected {metadata.get('vocabulary')}, {VOCABULARY} is "
-            f"{vocabulary.fingerprint}): put the vocabulary of that run back"
+            f"{vocabulary.fingerprint}): restore the vocabulary of that run"
         )
     return tensors
 
@@ -77,7 +77,7 @@ def _read_tensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """All it takes to go on; the former checkpoint stays until this one is whole."""
+    """Write a checkpoint; the previous one is kept until this one is complete."""
     name = f"checkpoint-{state['steps']:08d}.safetensors"
     _save_tensors(folder / name, tensors, None)
     write(folder / POINTER, json.dumps({"file": name, **state}, indent=1))
@@ -85,7 +85,7 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """What `save_checkpoint` kept last; None where there is none."""
+    """What `save_checkpoint` wrote last; None if there is none."""
     pointer = folder / POINTER
     if not pointer.exists():
         return None
@@ -107,7 +107,7 @@ def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor
 
 
 def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put back what `pack` took."""
+    """Restore what `pack` took."""
     model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
@@ -116,7 +116,9 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
             state.setdefault(int(number), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    kept = {device: f"random.{device.type}" for device in drawn_on(model)}  # another kind of device has none
+    kept = {
+        device: f"random.{device.type}" for device in drawn_on(model)
+    }  # none if saved on another kind of device
     put_back({device: tensors[name] for device, name in kept.items() if name in tensors})
 
 
@@ -130,6 +132,6 @@ def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     except (SafetensorError, OSError) as error:
         part.unlink(missing_ok=True)
         raise RunError(
-            f"{path} cannot be written: {error}: the run goes on from its last checkpoint with --resume"
+            f"{path} cannot be written: {error}: continue from the last checkpoint with --resume"
         ) from None
     put(part, path)

@@ -13,12 +13,12 @@ def _top(values: Tensor, possible: Tensor) -> Tensor:
 
 
 def _top_of_text(values: Tensor, possible: Tensor) -> Tensor:
-    """1 at the largest of each text's values, else 0; nowhere where none is possible."""
+    """1 at the largest of each text's values, else 0; all 0 where none is possible."""
     possible = possible.expand_as(values)
     return _top(values.flatten(1), possible.flatten(1)).view_as(values) * possible
 
 
-Where = Callable[[], Tensor]  # asked for only where a choice depends on it
+Where = Callable[[], Tensor]  # computed only if a choice depends on it
 
 # Of values (batch, time, k), where they are possible (batch, time, k or 1) and tokens are words (batch, time, 1).
 CHOICES: dict[str, Callable[[Tensor, Where, Where], Tensor]] = {
@@ -32,13 +32,13 @@ CHOICES: dict[str, Callable[[Tensor, Where, Where], Tensor]] = {
 
 
 def _lengths(values: Tensor) -> Tensor:
-    """|values| of each token, (batch, time, 1), up to one scale for all, so that no square is out of range."""
+    """|values| of each token, (batch, time, 1), up to a common scale that keeps squares in range."""
     peak = values.abs().amax((1, 2), keepdim=True)
     return (values / torch.where(peak > 0, peak, 1.0)).norm(dim=-1, keepdim=True)
 
 
 def unit(values: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """Length 1 over `dims`, whatever the scale of the values; zero (or broken by overflow) gives zero."""
+    """Length 1 over `dims`, whatever the scale of the values; zero (or values that overflowed) gives zero."""
     peak = values.abs().amax(dims, keepdim=True)
     sound = (peak > 0) & peak.isfinite()
     scaled = torch.where(sound, values / torch.where(sound, peak, 1.0), 0.0)
@@ -46,7 +46,7 @@ def unit(values: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 def within(values: Tensor, length: Tensor | float) -> Tensor:
-    """The nearest values of at most that length, (batch, 1, 1) or the same for all, over the sentence."""
+    """The values projected onto the ball of radius `length`, (batch, 1, 1) or the same for all sentences."""
     norm = values.flatten(1).norm(dim=1).view(-1, 1, 1)
     return torch.where(norm > length, values * (length / norm), values)
 

@@ -42,9 +42,9 @@ class Train:
     sweep: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="SETTING=A,B,C")] = ()
     """Train once for each value and keep the best on dev, e.g. epsilon=1,2.5,5; several: each combination."""
     force: bool = False
-    """Replace a run folder that exists."""
+    """Replace an existing run folder."""
     resume: bool = False
-    """Go on with a run that was stopped, with its own settings; epochs, patience and device may be given anew."""
+    """Resume a stopped run with its own settings; only epochs, patience and device may be changed."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -56,7 +56,7 @@ class Train:
 
         data = self.settings.data
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
-            again = "; a sweep goes on with the same flags as it began" if self.resume else ""
+            again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
             raise ValueError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
         how = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
@@ -78,7 +78,7 @@ class Train:
         )
         if criterion == "f0.5" and not result["dev"][criterion]:
             say(
-                "no word of the dev texts was rightly given the tag to be found: longer training (--patience, "
+                "not one dev token was correctly given the positive tag: longer training (--patience, "
                 "--epochs), a larger --learning-rate or more texts with that tag may help",
                 quiet=self.quiet,
             )
@@ -97,9 +97,9 @@ class Pretrain:
     config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """TOML file with any of these settings; flags override it, a later file an earlier one."""
     force: bool = False
-    """Replace a run folder that exists."""
+    """Replace an existing run folder."""
     resume: bool = False
-    """Go on with a run that was stopped, with its own settings; epochs and device may be given anew."""
+    """Resume a stopped run with its own settings; only epochs and device may be changed."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -124,12 +124,12 @@ class Pretrain:
 
 
 def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
-    """Refuse settings beside --resume, where the run's own count."""
+    """Refuse settings given with --resume, which keeps the run's own."""
     if names := [name for name in differing(given, default) if name not in allowed]:
         flags = ", ".join(map(flag_of, names))
         raise ValueError(
-            f"--resume goes on with the run's own settings, but {flags} came beside it: leave that out "
-            f"(only --{', --'.join(allowed)} may be given anew), or start a new run in another --out"
+            f"--resume keeps the run's own settings, but {flags} came with it: leave that out "
+            f"(only --{', --'.join(allowed)} may be changed), or start a new run in another --out"
         )
 
 
@@ -138,9 +138,9 @@ class Demo:
     """Train baseline, AdvT and iAdvT on real film reviews and show what iAdvT points at."""
 
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER")] = "runs/demo"
-    """Folder for the three runs; a former demo there is replaced."""
+    """Folder for the three runs; an earlier demo there is replaced."""
     seed: int = 0
-    """Start of all random choices."""
+    """Random seed."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -213,7 +213,7 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """The command with its settings; a setting that its class refuses is said plainly, as elsewhere."""
+    """The command with its settings; a setting that its class refuses is reported plainly, without tyro's frame."""
     shown = io.StringIO()
     try:
         with redirect_stderr(shown):
@@ -235,7 +235,7 @@ def _parse(arguments: list[str]) -> Any:
 
 
 def _print_anywhere() -> None:
-    """Let standard output take any text, also where it is not UTF-8, as in a pipe on Windows."""
+    """Let standard output take any text even where it is not UTF-8, as in a pipe on Windows."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
         from wordward.console import print_plainer  # with rich, which `wordward --help` does without
 
@@ -243,14 +243,14 @@ def _print_anywhere() -> None:
 
 
 def _told(error: Exception) -> str:
-    """What an error says; of too little memory, which torch and Python say in their own words, also what to do."""
+    """The message of an error; for lack of memory, also what to do about it."""
     said = str(error)
     if not (isinstance(error, MemoryError) or "allocate memory" in said or "out of memory" in said):
         return said
-    came = said.partition("\n")[0] or "too little"
+    reason = said.partition("\n")[0] or type(error).__name__
     return (
-        f"expected enough memory; got: {came}: the longest text counts most, so "
-        "cut it or give --max-length; else a smaller --batch-size, --dim or --hidden, or fewer --jobs"
+        f"not enough memory ({reason}): the longest text matters most, so shorten it or give --max-length; "
+        "otherwise try a smaller --batch-size, --dim or --hidden, or fewer --jobs"
     )
 
 

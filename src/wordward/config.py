@@ -21,9 +21,9 @@ from wordward.rules import (
 
 
 class _DefaultInt(int):
-    """A default that gives way to a Transformer's; the same number, where it is given, does not.
+    """A default, told apart from the same number given by the user (see `given`).
 
-    It is the number itself that tells, so that settings which are replaced beside it change nothing.
+    A Transformer's own default, or a resumed run's setting, replaces it but never a number that was given.
     """
 
 
@@ -48,22 +48,22 @@ class DataSettings:
     test: File = None
     """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
     unlabelled: File = None
-    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; beside
-    --corpus they come to those that the corpus has. Of a table the column --text-column is read, as of --train."""
+    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; with
+    --corpus they are added to the corpus's own. In a table the column --text-column is read, as in --train."""
     limit: int | None = None
-    """Use only so many texts of each kind, with one of every label where as many fit, to try things out."""
+    """Use at most this many texts of each kind, to try things out; every label is kept where they suffice."""
     text_column: str = "text"
-    """Name of the column that holds the text (or its number, from 0, in a file without header)."""
+    """Name of the column that holds the text (or its number, from 0, in a file without a header)."""
     label_column: str = "label"
-    """Name of the column that holds the label (or its number, where the text's is one too)."""
+    """Name of the column that holds the label (or its number, if the text column is given by number too)."""
     tag_column: int = -1
     """Column of the tag in a CoNLL file, from 0; -1 is the last."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
-    """Kind of the files, by default told from the name."""
+    """File format; by default recognised by the file name."""
     dev_share: float = 0.1
     """Share of the training texts held out where no dev file is given."""
     split_seed: int | None = None
-    """Start of the random choice of that share, where it is to be the same for every seed; by default the seed."""
+    """Seed for drawing that share, to hold out the same texts whatever the training seed; by default that seed."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
@@ -72,7 +72,7 @@ class DataSettings:
         check(self, NOT_NEGATIVE_OR_NONE, "split_seed")
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise ValueError(
-                f"a corpus comes with its labelled texts, but --{', --'.join(beside)} came beside --corpus: leave "
+                f"a corpus has its own labelled texts, but --{', --'.join(beside)} came with --corpus: leave "
                 "that out"
             )
 
@@ -83,15 +83,15 @@ class TextSettings:
 
     tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
     """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
-    tokens too; whitespace: for text that comes tokenised."""
+    tokens too; whitespace: for text that is already tokenised."""
     lowercase: bool = False
-    """Fold case."""
+    """Convert texts to lower case."""
     min_documents: int = 2
-    """Texts a word must occur in to be known."""
+    """Number of texts a word must occur in to enter the vocabulary."""
     max_vocabulary: int | None = None
-    """Most frequent words to keep; all by default."""
+    """Keep only this many words, the most frequent; all by default."""
     max_length: int | None = None
-    """Words of a text to read; all by default. Of a Hugging Face model: word pieces; by default all it can."""
+    """Read only this many words of a text (word pieces, with --model); by default all that the model can read."""
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
@@ -116,8 +116,8 @@ class ModelSettings:
     head_dropout: float = 0.5
     """Dropout inside the feed-forward net."""
     rescaled: bool = False
-    """Give vectors of a language model, kept at unit deviation, their scale back after dropout, instead of putting it
-    into the LSTM's weights: learns more slowly, and more steadily from a large language model."""
+    """Restore the scale of a language model's vectors, kept at unit deviation, after dropout instead of folding it
+    into the LSTM's weights: training is slower, but more stable from a large language model."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
@@ -127,40 +127,39 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How weights are found; the defaults are the paper's."""
+    """How the model is trained; the defaults are the paper's."""
 
     epochs: int = _DefaultInt(30)
-    """Most times to read the training texts; with --model 3 by default."""
-    patience: int = 5
+    """Maximum number of passes over the training texts; 3 by default with --model."""
+    patience: int = _DefaultInt(5)
     """Epochs without a better dev score before stopping."""
     batch_size: int = 32
-    """Labelled texts a step."""
+    """Labelled texts per step."""
     unlabelled_batch_size: int = 32
-    """Texts a step for the KL methods, drawn from training and unlabelled texts."""
+    """Texts per step for the KL methods, drawn from training and unlabelled texts."""
     learning_rate: float = _DefaultFloat(0.001)
-    """Of Adam, at the first step; with --model 2e-5 by default, reached after a tenth of the steps."""
+    """Adam's, at the first step; with --model 2e-5 by default, reached after a tenth of the steps."""
     decay: float = 0.9998
-    """Factor on the learning rate at each step; with --model it falls to zero in a straight line instead."""
+    """Factor applied to the learning rate at each step; with --model it falls linearly to zero instead."""
     clip: float = _DefaultFloat(5.0)
-    """Longest gradient; with --model 1 by default."""
+    """Clip gradients to this norm; 1 by default with --model."""
     averaging: float = 0.0
-    """Score and keep a moving average of the weights, to which each step leaves this share (Miyato et al.: 0.999);
-    0: the weights of the epoch's last step."""
+    """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
     there are more than two tags and none is named."""
     positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
     """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1
-    """Occurrences in the training texts for a word to be pointed at."""
+    """How often a word must occur in the training texts for perturbations to point at it."""
     checkpoint_steps: int | None = None
-    """Also keep a checkpoint every so many steps; by default each epoch."""
+    """Also write a checkpoint every this many steps; by default only after each epoch."""
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
-    """Numbers to compute with; auto: fp16 (the LSTM up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
     device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is."""
+    """cpu, cuda or mps; auto takes the fastest available."""
     seed: int = 0
-    """Start of all random choices."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
@@ -182,7 +181,7 @@ class TrainConfig:
     task: Literal["auto", "classify", "tag"] = "auto"
     """A label per text or a tag per token; auto: tag where the data is CoNLL."""
     transformer: Annotated[str | None, tyro.conf.arg(name="model", metavar="FOLDER|NAME")] = None
-    """A Hugging Face model to fine-tune instead of training one of ours: its folder, or its name on the hub."""
+    """A Hugging Face model to fine-tune instead of training our own: its folder, or its name on the hub."""
     pretrained: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Run folder of `wordward pretrain` to start from."""
     vectors: File = None
@@ -194,20 +193,20 @@ class TrainConfig:
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be trained before anything is read."""
+        """Refuse, before anything is read, what cannot be trained."""
         methods = parse_methods(self.method, self.perturbation)
         if self.data.unlabelled and not any(method.recipe.objective == "kl" for method in methods):
             takers = ", ".join(
                 name for name, recipe in (RECIPES | UNMOVED).items() if recipe.objective == "kl"
             )
-            raise ValueError(f"unlabelled texts are for {takers}, but the method is {self.method}")
+            raise ValueError(f"unlabelled texts are used only by {takers}, but the method is {self.method}")
         if self.pretrained and self.vectors:
             raise ValueError("give either `pretrained` or `vectors` to start from, not both")
         if self.transformer is not None:
             self._fit_transformer(self.transformer)
 
     def _fit_transformer(self, source: str) -> None:
-        """A Transformer's defaults where none is given; what only models of ours have is refused."""
+        """A Transformer's defaults where no value is given; settings that only our own models have are refused."""
         if not source.strip():
             raise ValueError("--model must be a folder or a name on the hub, but is empty")
         text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
@@ -219,7 +218,7 @@ class TrainConfig:
         if ours:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
             raise ValueError(
-                f"a Hugging Face model comes with its own words and sizes, but {flags} came beside --model: "
+                f"a Hugging Face model has its own vocabulary and sizes, but {flags} came with --model: "
                 f"leave that out{' (a --preset sets sizes, too)' if 'dim' in ours else ''}"
             )
         left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
@@ -227,8 +226,14 @@ class TrainConfig:
 
 
 def given(value: Any) -> bool:
-    """Whether a setting was given, rather than left as it is by default."""
+    """Whether a setting was given rather than left at its default."""
     return not isinstance(value, _DefaultInt | _DefaultFloat)
+
+
+def given_of(settings: Any, *names: str) -> dict[str, Any]:
+    """Those of the named settings that were given, to change in a resumed run; device auto counts as not given."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if given(value) and value != "auto"}
 
 
 def _changed(settings: Any, default: Any) -> list[str]:
@@ -244,37 +249,37 @@ class PretrainConfig:
     texts: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[FILE ...]", help_behavior_hint="")] = ()
     """Files of text, labelled or not; labels are not read."""
     corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
-    """Instead of files, or beside them: training and unlabelled texts of a corpus, as in `wordward train`."""
+    """Instead of files, or in addition: training and unlabelled texts of a corpus, as in `wordward train`."""
     limit: int | None = None
-    """Use only so many texts of each kind, to try things out."""
+    """Use at most this many texts of each kind, to try things out."""
     vectors: File = None
     """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
     text_column: str = "text"
     """Name of the column that holds the text."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
-    """Kind of the files, by default told from the name."""
-    epochs: int = 50
-    """Most times to read the texts."""
+    """File format; by default recognised by the file name."""
+    epochs: int = _DefaultInt(50)
+    """Maximum number of passes over the texts."""
     minutes: float | None = None
-    """Stop after so many minutes, in the middle of an epoch if need be."""
+    """Stop after this many minutes, in the middle of an epoch if need be."""
     schedule: Literal["constant", "linear"] = "constant"
-    """Learning rate: the same throughout, or falling to zero over all epochs (better in short runs)."""
+    """Learning rate: constant, or falling linearly to zero over all epochs (better in short runs)."""
     streams: int = 32
-    """Texts read side by side."""
+    """Streams of text read in parallel: the batch size."""
     window: int = 100
     """Words between two updates (truncated back-propagation through time)."""
     learning_rate: float = 0.001
-    """Of Adam, at the first step."""
+    """Adam's, at the first step."""
     clip: float = 5.0
-    """Longest gradient."""
+    """Clip gradients to this norm."""
     held_out_share: float = 0.02
-    """Share of the texts that chooses the best epoch."""
+    """Share of the texts held out to choose the best epoch."""
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
-    """Numbers to compute with; auto: fp16 (the LSTM up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
     device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is."""
+    """cpu, cuda or mps; auto takes the fastest available."""
     seed: int = 0
-    """Start of all random choices."""
+    """Random seed."""
     text: TextSettings = field(default_factory=TextSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
 

@@ -1,4 +1,4 @@
-"""What a person sees of a command: lines, bars while waiting (of the first of several processes), plainer signs."""
+"""What a command shows on the terminal: messages and progress bars (of the first process only), plainer symbols."""
 
 import codecs
 import io
@@ -23,13 +23,13 @@ PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', stric
 
 
 def _speed(task: Task) -> float | None:
-    """Steps a second of late; no more than since the bar began, since results that come in bunches seem faster."""
+    """Recent steps per second, capped by the overall average, since results that come in bursts seem faster."""
     late = task.finished_speed or task.speed
     return min(late, task.completed / task.elapsed) if late and task.elapsed else None
 
 
 class _Speed(ProgressColumn):
-    """Steps a second, and what they hold."""
+    """Steps (or another unit) per second."""
 
     def render(self, task: Task) -> Text:
         speed, unit = _speed(task), task.fields.get("unit", "steps")
@@ -53,7 +53,7 @@ class _Left(ProgressColumn):
 
 
 def progress(*, quiet: bool = False) -> Progress:
-    """Bars with speed and time left, where a person is watching."""
+    """Progress bars with speed and time left, if the output is a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -63,20 +63,20 @@ def progress(*, quiet: bool = False) -> Progress:
         console=console,
         disable=quiet or not _first() or not console.is_terminal,
         transient=True,
-        redirect_stdout=False,  # else what is printed meanwhile goes to the terminal, even where it is for a file
+        redirect_stdout=False,  # else output printed meanwhile would go to the terminal, even if redirected to a file
     )
 
 
 @contextmanager
 def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """A bar that moves while something goes on whose length is not known."""
+    """A moving bar for work of unknown length."""
     with progress(quiet=quiet) as bars:
         bars.add_task(what, total=None)
         yield
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """One line to the person, on standard error."""
+    """Print a message on standard error."""
     if not quiet and _first():
         console.print(text, markup=False, soft_wrap=True)
 
@@ -93,6 +93,6 @@ def print_plainer(output: io.TextIOWrapper) -> None:
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that an output cannot hold: signs as wide as ours, else a question mark."""
+    """Replacements for characters that an output cannot hold: symbols of the same width, else a question mark."""
     assert isinstance(error, UnicodeEncodeError)
     return "".join(PLAINER.get(each, "?") for each in error.object[error.start : error.end]), error.end

@@ -1,4 +1,4 @@
-"""The first run: baseline, AdvT and iAdvT on real film reviews, what iAdvT points at, and a page on it all."""
+"""The demo: baseline, AdvT and iAdvT on real film reviews, what iAdvT points at, and a page about it all."""
 
 import csv
 import json
@@ -49,7 +49,7 @@ ATTACKED = 100  # texts, for the page
 def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     """Prepare the texts, pre-train, train the three methods, show the results, and write a page on them."""
     started = time.monotonic()
-    sentences, vectors = reviews.load("rotten_tomatoes"), _word_vectors()  # before a former demo is cleared
+    sentences, vectors = reviews.load("rotten_tomatoes"), _word_vectors()  # before an earlier demo is cleared
     _clear(out)
     test = _prepare(out, sentences, vectors, seed)
     say("1/4  a language model reads the training sentences, starting from word vectors", quiet=quiet)
@@ -64,10 +64,10 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
         text=TEXT,
         model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.3),
     )
-    _go_on(pretrain(reading, out / "lm", quiet=quiet))
+    _unless_stopped(pretrain(reading, out / "lm", quiet=quiet))
     rows = []
     for number, method in enumerate(METHODS, start=2):
-        say(f"{number}/4  {method} learns to tell praise from blame", quiet=quiet)
+        say(f"{number}/4  {method} learns to tell positive from negative reviews", quiet=quiet)
         config = TrainConfig(
             method=method,
             pretrained=str(out / "lm"),
@@ -76,7 +76,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
             model=MODEL,
             training=TrainingSettings(epochs=6, learning_rate=0.002, min_candidate_count=3, seed=seed),
         )
-        result = _go_on(train(config, out / method, quiet=quiet))
+        result = _unless_stopped(train(config, out / method, quiet=quiet))
         run = load_run(out / method)
         rows.append((method, evaluate(run, run.encode(test, labelled=True))["error"], result["seconds"]))
     _show(out, rows, test)
@@ -84,18 +84,18 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     _close(out, time.monotonic() - started)
 
 
-def _go_on(result: dict[str, Any]) -> dict[str, Any]:
-    """What came out of a run; a run that was stopped (Ctrl-C) ends the demo too."""
+def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of a run, unless it was stopped (Ctrl-C), which ends the demo too."""
     if result["stopped"]:
         raise KeyboardInterrupt
     return result
 
 
 def _clear(out: Path) -> None:
-    """A folder that the demo may write; one that is not a former demo is left alone."""
+    """Clear the folder of an earlier demo, or create it; any other folder is left alone."""
     if out.exists() and any(out.iterdir()):
         if not (out / MARK).exists():
-            raise RunError(f"{out} exists and is no former demo: choose another --out")
+            raise RunError(f"{out} exists and is not an earlier demo: choose another --out")
         for name in ("lm", *METHODS):
             shutil.rmtree(out / name, ignore_errors=True)
         (out / PAGE).unlink(missing_ok=True)
@@ -168,7 +168,7 @@ def _show_sentence(console: Console, told: Telling) -> None:
 
 def _write_page(out: Path, seed: int, *, quiet: bool) -> None:
     """The report on iAdvT against the others."""
-    say("\nwriting a page on all this: it swaps words until the models change their minds", quiet=quiet)
+    say("\nwriting a report page, which also swaps words until predictions change", quiet=quiet)
     subject, others = METHODS[-1], METHODS[:-1]
     settings = ReportSettings(test=str(out / "test.csv"), attack=ATTACKED, seed=seed)
     write_report(out / PAGE, out / subject, settings, against=[out / name for name in others], quiet=True)
@@ -177,7 +177,7 @@ def _write_page(out: Path, seed: int, *, quiet: bool) -> None:
 def _close(out: Path, seconds: float) -> None:
     """Where to look and what to try next."""
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"\ndone in {seconds / 60:.1f} minutes. The whole of it as a page, to open in a browser:")
+    console.print(f"\ndone in {seconds / 60:.1f} minutes. All results as a page, to open in a browser:")
     console.print(f"  {out / PAGE}", markup=False)
     console.print("Try it yourself:")
     console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"')

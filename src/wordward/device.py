@@ -7,7 +7,7 @@ import torch
 
 
 def pick_device(name: str) -> torch.device:
-    """The device of that name; auto takes the fastest there is."""
+    """The device of that name; auto takes the fastest available."""
     if name == "auto":
         name = _devices()[0]
     try:
@@ -15,7 +15,7 @@ def pick_device(name: str) -> torch.device:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = re.split(r"\n|[.;] |\.$", str(error))[0]
-        if reason.startswith("Expected one of"):  # torch lists all that it was ever built for
+        if reason.startswith("Expected one of"):  # torch lists every device type it knows
             reason = "there is no such device"
         choices = " or ".join(_devices())
         raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
@@ -23,12 +23,12 @@ def pick_device(name: str) -> torch.device:
 
 
 def release() -> None:
-    """Leave to other processes what memory of a GPU this one has kept for later."""
+    """Return GPU memory that this process holds in reserve."""
     gc.collect()
     torch.cuda.empty_cache()
 
 
 def _devices() -> list[str]:
-    """The devices there are, the fastest first."""
+    """The available devices, the fastest first."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     return [name for name, usable in there.items() if usable]

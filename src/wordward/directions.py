@@ -1,4 +1,4 @@
-"""Where a batch's r may point, nearest words searched anew from time to time, and the strengths taken there."""
+"""Where a batch's r may point (with periodic searches for nearest words), and the strengths it takes there."""
 
 from collections.abc import Collection
 
@@ -22,7 +22,9 @@ class Directions:
         self.tap = tap
         self.method = method
         policy = method.settings.refresh
-        self._every = REFRESH.get(policy) if isinstance(policy, str) else policy  # steps; None: when told
+        self._every = (
+            REFRESH.get(policy) if isinstance(policy, str) else policy
+        )  # steps; None: only on `refresh`
         self._steps = 0
         self._allowed = allowed_words(tap.size, candidates, padding=tap.padding)
         self._word = torch.zeros(tap.size, dtype=torch.bool).index_fill(0, self._allowed, True)
@@ -38,9 +40,9 @@ class Directions:
         if self.tap.size != len(self._word):
             raise ValueError(
                 f"the table had {len(self._word)} words when the adversary was made, and has {self.tap.size} now: "
-                "make it anew"
+                "make a new one"
             )
-        self._allowed = self._allowed.to(ids.device)  # copied once: a copy waits for the device
+        self._allowed = self._allowed.to(ids.device)  # copied once: copying synchronises with the device
         allowed, settings = self._allowed, self.method.settings
         if settings.k is None:
             return AllWords(ids, allowed, self.tap.words)
@@ -49,21 +51,21 @@ class Directions:
             self.nearest = NearestWords(
                 self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
             )
-        if self.part is not None:  # a word is to be searched at the same step in all processes
+        if self.part is not None:  # so that all processes search a word at the same step
             self.nearest.of(self.part.ids, self.tap.table)
         return Neighbors(ids, self.nearest.of(ids, self.tap.table), self.tap.words)
 
     def chosen(
         self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
     ) -> Tensor:
-        """The strengths to be taken, of any length: D^T g or chance, or a part of it."""
+        """The strengths to take, not yet normalised: D^T g or noise, or a part of either."""
         real = mask.unsqueeze(-1)
 
         def possible() -> Tensor:
             return real if space.possible is None else real & space.possible
 
         def words() -> Tensor:
-            self._word = self._word.to(ids.device)  # copied once: a copy waits for the device
+            self._word = self._word.to(ids.device)  # copied once: copying synchronises with the device
             return real & self._word[ids].unsqueeze(-1)
 
         if self.method.recipe.follows_gradient:
@@ -79,7 +81,7 @@ class Directions:
         return CHOICES[self.method.recipe.choice](values, possible, words) * real
 
     def noise(self, space: Space, ids: Tensor, noise: Tensor | None) -> Tensor:
-        """Gaussian noise over a space's strengths, or what was given for it."""
+        """Gaussian noise in the shape of a space's strengths, unless it is given."""
         shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)
         if noise is None and self.part is not None:  # of the whole batch, so that processes differ row by row
             whole = (len(self.part.ids), *shape[1:])
@@ -92,12 +94,12 @@ class Directions:
         return noise.to(self.tap.dtype)
 
     def refresh(self) -> None:
-        """Search nearest words anew from now on."""
+        """Forget the nearest words, so that they are searched again."""
         self._steps = 0
         self.nearest = None
 
     def tick(self) -> None:
-        """Count a step; search nearest words anew when it is time."""
+        """Count a step, and forget the nearest words when a new search is due."""
         if self._every is not None and self._steps % self._every == 0:
             self.refresh()
         self._steps += 1

@@ -1,11 +1,13 @@
-"""Distances between vectors: as matrix products, and one by one where products would lose their digits."""
+"""Distances between vectors: by matrix products, and one by one where these would lose precision."""
 
 import torch
 from torch import Tensor
 
-BLOCKS = {"cuda": 1 << 22}  # numbers held at once, 32 MiB in double precision: a GPU waits after each block
-BLOCK = 1 << 20  # elsewhere: what a cache may hold
-NEAR = 1e-6  # of |a|^2 + |b|^2: a square that is smaller has too few digits left in it
+BLOCKS = {
+    "cuda": 1 << 22
+}  # numbers held at once, 32 MiB in double precision: a GPU synchronises after each block
+BLOCK = 1 << 20  # elsewhere: what fits in a cache
+NEAR = 1e-6  # relative to |a|^2 + |b|^2: a smaller square has lost too many digits
 
 
 def distances(some: Tensor, others: Tensor, *, block: int | None = None) -> Tensor:
@@ -15,7 +17,7 @@ def distances(some: Tensor, others: Tensor, *, block: int | None = None) -> Tens
     block = block or BLOCKS.get(some.device.type, BLOCK)
     found = torch.empty(len(some), len(others), dtype=some.dtype, device=some.device)
     there = others.double()
-    middle = there.mean(0)  # a common offset would cost digits
+    middle = there.mean(0)  # a common offset would cost precision
     there = there - middle
     squares = there.square().sum(-1)  # (m,)
     rows = max(1, block // max(1, len(others)))

@@ -1,4 +1,4 @@
-"""Which module of a model reads token ids, and reading it without a trace."""
+"""Which module of a model reads token ids, and how to read it without side effects."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 NO_BAG = (
-    "nn.EmbeddingBag gives a text one vector, so that no word has one to move: take nn.Embedding, and the mean (or "
-    "sum) over its vectors"
+    "nn.EmbeddingBag gives a whole text one vector, so words have none to perturb: use nn.Embedding, and the "
+    "mean (or sum) of its vectors"
 )
 
 
@@ -43,7 +43,7 @@ def name_of(model: nn.Module, module: nn.Module) -> str:
 
 
 def _found(model: nn.Module) -> nn.Module:
-    """What a Hugging Face model names, else the only `nn.Embedding`."""
+    """The embedding that a Hugging Face model names, else the only `nn.Embedding`."""
     if isinstance(named := _said(model), nn.Module):
         return _reader(model, named)
     found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
@@ -60,17 +60,17 @@ def _found(model: nn.Module) -> nn.Module:
 
 
 def _said(model: nn.Module) -> object:
-    """What a Hugging Face model, wrapped or not, names as the module that reads its ids; None where it does not."""
+    """The module that a Hugging Face model, wrapped or not, names as its input embedding; None if it names none."""
     wrapped = isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel)
     inner = model.module if wrapped else model
     try:
         return getattr(inner, "get_input_embeddings", lambda: None)()
-    except NotImplementedError:  # one of the user's own that leaves it out
+    except NotImplementedError:  # a user's own class may not define it
         return None
 
 
 def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
-    """What runs: T5 and BART name a shared table, but the encoder reads it through a module of its own."""
+    """The module that actually runs: T5 and BART name a shared table, but their encoder has a module of its own."""
     table = getattr(named, "weight", None)
     for name, module in model.named_modules(remove_duplicate=False):
         shares = isinstance(module, nn.Embedding) and module.weight is table
@@ -81,7 +81,7 @@ def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
 
 @contextmanager
 def unwritten(module: nn.Module) -> Iterator[None]:
-    """Tables are read as ever but not written: `max_norm` shortens vectors in the table, here after they are read."""
+    """Keep tables unchanged: `max_norm` would shorten vectors in the table; here they are shortened after reading."""
     tables = [part for part in module.modules() if isinstance(part, nn.Embedding)]
     cut = [(table, table.max_norm) for table in tables if table.max_norm is not None]
     with ExitStack() as hooks:

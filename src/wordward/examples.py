@@ -28,7 +28,7 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
 
 
 def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """A share held out, but never all texts of a class: those of a rare class stay to be learnt from."""
+    """Hold out a share, but never all texts of a class: those of a rare class stay in training."""
     kept, held_out = split(examples, share, seed)
     known = {name for example in kept for name in example.names}
     rare = [example for example in held_out if not set(example.names) <= known]
@@ -44,13 +44,13 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
 
 
 def split_examples(data: DataSettings, name: str) -> list[Example]:
-    """The texts of a split of a known corpus, as few as the settings allow."""
+    """The texts of a split of a known corpus, up to the limit of the settings."""
     from wordward.datasets import registry
     from wordward.encoded.corpora import PACK
 
     if str(data.corpus).endswith(PACK):
         raise DataError(
-            f"{data.corpus} holds word numbers, not texts: give the corpus by its name, or a file of texts"
+            f"{data.corpus} holds word ids, not texts: give the corpus by name, or a file of texts"
         )
     return few(registry.load(str(data.corpus))._asdict()[name], data.limit)
 
@@ -68,20 +68,20 @@ def unlabelled_texts(data: DataSettings) -> Texts:
     path = Path(file_at_hand(str(data.unlabelled)))
     texts = Texts([path], text_column=data.text_column, format=_kind(data))
     try:
-        next(iter(texts))  # said now, and not after the labelled texts have been encoded
+        next(iter(texts))  # fail now rather than after encoding the labelled texts
     except ColumnError as error:
         if not data.train:
             raise
         shared = "--text-column" if data.format == "auto" else "--text-column and --format"
         raise ColumnError(
-            f"{error}; --train, {data.train}, is read by the same {shared}: name the column alike in both files, or "
-            "give the texts without labels as .txt, a text a line"
+            f"{error}; --train, {data.train}, is read with the same {shared}: use the same column name in both, "
+            "or give the unlabelled texts as .txt, one per line"
         ) from None
     return texts
 
 
 def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
-    """Read a file the way that a run's settings say."""
+    """Read a file as a run's settings say."""
     path = file_at_hand(path)
     examples = read(
         path,
@@ -107,7 +107,7 @@ def _kind(data: DataSettings) -> str | None:
 
 
 def file_at_hand(path: str) -> str:
-    """A file that must be there, as named or in the data folder."""
+    """A file that must exist, as named or in the data folder."""
     from wordward.datasets.registry import VARIABLE, folder
 
     found = at_hand(path)

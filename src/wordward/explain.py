@@ -38,12 +38,10 @@ class Swap(NamedTuple):
 def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
     """For each word of a text, the word with the largest strength (argmax of alpha).
 
-    `vocabulary`: ours (whose <eos> is no word), or the words of your own ids: a list, a dict or a function.
+    `vocabulary`: ours (whose <eos> is not a word), or the words of your own ids: a list, a dict or a function.
     """
     if outcome.candidates is None:
-        raise ValueError(
-            f"this outcome points anywhere, not toward words: explain with one of {', '.join(WORD_METHODS)}"
-        )
+        raise ValueError(f"this outcome does not point toward words: use one of {', '.join(WORD_METHODS)}")
     strengths, best = outcome.strengths[row].max(-1)  # (time,)
     real = outcome.mask[row]
     if isinstance(vocabulary, Vocabulary):
@@ -89,7 +87,7 @@ Pointed = tuple[int, np.ndarray, Any, Any, Any]  # number of a text, chances, pu
 
 
 class Explainer:
-    """A method on a run; the nearest words that it has searched stay for the texts to come."""
+    """A method on a run; nearest words found for one text are reused for the next."""
 
     def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
         self.run, self.method, self.top = run, one_method(run, method), top
@@ -114,7 +112,7 @@ class Explainer:
         return found
 
     def _pointings(self, focus: int | None) -> Callable[..., Iterator[Pointed]]:
-        """What points at words, kept from the call before; what raises KL does so for one focus."""
+        """The cached function that finds pulls; for a KL method there is one per focus."""
         kept = focus if self.method.recipe.objective == "kl" else None
         if kept not in self._pointers:
             if self.run.of_pieces:
@@ -155,7 +153,7 @@ def one_method(run: Run, name: str) -> Method:
 
 
 def _unexplained(run: Run, method: Method, text: Reading, given: Labels, focus: int | None) -> Explanation:
-    """What is known of a text before the model has read it."""
+    """What is known about a text before the model has read it."""
     label = None
     if given is not None and (focus is not None or not run.tagging):
         label = given[focus or 0]  # a classifier's one label, or the tag of the word in focus

@@ -1,4 +1,4 @@
-"""Explanations of many texts, some at a time, by one method or several, in one process or several."""
+"""Explanations of many texts, by one or several methods, in one or several processes."""
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class Question:
 def explain_all(
     run: Run, examples: Sequence[Example], question: Question, *, jobs: int = 1
 ) -> Generator[list[Explanation], None, None]:
-    """For each text, in order, its explanations, one a method; what cannot be asked is refused at once.
+    """For each text, in order, its explanations, one per method; invalid questions raise an error immediately.
 
-    `jobs`: processes to use, each of which opens the run's folder; more than one need a guarded main module.
+    `jobs`: processes to use, each of which loads the run; more than one need a guarded main module.
     """
     work = Work(run, question)
     if any(explainer.method.recipe.objective == "label_loss" for explainer in work.explainers):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-FORMAT = 1  # of the JSON; grows when a reader of the former one would go wrong
+FORMAT = 1  # of the JSON; increased when readers of the previous one would break
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A text, what the model says of it, and the words that would change its mind."""
+    """A text, the model's prediction, and the words that would change it."""
 
     text: str
     task: Literal["classify", "tag"]

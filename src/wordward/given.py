@@ -1,4 +1,4 @@
-"""What comes with texts to be explained: labels, and a word whose tag counts; checked, and as numbers."""
+"""Labels, and the word in focus, that come with texts to be explained: checked, and as numbers."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ Labels = list[str | None] | None
 
 
 def check_focuses(run: Run, texts: Sequence[Reading], focus: int | None) -> None:
-    """Refuse a position that cannot be asked of these texts."""
+    """Refuse a position that these texts do not have."""
     if focus is None:
         return
     if not run.tagging:
@@ -28,7 +28,7 @@ def check_focus(text: Reading, focus: int, number: int) -> None:
     words = len(text.tokens)
     if not 0 <= focus < words:
         there = f"it has positions 0 to {words - 1}" if words else "it has no words"
-        raise ValueError(f"expected a focus that is a word of text {number}; got {focus}, but {there}")
+        raise ValueError(f"expected focus to be a word of text {number}; got {focus}, but {there}")
 
 
 def given_labels(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
@@ -46,7 +46,7 @@ def given_labels(run: Run, example: Example, text: Reading, focus: int | None) -
         if example.label is not None:
             if focus is None:
                 raise DataError(
-                    f"a tagger gives each word a label; got one, {example.label!r}: say with focus whose it is",
+                    f"a tagger labels each word, but got one label, {example.label!r}: give the focus it is for",
                     line=example.line,
                 )
             found[focus] = example.label
@@ -63,7 +63,7 @@ def check_known(run: Run, names: Sequence[str | None], line: int = 0) -> None:
 
 
 def encode_given(run: Run, texts: Sequence[Reading], given: Sequence[Labels]) -> Corpus:
-    """Ids of the texts, and their labels' numbers; IGNORE where none is given."""
+    """The ids of the texts and the numbers of their labels; IGNORE where none is given."""
     labels = []
     for text, names in zip(texts, given, strict=True):
         names = names or [None] * (len(text.tokens) if run.tagging else 1)

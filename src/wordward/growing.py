@@ -1,4 +1,4 @@
-"""Results of many texts as JSON Lines that grow as texts are done, and that the same command goes on with."""
+"""Results of many texts as JSON Lines, written as texts are done; the same command continues the file."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ Read = TypeVar("Read")
 
 
 def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, Any]:
-    """What decides the results, wherever it lies: the model, how it reads, the texts with labels, and `more`."""
+    """What determines the results, wherever it is stored: the model, how it reads, the labelled texts, and `more`."""
     config = run.config
     reads = [config.task, asdict(config.text), asdict(config.perturbation)]
     reads += [config.training.seed, config.training.min_candidate_count]
@@ -39,7 +39,7 @@ def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, An
 
 
 def fingerprint(files: Iterable[str | Path]) -> str | None:
-    """Of what files hold; None where there is none."""
+    """A fingerprint of the contents of files; None if there are none."""
     found = None
     for file in files:
         found = found or hashlib.sha256()
@@ -48,7 +48,7 @@ def fingerprint(files: Iterable[str | Path]) -> str | None:
 
 
 def _words(folder: Path) -> list[Path]:
-    """The files that say which words and labels a run knows; a Hugging Face model's tokenizer among them."""
+    """The files that define which words and labels a run knows, including a Hugging Face model's tokenizer."""
     names = run_folder.VOCABULARY, run_folder.LABELS, run_folder.CLASS_COUNTS
     theirs = (file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind))
     return [file for name in names if (file := folder / name).exists()] + sorted(theirs)
@@ -59,7 +59,7 @@ def _short(digest: Any) -> str:
 
 
 class ResultsFile:
-    """JSON Lines that grow as texts are done, with a file beside them that says of what."""
+    """JSON Lines written as texts are done, with a file beside them that identifies what they belong to."""
 
     def __init__(
         self,
@@ -71,33 +71,34 @@ class ResultsFile:
         lines: int = 1,
         force: bool = False,
     ) -> None:
-        """`command` writes it, `flag` names it there; `lines`: as many for each text."""
+        """`command` writes it, `flag` names it there; `lines`: the number of lines per text."""
         self.path = Path(path)
         self.beside = self.path.with_name(self.path.name + ".settings.json")
         self.command, self.lines = command, lines
-        self._described, self._again = described, f"choose another {flag}, or --force to begin anew"
+        self._described, self._again = described, f"choose another {flag}, or --force to overwrite it"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.done = 0 if force else self._done()  # texts
 
     def _done(self) -> int:
-        """How many texts were done before; refused where the file is of something else."""
+        """How many texts were done before; raises an error if the file belongs to something else."""
         if not self.path.exists():
             return 0
         if not self.beside.exists():
             raise DataError(
-                f"expected {self.beside.name} beside it, which says of what it is: {self._again}", self.path
+                f"expected {self.beside.name} beside it, which says what it belongs to: {self._again}",
+                self.path,
             )
         before = json.loads(self.beside.read_text(encoding="utf-8"))
         if other := [name for name, value in self._described.items() if before.get(name) != value]:
             raise DataError(
-                f"it holds what another `wordward {self.command}` gave (other {', '.join(other)}): {self._again}",
+                f"it holds results of another `wordward {self.command}` (other {', '.join(other)}): {self._again}",
                 self.path,
             )
         ends = [0]
         with self.path.open("rb") as file:
             ends += [file.tell() for line in iter(file.readline, b"") if line.endswith(b"\n")]
         done = (len(ends) - 1) // self.lines
-        os.truncate(self.path, ends[done * self.lines])  # half a line is no line
+        os.truncate(self.path, ends[done * self.lines])  # drop an incomplete last line
         return done
 
     def records(self, read: Callable[[dict[str, Any]], Read]) -> Iterator[Read]:
@@ -118,9 +119,9 @@ class ResultsFile:
                 yield found
 
     def append(self, *records: Mapping[str, Any]) -> None:
-        """Write the lines of one more text, at once."""
+        """Write the lines of one more text immediately."""
         if not self.done:
-            self.path.unlink(missing_ok=True)  # before it is described as something else
+            self.path.unlink(missing_ok=True)  # before its new description is written
             run_folder.write(self.beside, json.dumps(self._described, indent=1, ensure_ascii=False) + "\n")
         lines = [json.dumps({"number": self.done, **record}, ensure_ascii=False) for record in records]
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
@@ -130,10 +131,10 @@ class ResultsFile:
 
 @contextmanager
 def goes_on(file: ResultsFile | None) -> Iterator[None]:
-    """After Ctrl-C, say that the same command goes on from the file."""
+    """After Ctrl-C, say that the same command continues the file."""
     try:
         yield
     except KeyboardInterrupt:
         if file is not None and file.done:
-            say(f"{file.done:,} texts are in {file.path}; the same command goes on after them")
+            say(f"{file.done:,} texts are in {file.path}; the same command continues after them")
         raise

@@ -116,7 +116,7 @@ class AdversarialTrainer(Trainer):
 
     @property
     def adversaries(self) -> list[Adversary]:
-        """The methods at work on the model; made anew where `model_init` has given another."""
+        """The methods applied to the model; made again if `model_init` has created a new one."""
         if not self._adversaries or self._adversaries[0].tap.model is not self._module:
             self._adversaries = [self._adversary(method) for method in self.methods]
         return self._adversaries
@@ -300,10 +300,10 @@ def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
 
 
 class _Anew(TrainerCallback):
-    """Starts texts and sums with training, and sees that there are sums; searches nearest words anew in each epoch,
-    and after each checkpoint.
+    """Resets texts and sums when training starts and checks that sums are made; searches nearest words again each
+    epoch and after a checkpoint.
 
-    Training that is taken up at a checkpoint searches them there, so it goes on as if never stopped.
+    Training resumed from a checkpoint searches there too, so that it continues as if never stopped.
     """
 
     def __init__(self, trainer: AdversarialTrainer) -> None:

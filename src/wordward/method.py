@@ -38,10 +38,10 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call gives: the regulariser to add to the loss, and all it takes to explain it."""
+    """The result of one call: the regulariser to add to the loss, and everything needed to explain it."""
 
     loss: Tensor  # regularizer_weight * J
-    clean: Tensor  # logits of the text itself; a constant where they are what KL is taken from
+    clean: Tensor  # logits of the text itself; for KL, which is measured from them, a constant
     perturbed: Tensor  # logits of the perturbed text
     ids: Tensor  # (batch, time)
     mask: Tensor  # (batch, time), True where a token is
@@ -51,7 +51,7 @@ class Outcome:
 
 
 class Adversary:
-    """A method at work on a model: call it with a closure that gives logits."""
+    """A method applied to a model: call it with a closure that returns logits."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class Adversary:
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
         self.epsilon = method.settings.epsilon or self._usual_epsilon()
-        share = min(1.0, 2.5 / method.recipe.steps)  # as Madry et al.: from anywhere in the ball to its edge
+        share = min(1.0, 2.5 / method.recipe.steps)  # Madry et al.: enough to reach the edge from anywhere
         asked = method.settings.step_size if method.recipe.follows_gradient else None
         self.step_size = min(asked or share * self.epsilon, self.epsilon)
         self._loss = None if loss is None else check_loss(loss)
-        self._sound = False  # whether a mask has marked tokens, so that it is not one of padding
+        self._sound = False  # whether a mask has been seen to mark tokens, not padding
 
     def __repr__(self) -> str:
         """The method, where it perturbs, and how far: what was found or reckoned where nothing was given."""
@@ -81,13 +81,13 @@ class Adversary:
         return f"<{self.method.name}: {self.tap!r}, epsilon={self.epsilon:.4g}{length}{k}>"
 
     def _usual_epsilon(self) -> float:
-        """Where none is given: that of a text of USUAL words, which `_reach` fits to each text's length."""
+        """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""
         if self.method.recipe.choice == "nothing":
             return 0.0
         size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
         if not 0 < size < math.inf:
             raise ValueError(
-                f"without `epsilon=` it is the paper's times the standard deviation of the table, which is {size}: "
+                f"the default epsilon is the paper's times the standard deviation of the table, which is {size}: "
                 "make the adversary after the weights are loaded, or give epsilon"
             )
         return PAPER_EPSILON[self.method.recipe.space] * size
@@ -100,7 +100,7 @@ class Adversary:
         mask: Tensor | None = None,
         noise: Tensor | None = None,
     ) -> Outcome:
-        """The regulariser of one batch. `mask` (batch, time) is True where a token is, `noise` fixes chance.
+        """The regulariser of one batch. `mask` (batch, time) is True at tokens; `noise` replaces random draws.
 
         `labels` are a tensor, or whatever your own `loss` reads.
         """
@@ -115,7 +115,7 @@ class Adversary:
                     )
                 return self._virtual(forward, mask, noise)
             if labels is None:
-                raise ValueError(f"{self.method.name} raises the label loss, so it needs `labels`")
+                raise ValueError(f"{self.method.name} increases the label loss, so it needs `labels`")
             return self._supervised(forward, labels, mask, noise)
 
     def _supervised(
@@ -134,7 +134,7 @@ class Adversary:
         """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
         with torch.no_grad():
             clean = self.tap.run(forward)
-        torch.clear_autocast_cache()  # casts made without a graph must not serve the passes that need one
+        torch.clear_autocast_cache()  # casts made without a graph must not be reused by passes that need one
         mask = self.mask(clean.ids, mask)
         check_rows("rows of logits", clean.logits, clean.ids)
         gradient, space = None, self.space(clean.ids)
@@ -152,7 +152,7 @@ class Adversary:
         noise: Tensor | None,
         space: Space | None = None,
     ) -> Outcome:
-        """The loss of the perturbed text: at the last r, or the mean over every step's."""
+        """The loss of the perturbed text: at the last r, or averaged over all steps."""
         losses: list[Tensor] = []
 
         def slope(shift: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ class Adversary:
         """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
         if self.method.recipe.moves:
             raise ValueError(
-                f"{self.method.name} finds r in several steps, each with a pass of its own, but one gradient came: "
+                f"{self.method.name} finds r in several steps, each with a pass of its own, but got one gradient: "
                 "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)"
             )
         return self._first(self.space(ids), ids, gradient, mask, noise, self._reach(mask))
@@ -221,8 +221,8 @@ class Adversary:
     ) -> Found:
         """r after every step, alpha <- P(alpha + eta a / |a|) with a = D^T g and P onto the ball of epsilon.
 
-        `gradient` is that at the text itself, for the first step; `slope` gives those at r, one pass each. `space`:
-        where r may point, if it was made already.
+        `gradient` is taken at the text itself, for the first step; `slope` computes it at r, one pass each. `space`:
+        where r may point, if already built.
         """
         space, reach = space or self.space(ids), self._reach(mask)
         found = self._first(space, ids, gradient, mask, noise, reach)
@@ -235,7 +235,7 @@ class Adversary:
         return found
 
     def counted(self, losses: Sequence[Tensor]) -> Tensor:
-        """The loss that counts, of those at one r after the other."""
+        """The loss that counts, from the losses at successive r."""
         return torch.stack(list(losses[-self.method.recipe.counted :])).mean()
 
     def _first(
@@ -265,7 +265,7 @@ class Adversary:
         return Found(perturbation, strengths, space.candidates)
 
     def _reach(self, mask: Tensor) -> Tensor | float:
-        """What epsilon is taken times: 1; where none is given, the root of a text's length in USUAL, (batch, 1, 1).
+        """The factor on epsilon: 1; for the default epsilon sqrt(length / USUAL), (batch, 1, 1).
 
         Each word is then moved as far in a short text as in a long one.
         """
@@ -286,7 +286,7 @@ class Adversary:
         return loss
 
     def mask(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Where tokens are: as told, else everywhere but at the embedding's padding index."""
+        """Where tokens are: as given, else everywhere but at the embedding's padding index."""
         if mask is None:
             padding = self.tap.padding
             return torch.ones_like(ids, dtype=torch.bool) if padding is None else ids != padding
@@ -296,11 +296,11 @@ class Adversary:
         return mask
 
     def refresh(self) -> None:
-        """Search nearest words anew from now on; call it at the start of an epoch."""
+        """Forget the nearest words, so that they are searched again; call it at the start of an epoch."""
         self.directions.refresh()
 
     def tick(self) -> None:
-        """Count a step; search nearest words anew when it is time."""
+        """Count a step, and forget the nearest words when a new search is due."""
         self.directions.tick()
 
     def _outcome(self, loss: Tensor, clean: Pass, perturbed: Tensor, mask: Tensor, found: Found) -> Outcome:

@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
     @property
     def tells_nothing(self) -> bool:
-        """Whether every resample gave the same number, as where all is right: others of these texts may not."""
+        """Whether every resample gave the same number (as when all is right): the interval is uninformative."""
         return self.low == self.high
 
 
@@ -35,7 +35,7 @@ class PrecisionRecallF(NamedTuple):
 
 
 class ClassScores(NamedTuple):
-    """How one class fares: how many are of it (support), how many are said to be, and how far these agree."""
+    """Scores of one class: how many belong to it (support), how many are predicted to, how far these agree."""
 
     support: int
     predicted: int
@@ -53,7 +53,7 @@ def error_rate(gold: Labels, predicted: Labels) -> Interval:
 def share(part: int, n: int) -> Interval:
     """part / n, with the Wilson interval."""
     if not 0 <= part <= n or not n:
-        raise ValueError(f"expected a part of 1 or more; got {part} of {n}")
+        raise ValueError(f"expected a part of a total of 1 or more; got {part} of {n}")
     value = part / n
     middle = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * math.sqrt(value * (1 - value) / n + _Z**2 / (4 * n**2))
@@ -92,7 +92,7 @@ def macro_f1(
 
 
 def by_class(confusion: np.ndarray) -> list[ClassScores]:
-    """The scores of each class, from counts (true, predicted); a ratio is 0 where there is nothing to take it of."""
+    """The scores of each class, from counts (true, predicted); a ratio with denominator 0 is 0."""
     hits, gold, said = np.diag(confusion), confusion.sum(1), confusion.sum(0)
     ratios = _ratio(hits, said), _ratio(hits, gold), _ratio(2 * hits, gold + said)
     rows = zip(gold, said, *ratios, strict=True)

@@ -13,16 +13,16 @@ from wordward.text import PAD
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
 ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
-# What one call of cuDNN's LSTM is given at most. Gates, batch * time * 4 * hidden: at four times as many (96 texts of
-# 5,500 words) a call on an H200 ended in an illegal memory access or never. Steps of time: it takes no more.
+# Limits of one call to cuDNN's LSTM. Gates (batch * time * 4 * hidden): with four times as many (96 texts of 5,500
+# words) a call on an H200 hung or ended in an illegal memory access. Time steps: cuDNN accepts no more.
 GATES, STEPS = 2**29, 2**16 - 1
 
 
 class Words(nn.Module):
     """Word vectors and the dropout after them; the dropout is the site where r is added.
 
-    Where they are `rescaled`, the table keeps unit deviation, as epsilon asks for, and each vector gets its scale
-    back after the dropout.
+    If `rescaled`, the table keeps unit deviation, which epsilon relies on, and each vector gets its scale back after
+    the dropout.
     """
 
     scale: Tensor | None
@@ -110,21 +110,21 @@ class LanguageModel(nn.Module):
         state: tuple[Tensor, Tensor] | None = None,
         groups: Sequence[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Negative log-likelihood of each target, (batch, time), and the state to go on from."""
+        """Negative log-likelihood of each target, (batch, time), and the next state."""
         states, after = self.lstm(self.words(ids), state)
         loss = self.softmax.loss(self.dropout(states).flatten(0, 1), targets.flatten(), groups)
         return loss.view(targets.shape), after
 
 
 class LSTM(nn.LSTM):
-    """PyTorch's LSTM, kept from calls that its kernels do badly or not at all."""
+    """PyTorch's LSTM, without the calls that its kernels handle badly or not at all."""
 
     def forward(self, vectors: Tensor, state: Any = None) -> Any:  # type: ignore[override]
         """As `nn.LSTM`: (batch, time, dim) -> (batch, time, hidden) and the state after it."""
         if vectors.is_cuda:
             steps = max(1, min(STEPS, GATES // (len(vectors) * 4 * self.hidden_size)))
             return self.in_pieces(vectors, steps, state)
-        # Not oneDNN's kernels where they take about twice the time (ARM) or may not be there (fp16).
+        # Avoid oneDNN's kernels where they take about twice the time (ARM) or may be missing (fp16).
         half = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16
         if not (ON_ARM or half):
             return super().forward(vectors, state)
@@ -135,7 +135,7 @@ class LSTM(nn.LSTM):
             torch.backends.mkldnn.set_flags(before[0])
 
     def in_pieces(self, vectors: Tensor, steps: int, state: Any = None) -> Any:
-        """The same, at most `steps` steps of time in one call, each going on from the state of the one before."""
+        """The same with at most `steps` time steps per call, each call starting from the state the last one left."""
         if vectors.shape[1] <= steps:
             return super().forward(vectors, state)
         states = []

@@ -19,7 +19,7 @@ TABLE = "words.table.weight"
 def nearest_words(
     run: str | Path, words: Sequence[str], *, k: int = 10, metric: Metric = "cosine", min_count: int = 5
 ) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """Each word with its k nearest words and their cosine (or distance), nearest first; unknown ones are named."""
+    """Each known word with its k nearest words and their cosine (or distance), nearest first."""
     if not words:
         raise ValueError("expected words to look up; got none: give one or more")
     vocabulary, table = _words(run)

@@ -1,4 +1,4 @@
-"""What a perturbation is to make grow: the label loss l or the divergence l_KL, of one batch."""
+"""What a perturbation is to increase: the label loss l or the divergence l_KL of a batch."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from torch import Tensor
 
 Average = Literal["sentences", "tokens"]
 Loss = Callable[[Tensor, Any], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
-SURE = 1e4  # a logit ahead of all others by so much leaves them no probability in any precision
+SURE = 1e4  # a lead of one logit that leaves the others zero probability in any precision
 IGNORE = -100  # label of a position that has none, as in torch.nn.functional.cross_entropy
 
 
@@ -22,9 +22,9 @@ def label_loss(
     """
     _check_classes(logits)
     _check(logits, labels)
-    labels = labels.long()  # cross_entropy knows no smaller whole numbers
+    labels = labels.long()  # cross_entropy accepts no smaller integer type
     if labels.dim() == 1:
-        # Not the mean of cross_entropy: that is no number where no text has a label.
+        # Not the mean of cross_entropy, which is NaN where no text has a label.
         total = F.cross_entropy(_wide(logits), labels, ignore_index=IGNORE, reduction="sum")
         return total / (labels != IGNORE).sum().clamp(min=1)
     if mask is not None:
@@ -40,7 +40,7 @@ def kl(
     """KL(p(.|X) || p(.|X+r)) (eq:vat_loss), the mean over texts; for tags the sum over a sentence's tokens."""
     _check_classes(logits)
     log_clean, log_moved = F.log_softmax(_wide(clean), -1), F.log_softmax(_wide(logits), -1)
-    ratio = (log_clean - log_moved).masked_fill(log_clean == -torch.inf, 0.0)  # of a class that is ruled out
+    ratio = (log_clean - log_moved).masked_fill(log_clean == -torch.inf, 0.0)  # impossible classes
     each = (log_clean.exp() * ratio).sum(-1)  # (batch,) or (batch, time)
     if each.dim() == 1:
         return each.mean()
@@ -54,8 +54,8 @@ def entropy(divergence: Loss, logits: Tensor) -> Tensor:
     """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; a user's own divergence serves too."""
     if logits.dim() < 2 or logits.shape[-1] < 2:
         raise ValueError(
-            f"an entropy is that of two or more classes, but logits are of shape {tuple(logits.shape)}: "
-            "leave entropy out, or give torch.stack([0 * logit, logit], -1) for one logit, of a sigmoid"
+            f"entropy needs two or more classes, but logits are of shape {tuple(logits.shape)}: "
+            "leave entropy out, or give torch.stack([0 * logit, logit], -1) for the single logit of a sigmoid"
         )
     uniform, certain = torch.zeros_like(logits), torch.zeros_like(logits)
     certain[..., 1:] = -SURE
@@ -77,30 +77,30 @@ def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
 
 
 def _wide(logits: Tensor) -> Tensor:
-    """Logits in single precision at least, since half loses the tails of a softmax, counted from the largest.
+    """Logits relative to the largest, at least in single precision, since half loses the tails of a softmax.
 
-    The gradient of a class that the model is sure of, p - 1, is rounded to 0; through the maximum it is the sum of
-    what the other classes have, which is not.
+    Where the model is certain of a class, its gradient p - 1 rounds to 0; taken through the maximum, it is the sum of
+    the other classes' gradients, which does not.
     """
     logits = logits if logits.dtype == torch.float64 else logits.float()
     return logits - logits.max(-1, keepdim=True).values
 
 
 def _check_classes(logits: Tensor) -> None:
-    """One logit is a certain prediction to a softmax: nothing would ever move it."""
+    """Refuse a single logit: its softmax is always certain, so nothing could change it."""
     if logits.dim() < 2 or logits.shape[-1] < 2:
         raise ValueError(
-            f"logits must be of two or more classes, but are of shape {tuple(logits.shape)}: for one logit, of a "
-            "sigmoid, give torch.stack([0 * logit, logit], -1), or pass your own function as `loss=`"
+            f"logits must be of two or more classes, but are of shape {tuple(logits.shape)}: for the single logit of "
+            "a sigmoid, give torch.stack([0 * logit, logit], -1), or pass your own function as `loss=`"
         )
 
 
 def _check_tokens(logits: Tensor, mask: Tensor) -> None:
-    """Logits that are not a text's are its tokens'."""
+    """Refuse logits that belong neither to a text nor to each of its tokens."""
     if logits.shape[:-1] != mask.shape:
         raise ValueError(
-            f"logits must be of a text, or of each of its {mask.shape[1]} tokens, but are of shape "
-            f"{tuple(logits.shape)}: for others (of the ends of an answer, say) pass your own function as `loss=`"
+            f"logits must be given per text, or for each of its {mask.shape[1]} tokens, but are of shape "
+            f"{tuple(logits.shape)}: for others (such as the ends of an answer) pass your own function as `loss=`"
         )
 
 

@@ -31,8 +31,8 @@ def adversary_for(
     run: Run, method: Method, *, focus: int | None = None, loss: Loss | None = None
 ) -> Adversary:
     """A method on a run's model; `focus`: the one token whose tag counts, `loss`: instead of the method's own."""
-    # The table stays as it is, so nearest words need no second search; a GPU searches a batch's in no time,
-    # but would search all words' at once where they are to be kept.
+    # The table does not change, so nearest words need no second search; a GPU searches those of a batch quickly,
+    # but would search those of all words at once if they were to be kept.
     refresh = "batch" if run.device.type == "cuda" else "epoch"
     method = replace(method, settings=replace(method.settings, refresh=refresh))
     if run.of_pieces:
@@ -54,12 +54,12 @@ def point(
     seed: int,
     allowed: Tensor | None = None,
 ) -> Pointing:
-    """The `top` words that pull each token hardest; a text whose label is IGNORE counts as what it is taken for.
+    """The `top` words that pull each token hardest; a label IGNORE stands for the predicted one.
 
-    `allowed`: ids of the words that a free perturbation is compared with, by default all but our special ones.
+    `allowed`: ids of the words that a free perturbation is compared with, by default all but our special tokens.
     """
     noise = noise_for(adversary, batch, seed)
-    # As a call of the adversary, but without the perturbed pass, which explains nothing.
+    # Like calling the adversary, but without the perturbed pass, which explanations do not need.
     if adversary.method.recipe.objective == "kl":
         gradient, logits = kl_gradient(adversary, forward, batch, noise)
     else:
@@ -102,7 +102,7 @@ def _label_gradient(
 
 
 def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:
-    """What chance gives each text: the same alone and in any batch, on any device."""
+    """Random noise for each text: the same alone and in any batch, on any device."""
     recipe = adversary.method.recipe
     free = recipe.space == "free"
     if recipe.follows_gradient and not (free and recipe.objective == "kl"):
@@ -132,7 +132,7 @@ def _toward_words(
 def _anywhere(
     adversary: Adversary, found: Found, batch: Batch, top: int, allowed: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The allowed words that r points at most nearly, as far as it goes toward them."""
+    """The allowed words whose directions are closest to r, and how far r goes toward them."""
     r = found.perturbation[batch.mask]  # (n, dim)
     near, which = pointed_at(r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top)
     words = torch.zeros(*batch.ids.shape, which.shape[-1], dtype=which.dtype, device=which.device)
@@ -147,8 +147,8 @@ def pointed_at(
 ) -> tuple[Tensor, Tensor]:
     """cos(r, w_k - w) and k of the `top` allowed words it is largest for: two (n, top), largest first.
 
-    `vectors` (n, dim) are the perturbations of words `ids` (n,). The word itself has cosine 0, as a word of the
-    same vector has.
+    `vectors` (n, dim) are the perturbations of words `ids` (n,). The word itself, like any word with
+    the same vector, has cosine 0.
     """
     wide = table.dtype if table.device.type == "mps" else torch.float64  # MPS has no double precision
     table = table.to(wide)

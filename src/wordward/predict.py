@@ -1,4 +1,4 @@
-"""A trained run at work: what it reads in texts, and what it predicts."""
+"""A trained run: how it reads texts, and what it predicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from wordward.text import SPECIALS, Vocabulary, split_words, tokenize
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with all it takes to read a text; `wordward.huggingface.run` has one of word pieces."""
+    """A trained model with everything needed to read a text; `wordward.huggingface.run` has one for word pieces."""
 
     of_pieces: ClassVar[bool] = False
     folder: Path
@@ -102,7 +102,7 @@ class Run:
         return self._ids([token.text for token in text.tokens]), None
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
-        """A row with another word, of which `text` was made; None where the text is not read so."""
+        """The row with one word replaced, as `text` spells it; None if the text is read differently."""
         ids = row[0].copy()
         ids[position] = word
         return (ids, None) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
@@ -175,7 +175,7 @@ class Run:
         return {label: round(float(chance), 6) for label, chance in zip(self.labels, chances, strict=True)}
 
 
-@lru_cache(maxsize=8)  # a vocabulary is as it is, and one text after the other may be attacked
+@lru_cache(maxsize=8)  # a vocabulary does not change, and many texts may be attacked one by one
 def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
     found = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
     found[: len(SPECIALS)] = [False] * len(SPECIALS)
@@ -203,7 +203,7 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
 
 
 def opener(run: Run) -> partial[Run]:
-    """What opens the same run in another process."""
+    """A picklable function that loads the same run in another process."""
     return partial(load_run, run.folder, device=str(run.device), positive=run.config.training.positive)
 
 

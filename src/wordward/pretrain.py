@@ -1,4 +1,4 @@
-"""Language-model pre-training: the LSTM reads running text, the best on held-out text is kept."""
+"""Language-model pre-training: the LSTM reads running text; the model that is best on held-out text is kept."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wordward import checkpoint, run_folder
-from wordward.config import PretrainConfig
+from wordward.config import PretrainConfig, given_of
 from wordward.console import say, waiting
 from wordward.datasets import read, split
 from wordward.encoded.corpora import open_corpus
@@ -26,16 +26,15 @@ from wordward.training.pretrainer import Pretrainer
 def pretrain(
     config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
 ) -> dict[str, Any]:
-    """Train a language model into the folder `out`; what came out.
+    """Train a language model into the folder `out`; returns its outcome.
 
-    Where a launcher such as torchrun started several processes, all call this and train it together.
+    If a launcher such as torchrun started several processes, all call this and train it together.
     """
     folder = Path(out)
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
-        given = {name: getattr(config, name) for name in ("epochs", "device")}
-        config = replace(kept, **{n: v for n, v in given.items() if v != getattr(PretrainConfig(), n)})
+        config = replace(kept, **given_of(config, "epochs", "device"))
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
@@ -50,11 +49,11 @@ def pretrain(
 
 
 def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:
-    """The state of a run that goes on, or a folder for a new one."""
+    """Load the run to resume, or create the folder of a new one."""
     if resume and run_folder.begun(folder):
         if run_folder.load_vocabulary(folder).fingerprint != trainer.vocabulary.fingerprint:
             raise run_folder.RunError(
-                f"{folder} has another vocabulary than its texts give now: have they changed?"
+                f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
             )
         trainer.load(folder)
     elif trainer.team.first:
@@ -64,14 +63,14 @@ def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> N
 
 
 def _fit(trainer: Pretrainer, folder: Path, *, quiet: bool) -> bool:
-    """Train to the end; whether Ctrl-C came first, after which there is a model too."""
+    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
     try:
         with trainer.team.interruptible():
             trainer.fit(folder, quiet=quiet)
     except KeyboardInterrupt:
         if trainer.team.first and not trainer.best["epoch"]:
             checkpoint.save_weights(folder, trainer.model, trainer.vocabulary)
-        say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
+        say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
         return True
     return False
 

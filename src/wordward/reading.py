@@ -1,4 +1,4 @@
-"""The words that a model reads in a text, each where it stands, and others put in their places."""
+"""The words that a model reads in a text, with their positions, and how others are put in their place."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,13 +45,13 @@ def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[s
 
 
 def apply(run: "Run", text: str, changes: Sequence[tuple[Place, str]]) -> str:
-    """The text that was explained with the words put in, all else as it was."""
+    """The text that was explained with the new words put in, and everything else unchanged."""
     changes = sorted(changes, key=lambda change: change[0].start, reverse=True)
     before = len(text)
     for place, word in changes:  # from the last to the first, so that earlier places stay where they are
         if text[place.start : place.end] != place.word or place.end > before:
             raise ValueError(
-                f"expected {place.word!r} at characters {place.start}-{place.end}; there stands "
+                f"expected {place.word!r} at characters {place.start}-{place.end}; found "
                 f"{text[place.start : place.end]!r}: give the text that was explained, and each place once"
             )
         cased = _cased(word, place.word) if run.text.lowercase else word
@@ -60,7 +60,7 @@ def apply(run: "Run", text: str, changes: Sequence[tuple[Place, str]]) -> str:
 
 
 def _cased(word: str, like: str) -> str:
-    """A lower-case word written like another, as far as a run that folds case still reads the same word."""
+    """A lower-case word capitalised like another, if a lower-casing run still reads it as the same word."""
     cased = word
     if like[:1].isupper():
         cased = word.upper() if like.isupper() and len(like) > 1 else word[:1].upper() + word[1:]

@@ -13,7 +13,7 @@ Measure = Literal["one_way", "both_ways", "entropy"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The holes of the one algorithm, filled (see `wordward.method`)."""
+    """One way to fill the holes of the algorithm (see `wordward.method`)."""
 
     objective: Objective
     space: SpaceKind
@@ -118,7 +118,7 @@ RECIPES: dict[str, Recipe] = {
     ),
 }
 
-# Losses that move nothing: there is nothing to explain or to attack with.
+# Losses that perturb nothing, so that they can neither explain nor attack.
 UNMOVED: dict[str, Recipe] = {
     "entropy": Recipe(
         "kl",
@@ -144,19 +144,19 @@ class MethodSettings:
     regularizer_weight: float = 1.0
     """lambda in eq:obj_advt."""
     k: int | None = 10
-    """Nearest words a token may be pulled toward; None: the whole vocabulary."""
+    """Number of nearest words a token may be pulled toward; None: the whole vocabulary."""
     xi: float = 1.0
     """Length per token of the small first step of VAT and iVAT."""
     power_iterations: int = 1
-    """Refinements of VAT's and iVAT's direction, one forward and one backward each."""
+    """Refinements of VAT's and iVAT's direction, one forward and one backward pass each."""
     ascent_steps: int | None = None
-    """Steps of the ascent that finds r, one forward and one backward each; by default 1, of pgd and freelb 3."""
+    """Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and freelb: 3)."""
     step_size: float | None = None
-    """Length of each of these steps, at most epsilon; by default 2.5 epsilon / ascent_steps. One step is then r."""
+    """Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the length of r."""
     metric: Literal["cosine", "euclidean"] = "cosine"
     """What "nearest" means."""
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
-    """When nearest words are searched anew: each batch (the paper), every n steps, each epoch; auto: every
+    """When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto: every
     100 steps."""
     normalization: Literal["paper", "authors"] = "paper"
     """Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length per
@@ -164,8 +164,8 @@ class MethodSettings:
     average: Literal["sentences", "tokens"] = "sentences"
     """For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens."""
     same_dropout: bool = False
-    """Drop the same numbers in all passes over a batch, so that r raises the very loss it was found for (Miyato et
-    al.); by default each pass drops its own, as in the authors' code."""
+    """Use the same dropout masks in all passes over a batch, so that r raises the very loss it was found for (Miyato
+    et al.); by default each pass draws its own, as in the authors' code."""
 
     def __post_init__(self) -> None:
         """Refuse what no method can use."""
@@ -197,10 +197,10 @@ class Method:
     settings: MethodSettings
 
     def __post_init__(self) -> None:
-        """Refuse steps that would be of no one length."""
+        """Refuse several steps where lengths are set token by token."""
         if self.per_token and self.recipe.moves:
             raise ValueError(
-                f"normalization='authors' sets lengths word by word, so {self.name} takes one step, but "
+                f"normalization='authors' sets lengths token by token, so {self.name} takes one step, but "
                 f"ascent_steps is {self.recipe.steps}: set normalization='paper'"
             )
 
@@ -224,14 +224,14 @@ def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[M
     for name in wanted:
         if name not in every:
             known = ", ".join(["baseline", *every])
-            raise ValueError(f"unknown method {name!r}; known are {known}, and sums such as iadvt+ivat")
+            raise ValueError(f"unknown method {name!r}; choose from {known}, or a sum such as iadvt+ivat")
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"{names!r} names a method twice; set regularizer_weight instead")
     return tuple(Method(name, _stepped(every[name], settings), settings) for name in wanted)
 
 
 def _stepped(recipe: Recipe, settings: MethodSettings) -> Recipe:
-    """The recipe with as many steps as were asked for, where it climbs at all."""
+    """The recipe with the number of steps asked for, if it ascends at all."""
     steps = settings.ascent_steps if recipe.follows_gradient else None
     return recipe if steps is None else replace(recipe, steps=steps)
 
@@ -240,7 +240,7 @@ def at_text(method: Method) -> Method:
     """The method as it explains a text: by the one step that starts at the text itself."""
     if method.recipe.choice == "nothing":
         raise ValueError(
-            f"{method.name} moves no word, so it explains nothing: take one of {', '.join(RECIPES)}"
+            f"{method.name} perturbs nothing, so it explains nothing: use one of {', '.join(RECIPES)}"
         )
     recipe = replace(method.recipe, steps=1, start="text", counts="last")
     return replace(method, recipe=recipe, settings=replace(method.settings, step_size=None))

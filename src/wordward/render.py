@@ -1,4 +1,4 @@
-"""The faces of an explanation: the terminal's and JSON's here, HTML's and a drawing's from beside."""
+"""Renderings of an explanation: terminal and JSON here; HTML and figures from `wordward.rendering`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,11 +37,11 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
-    """What `json.dumps` takes; docs/explain.md says what each field means."""
+    """A record for `json.dumps`; docs/explain.md says what each field means."""
     fields = {
         name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"
     }
-    places = [  # not by `asdict`, which takes longer than explaining does
+    places = [  # not with `asdict`, which takes longer than explaining
         vars(place) | {"pulls": [dict(vars(pull)) for pull in place.pulls]} for place in explanation.places
     ]
     return {"format": FORMAT, **fields, "probabilities": dict(explanation.probabilities), "places": places}

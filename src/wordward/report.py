@@ -1,4 +1,4 @@
-"""All that a report on a run says, gathered before any of it is drawn."""
+"""Everything that a report on a run says, gathered before any of it is drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ SHOWN = 40  # words of a text whose bars fit on a page without a cut
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What a report is to hold."""
+    """What goes into a report."""
 
     test: str | None = None  # a file of labelled texts; or test, for a run on a known corpus
     sentences: int = 4  # to show with the words that pull them, and adversarial texts of each kind
@@ -38,7 +38,7 @@ class ReportSettings:
     positive: str | None = None  # the tag of taggers that counts, instead of the one they were trained for
 
     def __post_init__(self) -> None:
-        """Refuse what no report can hold."""
+        """Refuse invalid settings."""
         check(self, NOT_NEGATIVE, "sentences", "attack", "seed")
 
 
@@ -48,7 +48,7 @@ class Subject:
 
     run: Run
     name: str
-    result: dict[str, Any]  # of result.json; empty where the run has not come to its end
+    result: dict[str, Any]  # of result.json; empty if the run is not finished
     metrics: list[dict[str, Any]]  # of metrics.jsonl
     dev: Scored | None = None
     test: Scored | None = None
@@ -65,13 +65,13 @@ class Subject:
         return summarise(self.attacks[sense])
 
     def accuracy(self, sense: str) -> dict[int, Interval]:
-        """The share of texts that so many swaps leave right; for a tagger, of sentences with an error it flags."""
+        """The share of texts still right by number of swaps; for a tagger, of sentences whose error it flags."""
         return accuracies(self.attacks[sense], SWAPS)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run, and others to hold it against."""
+    """A run, and others to compare it with."""
 
     subjects: tuple[Subject, ...]  # the first is what the report is about
     settings: ReportSettings
@@ -91,7 +91,7 @@ def gather(
     device: str = "auto",
     quiet: bool = False,
 ) -> Report:
-    """Score the runs, and look for what the first of them has to show."""
+    """Score the runs, and find what there is to show of the first."""
     settings = settings or ReportSettings()
     paths = [Path(folder), *map(Path, against)]
     runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
@@ -123,7 +123,7 @@ def gather(
 
 
 def check_alike(runs: Sequence[Run]) -> None:
-    """Refuse runs that cannot be held against each other."""
+    """Refuse runs that cannot be compared."""
     first = runs[0]
     for run in runs[1:]:
         if run.tagging != first.tagging or set(run.labels) != set(first.labels):
@@ -157,7 +157,7 @@ def _read(run: Run, name: str) -> Subject:
     if not result or result.get("stopped"):
         done, wanted = metrics[-1]["epoch"] if metrics else 0, run.config.training.epochs
         notes.append(
-            f"The run {name} is not finished: {done} of {wanted} epochs are done. Shown is the best model so far."
+            f"The run {name} is not finished: {done} of {wanted} epochs are done. The best model so far is shown."
         )
     if not metrics:
         notes.append(f"The run {name} has no learning curve: its folder holds no {run_folder.METRICS}.")
@@ -165,7 +165,7 @@ def _read(run: Run, name: str) -> Subject:
 
 
 def _differs(subject: Subject) -> str:
-    """A word of warning where dev texts are not scored as when the run was trained."""
+    """A warning if the dev texts are not scored as when the run was trained."""
     criterion, before = subject.run.config.training.criterion, subject.result.get("dev") or {}
     if subject.dev is None or criterion not in before:
         return ""
@@ -174,12 +174,12 @@ def _differs(subject: Subject) -> str:
         return ""
     return (
         f"When {subject.name} was trained its dev {criterion} was {before[criterion]:.2%}; here it is {now:.2%}: "
-        "the texts have changed since, or another device rounds otherwise."
+        "the texts have changed since, or this device rounds differently."
     )
 
 
 def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> dict[str, list[Attacked]]:
-    """The texts under attack by any swaps, and by those alone that are judged to keep the sense."""
+    """The texts attacked with any swaps, and only with those judged to keep the sense."""
     run = subject.run
     if not examples or (run.tagging and run.positive is None):
         return {}
@@ -222,5 +222,5 @@ def _with_words(report: Report) -> Report:
 
 
 def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
-    """The flipped texts of which that is judged."""
+    """The flipped texts whose swaps are judged so."""
     return [each for each in results if each.flipped and each.sense == sense]

@@ -1,4 +1,4 @@
-"""What a setting may be, in words and as a test, and how one that is not is refused."""
+"""What values a setting may take, in words and as a test, and how others are refused."""
 
 from collections.abc import Callable, Sequence
 from math import inf
@@ -24,7 +24,7 @@ def check(settings: Any, rule: Rule, *names: str) -> None:
         value = getattr(settings, name)
         try:
             accepted = accepts(value)
-        except TypeError:  # a word in the place of a number
+        except TypeError:  # text instead of a number
             accepted = False
         if not accepted:
             raise ValueError(f"{name} must be {wanted}, but is {value!r}")

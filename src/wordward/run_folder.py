@@ -1,4 +1,4 @@
-"""The run folder: settings, vocabulary, labels, metrics and what came out, all as plain files."""
+"""The run folder: settings, vocabulary, labels, metrics and result, all as plain files."""
 
 import json
 import os
@@ -21,9 +21,9 @@ from wordward.toml import Config, from_toml, to_toml
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
 CLASS_COUNTS, LOCK = "class_counts.safetensors", "run.lock"
-TRANSFORMER, TRAINER = "model", "checkpoints"  # folders of a Hugging Face model, and of its Trainer meanwhile
+TRANSFORMER, TRAINER = "model", "checkpoints"  # folders: a Hugging Face model, its Trainer's checkpoints
 
-# Of settings that are not of the kind expected: what the other kind alone has, and what to say then.
+# For settings of the wrong kind: a key that only the other kind has, and what to say then.
 OTHER_KIND = {
     "TrainConfig": (
         "streams",
@@ -32,7 +32,7 @@ OTHER_KIND = {
     ),
     "PretrainConfig": (
         "method",
-        "{0} is no language model of wordward pretrain, but a run of wordward train",
+        "{0} is a run of wordward train, not a language model of wordward pretrain",
     ),
 }
 
@@ -45,28 +45,28 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None
     """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
     for given in inputs:
         if Path(given).resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{given} lies in {folder}, which would be replaced: choose another --out")
+            raise RunError(f"{given} is in {folder}, which would be replaced: choose another --out")
     check_writable(folder)
     if not folder.exists():
         return
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", LOCK}:
-        return  # empty, or killed before anything was whole
+        return  # empty, or killed before any file was complete
     if not force:
         raise RunError(
-            f"{folder} exists already: choose another --out, --resume to go on with it, or --force to replace it"
+            f"{folder} exists already: choose another --out, --resume to continue it, or --force to replace it"
         )
     if not folder.is_dir() or not any((folder / name).exists() for name in (CONFIG, SWEEP)):
         raise RunError(f"{folder} is not a run folder, so --force will not replace it: choose another --out")
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or made, before hours of work are to be kept in it."""
-    if not folder.is_file() and (why := _denied(folder)):  # a file is refused in other words
+    """Refuse a folder that cannot be written or created, before hours of work depend on it."""
+    if not folder.is_file() and (why := _denied(folder)):  # a file is refused elsewhere
         raise RunError(f"{folder} cannot be written ({why}): choose another --out")
 
 
 def check_file(path: str | Path, flag: str) -> None:
-    """Refuse a file that cannot be written, before the time is spent on what it is to hold."""
+    """Refuse a file that cannot be written, before time is spent on its content."""
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
@@ -76,7 +76,7 @@ def check_file(path: str | Path, flag: str) -> None:
 
 
 def _denied(folder: Path) -> str | None:
-    """Why nothing can be put into a folder, or into the nearest one above it where it is still to be made."""
+    """Why a folder, or its nearest existing parent, cannot be written; None if it can."""
     there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
     try:
         TemporaryFile(dir=there).close()
@@ -86,14 +86,14 @@ def _denied(folder: Path) -> str | None:
 
 
 def create(path: str | Path, *, force: bool = False) -> Path:
-    """An empty run folder; one that exists is refused, or cleared of a run's files with `force`."""
+    """Create an empty run folder; an existing one is refused, or with `force` cleared of a run's files."""
     folder = Path(path)
     check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
     drop_checkpoints(folder, keep=None)
     for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):
         shutil.rmtree(folder / name, ignore_errors=True)
-    marks = SWEEP, CONFIG  # of a run, so they go last
+    marks = SWEEP, CONFIG  # these identify a run folder, so they are deleted last
     for name in (POINTER, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS, *marks):
         (folder / name).unlink(missing_ok=True)
         (folder / f"{name}.part").unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def create(path: str | Path, *, force: bool = False) -> Path:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Refuse a folder that another process is training into, and keep others from it meanwhile."""
+    """Hold a run folder while training into it; refuse one that another process holds."""
 
     def busy() -> None:
         raise RunError(
@@ -114,7 +114,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:
-    """What a run is, before it starts."""
+    """Write what defines a run, before it starts."""
     write(folder / CONFIG, to_toml(config))
     part = folder / f"{VOCABULARY}.part"
     vocabulary.save(part)
@@ -123,7 +123,7 @@ def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Ite
 
 
 def begun(folder: Path) -> bool:
-    """Whether a run wrote all that `save_settings` writes; killed before that, it has learnt nothing yet."""
+    """Whether a run got past `save_settings`; one killed before that has not trained yet."""
     return (folder / LABELS).exists()
 
 
@@ -143,7 +143,7 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
 
 
 def config_text(path: str | Path) -> str:
-    """The settings of a run as they stand in its folder."""
+    """The settings of a run, as the text of its file."""
     return (Path(path) / CONFIG).read_text(encoding="utf-8")
 
 
@@ -170,7 +170,7 @@ def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
 
 
 def drop_checkpoints(folder: Path, *, keep: str | None) -> None:
-    """Delete the checkpoints of a run, but for the one named."""
+    """Delete the checkpoints of a run, except the one named."""
     for file in folder.glob("checkpoint-*.safetensors"):
         if file.name != keep:
             file.unlink()
@@ -183,7 +183,7 @@ def append_metrics(folder: Path, record: dict[str, Any]) -> None:
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
-    """All whole lines of metrics.jsonl; a power cut may leave half a line at the end."""
+    """All complete lines of metrics.jsonl; a power cut may leave half a line at the end."""
     file = Path(folder) / METRICS
     if not file.exists():
         return []
@@ -197,7 +197,7 @@ def keep_metrics(folder: Path, count: int) -> None:
 
 
 def load_result(folder: Path) -> dict[str, Any] | None:
-    """What came out of a run, as far as it went; None where nothing has yet."""
+    """The result of a run so far; None if there is none yet."""
     file = folder / RESULT
     if not file.exists():
         return None
@@ -206,13 +206,13 @@ def load_result(folder: Path) -> dict[str, Any] | None:
         result["stopped"]  # which says whether the run is finished
     except (ValueError, LookupError, TypeError) as error:
         raise RunError(
-            f"{file} cannot be read: {error}: delete it and run the same command again, which goes on with the run"
+            f"{file} cannot be read: {error}: delete it and run the same command again, which continues the run"
         ) from None
     return result
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
-    """What came out of a run that went to its end; None where there is something left to train."""
+    """The result of a finished run; None if there is something left to train."""
     result = load_result(folder)
     return None if result is None or result["stopped"] else result
 
@@ -220,7 +220,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
 def save_result(
     folder: Path, result: dict[str, Any], device: torch.device, **versions: str
 ) -> dict[str, Any]:
-    """What came out of a run, with the machine and versions it came from."""
+    """Write the result of a run, with the machine and versions it comes from; returns it."""
     on_gpu = device.type == "cuda"
     whole = {
         **result,
@@ -237,7 +237,7 @@ def save_result(
 
 
 def copy_run(source: Path, target: Path) -> None:
-    """The finished run's files, without what only serves to go on with it."""
+    """Copy a finished run's files, without those needed only to resume it."""
     for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):
         if (source / name).exists():
             part = target / f"{name}.part"
@@ -251,7 +251,7 @@ def copy_run(source: Path, target: Path) -> None:
 
 
 def put_folder(part: Path, path: Path) -> None:
-    """Make a finished folder take the place of another, which stays until the last moment."""
+    """Replace a folder by a finished one, keeping the old one until the last moment."""
     before = path.with_name(path.name + ".before")
     shutil.rmtree(before, ignore_errors=True)
     if path.exists():
@@ -261,18 +261,18 @@ def put_folder(part: Path, path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, its folder too where there is none."""
+    """Write a file completely or not at all, creating its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     try:
         part.write_bytes(text.encode())
         put(part, path)
     finally:
-        part.unlink(missing_ok=True)  # of a full disk
+        part.unlink(missing_ok=True)  # left behind if the disk was full
 
 
 def put(part: Path, path: Path) -> None:
-    """Make a finished file take its place, safe against a power cut: on disk before it is renamed."""
-    with part.open("rb") as file:
+    """Move a finished file into place; synced to disk before it is renamed, so that a power cut does no harm."""
+    with part.open("r+b") as file:  # Windows syncs only files that are open for writing
         os.fsync(file.fileno())
     os.replace(part, path)

@@ -1,4 +1,4 @@
-"""What a model says of the texts of a corpus, and how much of it is right."""
+"""What a model predicts for the texts of a corpus, and how much of it is right."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The page on one's own machine, and the JSON API beside it."""
+"""The local web page, and its JSON API."""
 
 import errno
 import os
@@ -45,7 +45,7 @@ OURS = {
 def create_app(
     runs: Sequence[Run], *, port: int, examples: Sequence[str] | None = None, limits: Limits | None = None
 ) -> ASGIApp:
-    """The page and its API for one run, or for two to compare, to be reached at that port of this machine."""
+    """The page and its API for one run, or for two to compare, served at that port of this machine."""
     if not 1 <= len(runs) <= 2 or len({run.tagging for run in runs}) > 1:
         came = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
         raise ValueError(f"expected one run, or two of the same task; got {came}")
@@ -76,14 +76,14 @@ def examples_for(run: Run) -> list[str]:
 
 
 def warm_up(runs: Sequence[Run]) -> None:
-    """Let each run explain once, so that the first text on the page does not wait for what is set up at first use."""
+    """Let each run explain once, so that the first text on the page does not wait for one-time setup."""
     for run in runs:
         known = run.vocabulary.word(int(run.vocabulary.candidates()[-1]))
         explain(run, [Example(known)], method="advt")
 
 
 def _add_api(app: FastAPI, desk: Desk, turns: Turns, examples: Sequence[str]) -> None:
-    """The questions; each is worked on alone."""
+    """The API; one request is computed at a time."""
 
     @app.get("/api/runs")
     def runs() -> given.Served:
@@ -101,9 +101,9 @@ def _add_api(app: FastAPI, desk: Desk, turns: Turns, examples: Sequence[str]) ->
         return given.Explained(**to_json(await turns.take(request, lambda: desk.explain(asked))))
 
     @app.post("/api/swap")
-    async def swap(asked: given.AskedSwap) -> given.Swapped:
+    async def swap(asked: given.AskedSwap, request: Request) -> given.Swapped:
         """The text with one word swapped, all else as it was."""
-        return desk.swap(asked)
+        return await turns.take(request, lambda: desk.swap(asked))  # a tokenizer serves one thread at a time
 
     @app.post("/api/attack")
     async def attack(asked: given.AskedAttack, request: Request) -> given.Attack:
@@ -165,7 +165,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def listen(port: int) -> socket.socket:
-    """The port of this machine, taken before anything else; one that is not free is said so."""
+    """A socket on this port, opened first; raises an error if the port is taken."""
     there = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if os.name == "posix":  # elsewhere it would let two servers share a port
         there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

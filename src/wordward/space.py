@@ -12,8 +12,8 @@ from wordward.distance import distances
 
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
-HELD = {"cuda": 1 << 23}  # numbers of directions at once, 32 MiB: a GPU likes few large products
-GROUP = 128  # similarities of which a GPU looks at the largest first
+HELD = {"cuda": 1 << 23}  # numbers held as directions at once, 32 MiB: a GPU prefers few large products
+GROUP = 128  # similarities per group; a GPU compares the groups' maxima first
 BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
 
 
@@ -31,11 +31,11 @@ class Space(Protocol):
         ...
 
     def strengths(self, vectors: Tensor) -> Tensor:
-        """D^T g: how far `vectors` (batch, time, dim) go along each direction."""
+        """D^T g: the component of `vectors` (batch, time, dim) along each direction."""
         ...
 
     def vectors(self, strengths: Tensor) -> Tensor:
-        """r = D a (eq:advR): the sum of the directions, each as strong as told."""
+        """r = D a (eq:advR): the sum of the directions, weighted by their strengths."""
         ...
 
 
@@ -65,7 +65,7 @@ class Neighbors:
         self._words = words
 
     def _units(self) -> Iterator[Tensor]:
-        """d_k of some k after the other, (batch, time, some, dim); the zero vector where two words coincide."""
+        """d_k for a few k at a time, (batch, time, some, dim); the zero vector where two words coincide."""
         some = max(1, HELD.get(self._here.device.type, 0) // max(1, self._here.numel()))
         for words in self.candidates.split(some, -1):
             yield F.normalize(self._words(words) - self._here.unsqueeze(2), dim=-1, eps=1e-12)
@@ -97,7 +97,7 @@ class AllWords:
 
     @property
     def possible(self) -> Tensor:
-        """All but the word itself; made when asked for, since it is as large as all strengths."""
+        """All but the word itself; built on demand, since it is as large as the strengths."""
         return self.candidates != self._ids.unsqueeze(-1)
 
     def strengths(self, vectors: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ class AllWords:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """A matrix product in full precision, also where the caller has autocast on."""
+    """A matrix product in full precision even under autocast."""
     with torch.autocast(a.device.type, enabled=False):
         return a @ b
 
@@ -139,9 +139,9 @@ def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, pad
 
 
 def check_enough(allowed: Tensor, k: int | None) -> None:
-    """Refuse words that are too few for k of them to be nearest."""
+    """Refuse too few words to choose k nearest from."""
     if not len(allowed):
-        raise ValueError("no word may be pointed to: give ids other than padding as `candidates=`")
+        raise ValueError("there are no words to point to: give ids other than padding as `candidates=`")
     if k is not None and k >= len(allowed):
         raise ValueError(
             f"k must be less than the {len(allowed)} words that may be pointed to, but is {k}; k=None takes them all"
@@ -153,7 +153,7 @@ def nearest(
 ) -> Tensor:
     """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first.
 
-    Exact, in blocks: beside the table and what is found no tensor holds more than about `block` numbers.
+    Exact, in blocks: apart from the table and the result no tensor holds more than about `block` numbers.
     """
     # Wide, since the best k of each block are sorted again, but no more vectors than a block holds.
     width = min(len(allowed), max(k, min(8 * isqrt(block), block // table.shape[1])))
@@ -183,7 +183,7 @@ def nearest(
 
 
 def _similarity(here: Tensor, there: Tensor, metric: Metric) -> Tensor:
-    """Larger the nearer, (n, m)."""
+    """Larger for nearer words, (n, m)."""
     similarity = _product(here, there.T)
     if metric == "euclidean":  # argmin |a-b|^2 = argmax ab - b^2/2
         similarity -= there.square().sum(-1) / 2
@@ -191,14 +191,14 @@ def _similarity(here: Tensor, there: Tensor, metric: Metric) -> Tensor:
 
 
 def _leave_out(similarity: Tensor, columns: Tensor) -> None:
-    """Set one column of each row to -inf, where there is a column of that number; free of waiting."""
+    """Set one column of each row to -inf, if it exists; does not synchronise with the device."""
     there = ((columns >= 0) & (columns < similarity.shape[1])).unsqueeze(-1)
     at = columns.clamp(0, similarity.shape[1] - 1).unsqueeze(-1)
     similarity.scatter_(-1, at, similarity.gather(-1, at).masked_fill(there, -torch.inf))
 
 
 def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, largest first, and their columns; a GPU is slow at a few of very many."""
+    """The k largest of each row, largest first, and their columns; a GPU's top-k is slow on long rows."""
     if similarity.is_cuda and similarity.shape[1] >= 8 * k * GROUP:
         return _by_groups(similarity, k)
     top = similarity.topk(k, dim=-1)
@@ -206,7 +206,7 @@ def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _by_groups(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As `_largest`, sought in the k groups of columns with the largest maxima: they cannot lie elsewhere."""
+    """As `_largest`, searching only the k groups of columns with the largest maxima, which must hold them."""
     rows, width = similarity.shape
     whole = width - width % GROUP
     every = torch.arange(width, device=similarity.device)
@@ -225,9 +225,9 @@ def _merged(best: list[tuple[Tensor, Tensor]], k: int) -> Tensor:
 
 
 class NearestWords:
-    """The k nearest words of each word, searched when first asked for, then kept.
+    """The k nearest words of each word, searched on first use, then kept.
 
-    `at_once`: of all words together, after which a look-up does not wait for the device.
+    `at_once`: search for all words together, after which a look-up does not synchronise with the device.
     """
 
     def __init__(self, size: int, k: int, *, allowed: Tensor, metric: Metric, at_once: bool = False) -> None:
@@ -249,6 +249,6 @@ class NearestWords:
         return self._rows[ids]
 
     def _unknown(self, ids: Tensor) -> Tensor:
-        """The words of a batch that were not asked for before."""
+        """The words of a batch not searched for yet."""
         words = ids.unique()
         return words[self._rows[words, 0] < 0]

@@ -21,14 +21,14 @@ class Pass(NamedTuple):
     ids: Tensor  # (batch, time)
     shift: Tensor | None  # (batch, time, dim), a leaf where the gradient was asked for
     chance: State | None = (
-        None  # random state before it; None unless later passes are to drop the same numbers
+        None  # random state before it; None unless later passes are to use the same dropout masks
     )
 
 
 class Tap:
     """A hook on `embedding`, and on the later `site` where the shift is added (by default the same).
 
-    `same_dropout`: passes that are run `like` an earlier one drop the same numbers as that one.
+    `same_dropout`: a pass run `like` an earlier one uses the same dropout masks.
     """
 
     def __init__(
@@ -57,22 +57,22 @@ class Tap:
 
     @property
     def size(self) -> int:
-        """How many words the table holds."""
+        """The number of words in the table."""
         return self._weight.shape[0]
 
     @property
     def dim(self) -> int:
-        """How long each vector is."""
+        """The dimension of the vectors."""
         return self._weight.shape[1]
 
     @property
     def padding(self) -> int | None:
-        """The id of padding, where the embedding says one."""
+        """The id of padding, if the embedding has one."""
         return getattr(self.embedding, "padding_idx", None)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What perturbations are computed in: single precision, or double where the table is."""
+        """The precision of perturbations: single, or double if the table is."""
         return torch.float64 if self._weight.dtype == torch.float64 else torch.float32
 
     @property
@@ -82,10 +82,10 @@ class Tap:
 
     @torch.no_grad()
     def words(self, ids: Tensor) -> Tensor:
-        """w_k without dropout, through the embedding itself since some scale their output."""
-        with evaluating(self.embedding), unwritten(self.embedding):  # some drop parts of their output, too
+        """w_k without dropout, read through the embedding module since some scale their output."""
+        with evaluating(self.embedding), unwritten(self.embedding):  # some apply dropout, too
             vectors = self.embedding(ids)
-        return vectors.detach().to(self.dtype)  # a hook on it may ask for gradients all the same
+        return vectors.detach().to(self.dtype)  # a hook on it may require gradients nevertheless
 
     def table(self) -> Tensor:
         """All vectors, (vocabulary, dim)."""
@@ -171,12 +171,12 @@ class _Hooks:
         return output + delta
 
     def checked_ids(self) -> Tensor:
-        """The ids (batch, time), after the pass; refused where not all ran that should have."""
+        """The ids (batch, time), after the pass; raises an error if the embedding or the site did not run."""
         if self.ids is None:
             raise RuntimeError(
                 "the embedding did not run in the forward pass, so nothing could be perturbed: pass the module "
                 "that really runs as `embedding=`, and let the closure run it (not a compiled model, nor one that is "
-                "given vectors made before)"
+                "given ready-made vectors)"
             )
         if self.added is None and (self.watch or self.shift is not None):
             raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
@@ -199,8 +199,8 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
         (gradient,) = torch.autograd.grad(scaled, shift, retain_graph=retain_graph, allow_unused=True)
     if gradient is None:
         raise RuntimeError(
-            "the loss does not depend on the embedding's vectors, so no direction can be found: let the model use "
-            "them, and not detach them (nor the loss, if it is your own)"
+            "the loss does not depend on the embedding's vectors, so no direction can be found: make sure that the "
+            "model uses them, and that nothing detaches them (or your own loss)"
         )
     return (gradient if gradient.dtype == torch.float64 else gradient.float()) / FP16_SCALE
 
@@ -216,7 +216,7 @@ def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = 
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """The module and its parts as in evaluation, then each as it was."""
+    """Put the module and its parts in eval mode, then each back in its own."""
     training = [part for part in module.modules() if part.training]
     try:
         for part in training:
@@ -229,7 +229,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _ready_for_backward(model: nn.Module) -> Iterator[None]:
-    """Recurrent layers in eval mode run as if in training, without dropout: cuDNN's run backward only then."""
+    """Run recurrent layers in training mode without dropout: cuDNN supports a backward pass only in that mode."""
     held = [module for module in model.modules() if isinstance(module, nn.RNNBase) and not module.training]
     dropouts = [module.dropout for module in held]
     try:
@@ -246,13 +246,13 @@ def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     value = args[0] if args else next(iter(kwargs.values()), None)
     if not isinstance(value, Tensor) or value.is_floating_point():
         raise TypeError(
-            f"the embedding must be called with a tensor of ids, but was with {type(value).__name__}"
+            f"the embedding must be called with a tensor of ids, but was called with {type(value).__name__}"
         )
     return value
 
 
 def _logits(output: Any) -> Tensor:
-    """What the closure returned: logits, or what holds them by that name, as a Hugging Face output or a dict."""
+    """The logits that the closure returned, as such or in an attribute or key `logits`."""
     held = output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
     if not isinstance(held, Tensor):
         key = repr(next(iter(output), "logits")) if isinstance(output, Mapping) else 0
@@ -264,15 +264,15 @@ def _logits(output: Any) -> Tensor:
 
 
 def _refuse_wrapper(model: nn.Module) -> None:
-    """What runs several copies of a model, or takes r's backward pass for that of the weights."""
+    """Refuse wrappers that run several copies of a model, or mistake r's backward pass for that of the weights."""
     if isinstance(model, nn.DataParallel) and len(model.device_ids) > 1:
         raise ValueError(
-            "nn.DataParallel reads parts of a batch in several copies of the model, so that no one pass can be "
-            "perturbed: take DistributedDataParallel, or device_ids of one GPU"
+            "nn.DataParallel splits a batch over several copies of the model, so there is no single pass to "
+            "perturb: use DistributedDataParallel, or device_ids with one GPU"
         )
     if isinstance(model, nn.parallel.DistributedDataParallel) and model.static_graph:
         raise ValueError(
-            "DistributedDataParallel with static_graph=True takes the search for a perturbation for the backward "
+            "DistributedDataParallel with static_graph=True mistakes the search for a perturbation for the backward "
             "pass and does not exchange the weights' gradients: leave static_graph off"
         )
 

@@ -17,8 +17,8 @@ import numpy as np
 PAD, UNK, EOS = 0, 1, 2
 SPECIALS = ("<pad>", "<unk>", "<eos>")
 
-# The marks upon letters, which \w leaves out: vowel signs of Hindi, an umlaut of two characters. Those above 0xFFFF,
-# of old scripts, would make the search several times as slow.
+# Combining marks, which \w excludes: vowel signs of Hindi, an umlaut written as two characters. Those above 0xFFFF,
+# of historic scripts, would make the search several times slower.
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
 _WORD = rf"\w+(?:[{_MARKS}][\w{_MARKS}]*)?"
 
@@ -81,7 +81,7 @@ class Vocabulary:
                 f"expected words that begin with {' '.join(SPECIALS)} and one count a word; "
                 f"got {self.words[: len(SPECIALS)]} and counts of shape {counts.shape}"
             )
-        # The specials are no words: a text that holds a literal "<pad>" must not reach the pad row.
+        # The specials are not words: a literal "<pad>" in a text must not reach the pad row.
         ids = {word: number for number, word in enumerate(self.words) if number >= len(SPECIALS)}
         if len(ids) != len(self.words) - len(SPECIALS):
             raise ValueError("expected different words; some word occurs twice")
@@ -109,8 +109,8 @@ class Vocabulary:
         kept = sorted(kept, key=lambda word: (-occurrences[word], word))[:max_size]
         if size and not spread:
             raise ValueError(
-                f"expected words; {size} documents hold none as they are split: take another tokenizer, such as "
-                "punctuation or whitespace, which keep signs"
+                f"expected words; this tokenizer finds none in {size} documents: choose another, such as "
+                "punctuation or whitespace, which keep symbols"
             )
         if not kept:
             raise ValueError(

@@ -66,7 +66,7 @@ def flags(path: str | Path, kind: type) -> list[str]:
 
 
 def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
-    """Settings as flags; a section's name may be left out, but not be another's."""
+    """Settings as flags; a section's name may be left out, but must not be wrong."""
     parts = {item.name: _part(item) for item in fields(kind) if _part(item)}
     named = {flag: name for name, flag in FLAGS.items() if name in setting_names(kind)}
     found: list[str] = []
@@ -99,22 +99,22 @@ def _flag(name: str, value: Any) -> list[str]:
 
 
 def _refuse_unknown(key: str, kind: type, source: str, section: str | None = None) -> None:
-    """Refuse a key that is no setting, or that stands in a section it does not belong in."""
+    """Refuse a key that is not a setting, or is in the wrong section."""
     home = {item.name: None for item in fields(kind) if not _part(item)}
     home |= {name: item.name for item in fields(kind) if _part(item) for name in setting_names(_part(item))}
     if key in ONLY_FLAGS:
-        raise ValueError(f"{source} sets {key!r}, which only the command line can: give --{key} there")
+        raise ValueError(f"{source} sets {key!r}, which only the command line can set: give --{key} there")
     if key not in home:
         close = difflib.get_close_matches(key, [*home, *filter(None, home.values())], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(home))}"
-        raise ValueError(f"{source} sets {key!r}, which is no setting{hint}")
+        hint = f"; did you mean {close[0]!r}?" if close else f"; the settings are {', '.join(sorted(home))}"
+        raise ValueError(f"{source} sets {key!r}, which is not a setting{hint}")
     if section is not None and home[key] != section:
         place = f"in [{home[key]}]" if home[key] else "at the top, above all sections"
         raise ValueError(f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
 
 
 def _refuse_kind(key: str, value: Any, kind: type, source: str) -> None:
-    """Refuse a switch that is neither on nor off, and what is no switch that is: as flags both would say nothing."""
+    """Refuse a switch that is not true or false, and any other setting that is: as flags both would be lost."""
     if (key in _switches(kind)) == isinstance(value, bool):
         return
     wanted = "neither true nor false" if isinstance(value, bool) else "true or false, without quotes"
@@ -144,7 +144,7 @@ def _switches(kind: type) -> set[str]:
 
 
 def _settings(kind: type) -> Iterator[Any]:
-    """The fields of a config that are no parts, those of its parts included."""
+    """The settings of a config: its own fields and those of its parts, but not the parts themselves."""
     for item in fields(kind):
         part = _part(item)
         yield from _settings(part) if part else [item]

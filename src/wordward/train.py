@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from wordward import checkpoint, run_folder
-from wordward.config import TrainConfig, TrainingSettings, given
+from wordward.config import TrainConfig, given_of
 from wordward.console import say
 from wordward.processes.distributed import team
 from wordward.text import UNK
@@ -23,9 +23,9 @@ LONG = 5_000  # words of a text, where reviews have hundreds
 def train(
     config: TrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
 ) -> dict[str, Any]:
-    """Train a run into the folder `out`; what came out, as also written to result.json.
+    """Train a run into the folder `out`; returns its outcome, as written to result.json.
 
-    Where a launcher such as torchrun started several processes, all call this and train one run together.
+    If a launcher such as torchrun started several processes, all call this and train one run together.
     """
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
@@ -53,7 +53,7 @@ def train(
 
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
-    """The state of a run that goes on, or a folder for a new one."""
+    """Load the run to resume, or create the folder of a new one."""
     folder, data = trainer.folder, trainer.data
     if resume:
         if run_folder.begun(folder):
@@ -66,7 +66,7 @@ def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
 
 
 def _fit(trainer: Trainer) -> bool:
-    """Train to the end; whether Ctrl-C came first, after which there is a model too."""
+    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
     try:
         with trainer.team.interruptible():
             trainer.fit()
@@ -75,7 +75,7 @@ def _fit(trainer: Trainer) -> bool:
             with trainer.stepper.updater.averaged():
                 checkpoint.save_weights(trainer.folder, trainer.model, trainer.data.vocabulary)
         say(
-            f"stopped; {trainer.folder} holds the best model so far and goes on with --resume",
+            f"stopped; {trainer.folder} holds the best model so far; continue with --resume",
             quiet=trainer.quiet,
         )
         return True
@@ -83,7 +83,7 @@ def _fit(trainer: Trainer) -> bool:
 
 
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
-    """What a run is, before it starts."""
+    """Write what defines a run, before it starts."""
     run_folder.save_settings(folder, config, data.learnt, data.classes)
     if not data.tagging:
         counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
@@ -91,7 +91,7 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
 
 
 def _describe(trainer: Trainer) -> str:
-    """What is about to be learnt from what, in one line."""
+    """What is about to be trained on what, in one line."""
     data, counts = trainer.data, trainer.data.train.word_counts(len(trainer.data.vocabulary))
     texts = "sentences" if data.tagging else "texts"
     extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
@@ -107,11 +107,11 @@ def _describe(trainer: Trainer) -> str:
 
 
 def _warn_of_length(longest: int) -> None:
-    """One text may take all memory there is, and the machine then ends the run without a word."""
+    """A single text may use up all memory, and the system then kills the run without a message."""
     if longest > LONG:
         say(
-            f"the longest text is {longest:,} words long, and its whole batch with it, in time and memory: "
-            "--max-length reads so many words of a text, --batch-size takes fewer texts at once"
+            f"the longest text has {longest:,} words, and its whole batch takes as much time and memory per text: "
+            "--max-length cuts texts, a smaller --batch-size takes fewer at once"
         )
 
 
@@ -124,19 +124,18 @@ def inputs_of(config: TrainConfig) -> list[str]:
 
 
 def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
-    """The run's own settings; only how long and where to train may be set anew."""
+    """The run's own settings; only how long and where to train may be changed."""
     if (folder / run_folder.SWEEP).exists():
         raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
-    kept, default = run_folder.load_config(folder, TrainConfig), TrainingSettings()
+    kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
-    values = {name: getattr(asked.training, name) for name in ("epochs", "patience", "device")}
-    changed = {n: v for n, v in values.items() if v != getattr(default, n) or (n == "epochs" and given(v))}
+    changed = given_of(asked.training, "epochs", "patience", "device")
     return replace(kept, training=replace(kept.training, **changed))
 
 
 def _check_same(folder: Path, data: Data) -> None:
     if run_folder.load_vocabulary(folder).fingerprint != data.vocabulary.fingerprint:
         raise run_folder.RunError(
-            f"{folder} was trained with another vocabulary than its texts give now: have the texts changed?"
+            f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
         )
     run_folder.check_labels(folder, data.classes)

@@ -17,16 +17,16 @@ class AttackSettings:
     method: str = "iadvt"
     """Whose perturbation guides the search: a method of `wordward methods`."""
     max_swaps: int = 4
-    """Words of a text to swap at most."""
+    """Maximum number of words to swap in a text."""
     rescore: int = 8
-    """Best swaps of each round that the model reads before one is made; 1: the strongest is made unread."""
+    """How many swaps of each round, the best, the model reads before one is made; 1: the strongest is made unread."""
     rank: Literal["auto", "gain", "strength"] = "auto"
     """What makes a swap good before the model reads it: the rise in loss that the gradient promises (gain), or the
     perturbation's own strength, as in the paper; auto: strength where rescore is 1, else gain."""
     beam: int = 1
-    """Texts kept from each round to swap further words of."""
+    """Number of texts kept from each round for further swaps."""
     max_share: float = 1.0
-    """Share of a text's words to swap at most."""
+    """Maximum share of a text's words to swap."""
     keep: tuple[str, ...] = ()
     """Words that are never replaced."""
     keep_stop_words: bool = False

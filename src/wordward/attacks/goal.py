@@ -34,7 +34,7 @@ class Goal(Protocol):
         ...
 
     def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
-        """What came out, from what is predicted before and after."""
+        """The outcome, from the predictions before and after."""
         ...
 
     def sense(self, case: Case, swap: Swap) -> tuple[Sense, str | None]:
@@ -96,7 +96,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Tags:
-    """A tagger: no flag any more where it flags an error, though a word was only replaced."""
+    """A tagger: the flag on an error is to disappear, though a word was only replaced."""
 
     run: Run
     positive: int

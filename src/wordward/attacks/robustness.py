@@ -33,7 +33,7 @@ class Robustness:
 
 @dataclass(frozen=True)
 class Guided:
-    """What attacks come to when a method guides them."""
+    """The outcome of attacks guided by a method."""
 
     method: str
     summary: Summary
@@ -70,7 +70,7 @@ def compare_models(
 
 
 def accuracies(results: Sequence[Attacked], swaps: Sequence[int]) -> dict[int, Interval]:
-    """The share of texts that so many swaps leave right; none where there is nothing to be right on."""
+    """The share of texts still right after each number of swaps; empty if there is nothing to get right."""
     counted = [each for each in results if each.errors != 0]  # a sentence without errors has none to flag
     if not counted:
         return {}
@@ -78,13 +78,13 @@ def accuracies(results: Sequence[Attacked], swaps: Sequence[int]) -> dict[int, I
 
 
 def holds(attacked: Attacked, swaps: int) -> bool:
-    """Whether the prediction is right and no so many swaps were found that change it."""
+    """Whether the prediction is right, and no change with at most this many swaps was found."""
     flipped = attacked.flipped and len(attacked.changes) <= swaps
     return attacked.outcome in ("flipped", "kept") and not flipped
 
 
 def watched(results: Iterator[Attacked], total: int, name: str, *, quiet: bool) -> Iterator[Attacked]:
-    """The same results, with a bar for a person who waits."""
+    """The same results, with a progress bar."""
     with progress(quiet=quiet) as bars:
         bar = bars.add_task(name, total=total, unit="texts")
         for each in results:
@@ -144,7 +144,7 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
 
 
 def _nearness(run: Run, results: Sequence[Attacked]) -> list[float]:
-    """For each text with swaps, how near the words that came are to those that went."""
+    """For each text with swaps, how near the new words are to those they replaced."""
     found = []
     for each in results:
         pairs = [(run.vector(change.word), run.vector(change.toward)) for change in each.changes]

@@ -11,7 +11,7 @@ from wordward.attacks.robustness import Guided, Robustness
 from wordward.metrics import Interval
 from wordward.rendering.wording import plain
 
-# Of each line: the colours of the report's page, and marks and dashes for who does not see them.
+# For each line: the colours of the report's page, and markers and dashes for readers who cannot tell them apart.
 LOOKS = (
     ("#1f5f9f", "o", "-"),
     ("#b45309", "s", "--"),

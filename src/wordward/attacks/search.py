@@ -17,7 +17,7 @@ TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most
 
 @dataclass
 class Hunt:
-    """A text under attack, as far as the search has come."""
+    """The state of the search on one text."""
 
     case: Case
     beam: list[State]  # the best first
@@ -60,7 +60,7 @@ def _round(run: Run, hunts: Sequence[Hunt], guide: Guide) -> None:
     ):
         hunts[whose].passes += 1
         margin = hunts[whose].case.target.margin(of_words(logits, made))
-        # The paper makes its one swap whatever comes of it; of several, one must help.
+        # The paper makes its one swap whatever its effect; of several, one must help.
         if settings.rescore == 1 or margin < before:
             found[whose].append(replace(made, margin=margin))
     for hunt, states_found in zip(hunts, found, strict=True):

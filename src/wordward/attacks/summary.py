@@ -1,4 +1,4 @@
-"""What an attack on many texts comes to, in numbers and in the most telling texts."""
+"""The outcome of an attack on many texts, in numbers and in the most telling texts."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -87,7 +87,7 @@ def show(results: Sequence[Attacked], summary: Summary, console: Console, *, cou
 
 
 def show_texts(results: Sequence[Attacked], console: Console) -> None:
-    """Texts with their swaps, whatever came of them."""
+    """Texts with their swaps, whatever the outcome."""
     for each in results:
         tagging = bool(each.flagged)
         said = {

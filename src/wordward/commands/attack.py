@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attack:
-    """Swap words until a model changes its mind; every text that is shown is verified from its text."""
+    """Swap words until a model's prediction changes; every text shown is verified by predicting it again."""
 
     given: Annotated[
         tyro.conf.Positional[tuple[str, ...]],
@@ -35,22 +35,22 @@ class Attack:
     text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """Texts to attack instead; a tagger's are split at blanks."""
     models: Annotated[tuple[str, ...], several("RUN")] = ()
-    """Run folders to compare: accuracy on the same texts under so many swaps."""
+    """Run folders to compare: their accuracy on the same texts by number of swaps."""
     swaps: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (0, 1, 2, 4, 8)
     """Numbers of swaps for --models to allow."""
     guides: Annotated[tuple[str, ...], several("METHOD")] = ()
     """Methods to compare as guides of the attack on one model, e.g. advt vat iadvt ivat."""
     settings: AttackSettings = field(default_factory=AttackSettings)
     limit: int | None = None
-    """Attack only so many of the texts, drawn at random but always the same."""
+    """Attack only this many of the texts: a random but fixed selection."""
     labels: bool = True
-    """Read the true labels, and attack only where they are predicted; without, attack what is predicted."""
+    """Read the true labels, and attack only texts predicted correctly; without, attack whatever is predicted."""
     positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
     """For taggers: the tag that is to be missed; by default the run's own."""
     corrections: Annotated[str | None, tyro.conf.arg(metavar="FILE.m2")] = None
-    """For taggers: corrections in M2 format, to say what should stand at a flagged token."""
+    """For taggers: corrections in M2 format, which say what a flagged token should be."""
     out: Annotated[str | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
-    """Write each text as JSON Lines when it is done; the same command again goes on after the last."""
+    """Write each text as a line of JSON when it is done; running the same command again continues the file."""
     csv: Annotated[str | None, tyro.conf.arg(metavar="FILE.csv")] = None
     """Write all texts as CSV with TextAttack's columns."""
     figure: Annotated[str | None, tyro.conf.arg(metavar="FILE.png|FILE.svg")] = None
@@ -60,9 +60,9 @@ class Attack:
     json: bool = False
     """Print JSON instead of tables."""
     force: bool = False
-    """Begin --out anew."""
+    """Overwrite --out."""
     jobs: int | None = None
-    """Processes to share the texts out to; by default all cores for 2,000 texts and more on a CPU, else one."""
+    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
     label_column: str | None = None
@@ -94,7 +94,7 @@ class Attack:
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:
-        """Refuse what does not go together or cannot be written, before anything is read."""
+        """Refuse incompatible options and files that cannot be written, before anything is read."""
         from wordward.run_folder import check_file
 
         if self.models and (self.guides or self.text):
@@ -202,7 +202,7 @@ class Attack:
             check_plot(self.figure)
         jobs = self._jobs(runs[0], examples)
         rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
-        caption = f"Accuracy on {len(examples):,} texts under so many swaps, with its 95 % interval:"
+        caption = f"Accuracy on {len(examples):,} texts by number of swaps, with its 95 % interval:"
         print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows)}")
         if self.figure:
             plot(rows, self.figure)

@@ -31,12 +31,12 @@ class Explain:
     """Texts, a tagger's split at blanks; or dev or test, for a run on a known corpus. Without any, and without --text
     and --file: the lines of standard input."""
     text: Annotated[tuple[str, ...], several("TEXT")] = ()
-    """Texts too, of which none is taken for the name of a split."""
+    """More texts, none of which is taken for the name of a split."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE|dev|test")] = None
     """File of texts: a line each, or any format that can be trained on; or a split. Its labels count where it has
     some."""
     limit: int | None = None
-    """Explain only so many of the texts, drawn at random but always the same."""
+    """Explain only this many of the texts: a random but fixed selection."""
     text_column: str | None = None
     """Name or number of the column that holds the text; by default as in the run."""
     label_column: str | None = None
@@ -48,24 +48,24 @@ class Explain:
     label: str | None = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
-    """What looks for the words, of `wordward methods`."""
+    """The method that finds the words, from `wordward methods`."""
     compare: Annotated[str | None, tyro.conf.arg(metavar="METHOD")] = None
     """A second method, shown beside the first."""
     top: int = 3
-    """Words to name for each word, at most."""
+    """How many pulling words to name for each word, at most."""
     focus: Annotated[str | None, tyro.conf.arg(metavar="N|WORD")] = None
     """For a tagger: the one word whose tag counts, itself or its position from 0."""
     html: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """Write a page that needs nothing else."""
+    """Write a self-contained page."""
     figure: Annotated[str | None, tyro.conf.arg(metavar="FILE.png|.svg|.pdf", aliases=["--png"])] = None
     """Draw one text as in the paper's figure (needs `pip install 'wordward[figure]'`)."""
     json: Annotated[str | None, tyro.conf.arg(metavar="FILE|-")] = None
-    """Write JSON Lines, an explanation each; - prints them. Those of a file, of a split or of standard input are
-    written as they are found, and the same command again goes on after the last."""
+    """Write JSON Lines, one explanation each; - prints them. Those of a file, a split or standard input are written
+    as they are found, and running the same command again continues after the last."""
     force: bool = False
-    """Begin --json anew."""
+    """Overwrite --json."""
     jobs: int | None = None
-    """Processes to share the texts out to; by default all cores for 2,000 texts and more on a CPU, else one."""
+    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -139,7 +139,7 @@ class Explain:
             )
 
     def _check(self) -> None:
-        """Refuse what is wrong on its face, before the time is spent."""
+        """Refuse what is obviously wrong before any time is spent."""
         from wordward.rendering.figure import FORMATS
         from wordward.run_folder import check_file
 
@@ -176,7 +176,7 @@ class Explain:
         return examples
 
     def _hint(self) -> None:
-        """Say how to explain what a lone word names, where it may be meant for that."""
+        """If a single word may be meant as a split or a file, say how to explain that."""
         from wordward.console import say
 
         (word,) = self.texts if len(self.texts) == 1 else ("",)
@@ -204,6 +204,6 @@ class Explain:
             say(
                 f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}"
             )
-        if run.tagging:  # a label of the whole text is none that a tagger gives
+        if run.tagging:  # a tagger gives no label to a whole text
             examples = [replace(example, label=None) for example in examples]
         return examples

@@ -17,12 +17,12 @@ class Report:
     run: RunFolder
     """Run folder."""
     test: Annotated[str | None, tyro.conf.arg(metavar="FILE|test")] = None
-    """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. Without: the
-    dev texts alone."""
+    """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. By default
+    only the dev texts are used."""
     against: Annotated[tuple[str, ...], several("RUN")] = ()
-    """Other runs of the same labels, to stand beside it."""
+    """Other runs with the same labels, to compare with."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
-    """The page to write; one that is there is replaced."""
+    """The page to write; an existing one is replaced."""
     positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
     """The tag of taggers whose F0.5 counts and which attacks make them miss; by default the runs' own."""
     sentences: int = 4
@@ -30,7 +30,7 @@ class Report:
     attack: int = 200
     """Texts to attack, drawn at random; 0: none."""
     seed: int = 0
-    """Start of that draw; 0 draws what `wordward attack --limit` does."""
+    """Seed of that draw; 0 draws the same texts as `wordward attack --limit`."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -49,7 +49,7 @@ class Report:
         say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
 
     def _check(self) -> None:
-        """Refuse a page that cannot be written, before the time is spent."""
+        """Refuse a page that cannot be written before any time is spent."""
         from wordward.run_folder import check_file
 
         check_file(self.out, "--out")

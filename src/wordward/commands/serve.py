@@ -22,11 +22,11 @@ class Serve:
     other: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run of the same task, to compare."""
     port: int = 8000
-    """Where the page is: http://127.0.0.1:PORT/, reached from this machine alone."""
+    """Port of the page, http://127.0.0.1:PORT/, which only this machine can reach."""
     open: bool = False
     """Open the page in the browser."""
     examples: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """File whose first texts the page offers, in any format that can be trained on; else sentences of ours."""
+    """File whose first texts the page offers, in any format that can be trained on; by default our own."""
     device: Device = "auto"
     """Where to compute."""
 

@@ -20,13 +20,13 @@ class Reproduce:
     seeds: int = 1
     """Runs of each row."""
     jobs: int = 1
-    """Rows to train side by side."""
+    """Number of rows to train in parallel."""
     preset: Literal["paper", "cpu-small"] = "paper"
     """The paper's sizes, or everything small enough for minutes on two cores."""
     experiments: str = "experiments"
-    """Folder of the TOML files, one a row."""
+    """Folder of the TOML files, one per row."""
     out: str = "runs/reproduce"
-    """Folder for the runs; what is finished there is not trained again."""
+    """Folder for the runs; those finished there are not trained again."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False

@@ -60,5 +60,5 @@ def naming(source: str | None) -> Iterator[None]:
 
 
 def check_counts(command: object, *names: str) -> None:
-    """Refuse counts of a command that are given and are none."""
+    """Refuse counts that are given but not 1 or more."""
     check(command, COUNT, *(name for name in names if getattr(command, name) is not None))

@@ -67,7 +67,7 @@ class Evaluate:
         for name, interval in scored.measured.items():
             ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
             if interval.tells_nothing:
-                ends = "no interval: texts drawn from these all give the same"
+                ends = "no interval: every resample gives the same"
             print(f"{name:10} {interval.value:7.2%}   {ends}")
         names = {name: plain(name) for name in classes}  # a label may hold a line break
         width = max(5, *map(cell_len, names.values()))
@@ -119,13 +119,13 @@ class Predict:
             texts = list(self.texts) if self.file is None else self._read(run, self.file)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
-            raise ValueError(f"{failed} of the texts could not be read; their lines say why")
+            raise ValueError(f"{failed} of the texts could not be read; see the error in their lines")
 
     def _answer(self, run: "Run", parts: Iterable[list[str]], total: int | None) -> int:
-        """Print an answer a text, some texts at a time; how many texts could not be read."""
+        """Print one answer per text, some texts at a time; returns how many could not be read."""
         from wordward.console import progress
 
-        failed, seen = 0, sys.stdout.isatty()  # answers on the screen tell by themselves
+        failed, seen = 0, sys.stdout.isatty()  # answers on the screen show the progress already
         with progress(quiet=self.quiet or seen) as bars:
             bar = bars.add_task("predicting", total=total, unit="texts")
             for some in parts:
@@ -189,11 +189,11 @@ class Neighbors:
     ]
     """Words to look up."""
     k: int = 10
-    """How many to show."""
+    """Number of neighbours to show."""
     metric: Literal["cosine", "euclidean"] = "cosine"
     """What "nearest" means."""
     min_count: int = 5
-    """Occurrences in the texts for a word to be shown."""
+    """How often a word must occur in the texts to be shown."""
 
     def __call__(self) -> None:
         from wordward.console import say

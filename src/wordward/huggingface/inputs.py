@@ -94,7 +94,7 @@ class CheckedCollator:
                 raise ValueError(
                     f"labels must be from 0 to {self.classes - 1}, since the model has {self.classes} "
                     f"(num_labels), or {IGNORE} where none counts, but one is {int(wrong[0])}: "
-                    "number the labels anew, or load the model with as many as there are"
+                    "renumber the labels, or load the model with as many labels as there are"
                 )
         return batch
 
@@ -127,7 +127,7 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
         generator=torch.Generator(),  # of its own: one that is made anew later must not move chance elsewhere
     )
     first, skipped = 0, 0
-    if sampler is not None:  # training that is taken up again goes on after the texts it has seen
+    if sampler is not None:  # resumed training continues after the texts it has seen
         first, skipped = divmod(_seen(trainer), len(loader))
     for number in count(first):
         if sampler is not None:

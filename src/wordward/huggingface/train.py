@@ -146,7 +146,7 @@ def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str,
 def fine_tune(
     config: TrainConfig, folder: Path, *, force: bool = False, resume: bool = False, quiet: bool = False
 ) -> dict[str, Any]:
-    """Fine-tune a model into a run folder; what came out, as also written to result.json."""
+    """Fine-tune a model into a run folder; returns its outcome, as written to result.json."""
     if resume and (done := _finished(folder, config)):
         return done
     start = Start(config, quiet=quiet)
@@ -169,7 +169,7 @@ def fine_tune(
             stopped = True
             if not going.best["epoch"]:
                 going.save_model()
-            say(f"stopped; {folder} holds the best model so far and goes on with --resume", quiet=quiet)
+            say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
         if not stopped:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
@@ -177,11 +177,11 @@ def fine_tune(
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
-    """The result of a run that has come to its end; refused where it is to go further."""
+    """The result of a finished run; raises an error if more epochs are asked for."""
     result = run_folder.finished(folder)
     if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
         raise run_folder.RunError(
-            f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train anew in "
+            f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
             f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"
         )
     return result

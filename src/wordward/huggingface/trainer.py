@@ -1,4 +1,4 @@
-"""Fine-tuning in progress: the Trainer's epochs, each scored on dev, the best kept, each a place to go on from."""
+"""Fine-tuning in progress: the Trainer's epochs, each scored on dev and checkpointed, the best one kept."""
 
 import json
 import math
@@ -99,7 +99,7 @@ class FineTuning(transformers.TrainerCallback):
         mark = json.loads((found / MARK).read_text(encoding="utf-8"))
         if mark["data"] != self.data.fingerprint:
             raise run_folder.RunError(
-                f"the texts or labels of {self.folder} are not those it was trained on: put them back, or start anew"
+                f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
             )
         run_folder.keep_metrics(self.folder, mark["metrics"])
         self.best, self.seconds, self.epoch = mark["best"], mark["seconds"], mark["epoch"]
@@ -132,7 +132,7 @@ class FineTuning(transformers.TrainerCallback):
             control.should_save = True
 
     def _refuse_broken(self) -> float:
-        """The mean loss of the epoch so far; refused where it is no number."""
+        """The mean loss of the epoch so far; raises an error if it is not finite."""
         total, counted = self.trainer.total, self.trainer.counted
         loss = 0.0 if total is None else float(total) / max(1, counted)
         if math.isfinite(loss):
@@ -144,12 +144,12 @@ class FineTuning(transformers.TrainerCallback):
             else "there is no model yet"
         )
         raise DivergedError(
-            f"the loss is no number at step {self.steps}; {kept}. Lower --learning-rate or --epsilon, or use "
+            f"the loss is not finite at step {self.steps}; {kept}. Lower --learning-rate or --epsilon, or use "
             "--precision fp32"
         )
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Score dev, keep the best model, record, and make the epoch's end a place to go on from."""
+        """Score dev, keep the best model, record the epoch, and have a checkpoint written to resume from."""
         loss = self._refuse_broken()
         self.seconds += time.monotonic() - self._started
         self._bars.stop()  # type: ignore[union-attr]
@@ -215,7 +215,7 @@ class FineTuning(transformers.TrainerCallback):
         run_folder.write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
 
     def result(self, stopped: bool) -> dict[str, Any]:
-        """What came out, as in our own runs."""
+        """The outcome, as for our own models."""
         told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
         spent = {"epochs": self.epoch, "steps": self.steps, "seconds": round(self.seconds, 1)}
         return told | {"model": self.config.transformer} | spent

@@ -1,4 +1,4 @@
-"""Several processes that train as one: each takes its rows of a batch, gradients are added up, the first writes."""
+"""Several processes that train as one: each takes its rows of a batch, gradients are summed, the first writes."""
 
 import atexit
 import os
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from wordward.chance import put_back, state_of
 
 Value = TypeVar("Value")
-TIMEOUT = timedelta(minutes=30)  # until a process that waits for another gives up
+TIMEOUT = timedelta(minutes=30)  # how long a process waits for another
 PATIENCE = timedelta(days=7)  # the same, while one process encodes a corpus for the others
 LARGE = 1 << 20  # numbers of a gradient that travels alone; smaller ones travel together
 
 
 class Shares(NamedTuple):
-    """What some rows are of their batch, by which their means are weighted."""
+    """The share of a batch that some rows make up, by which their means are weighted."""
 
     texts: float = 1.0
     tokens: float = 1.0
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Team:
-    """The processes of a run: by default this one alone, for which all of this does nothing."""
+    """The processes of a run: by default this one alone, for which every method is a no-op."""
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         self.rank, self.size = rank, size
@@ -49,11 +49,11 @@ class Team:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes and shows what all of them did."""
+        """Whether this is the process that writes files and shows progress."""
         return self.rank == 0
 
     def rows(self, count: int) -> tuple[slice, float]:
-        """This process's share of `count` rows; where there are too few, one row that counts nothing."""
+        """This process's share of `count` rows; if there are too few, one row with weight zero."""
         start, end = (count * at // self.size for at in (self.rank, self.rank + 1))
         return (slice(start, end), (end - start) / count) if end > start else (slice(0, 1), 0.0)
 
@@ -63,7 +63,7 @@ class Team:
             return None
         rows, texts = self.rows(len(lengths))
         tokens = float(lengths[rows].sum() / max(1, lengths.sum())) if texts else 0.0
-        assert self.noise is not None, "the processes have not parted yet"
+        assert self.noise is not None, "part_ways must be called first"
         return Part(ids, rows, Shares(texts, tokens), self.noise)
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ class Team:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C only ask to stop: a process that broke off in a step would leave the others waiting."""
+        """Let Ctrl-C only request a stop: a process interrupted within a step would leave the others waiting."""
         self._asked, self._stop = False, None
         if self.size == 1 or threading.current_thread() is not threading.main_thread():
             yield
@@ -109,7 +109,7 @@ class Team:
             signal.signal(signal.SIGINT, before)
 
     def agree(self, value: Value) -> Value:
-        """What the first process says."""
+        """The first process's value, in all processes."""
         if self.size == 1:
             return value
         told: list[Any] = [value]
@@ -117,7 +117,7 @@ class Team:
         return told[0]
 
     def gather(self, value: Value) -> list[Value]:
-        """What each process says, in their order."""
+        """The values of all processes, in order of rank."""
         if self.size == 1:
             return [value]
         found: list[Any] = [None] * self.size
@@ -131,12 +131,12 @@ class Team:
                 dist.broadcast(tensor, 0)
 
     def meet(self, device: torch.device) -> None:
-        """Put chance back to where all processes have it alike, to be kept in a checkpoint."""
+        """Restore the random state that all processes share, to be saved in a checkpoint."""
         if self.noise is not None:
             put_back({device: self.noise.get_state()})
 
     def part_ways(self, device: torch.device, *, seed: int, steps: int) -> None:
-        """From here on all processes draw the same noise for a batch, and each its own dropout."""
+        """From here on all processes share the noise for a batch, and each draws its own dropout."""
         if self.size == 1:
             return
         self.noise = self.noise or torch.Generator(device)
@@ -145,7 +145,7 @@ class Team:
 
     @contextmanager
     def one_a_machine_first(self) -> Iterator[None]:
-        """One process of each machine goes ahead, so that the others find what it leaves in the cache."""
+        """Let one process per machine go first, so that the others find its work in the cache."""
         if self.size == 1:
             yield
             return

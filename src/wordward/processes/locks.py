@@ -1,4 +1,4 @@
-"""Locks between processes: one holds it at a time, and one that is killed lets go of it."""
+"""Locks between processes: held by one at a time, and released if that process is killed."""
 
 import errno
 import os
@@ -15,17 +15,17 @@ else:
     import fcntl
 
 PAUSE = 0.2  # seconds until a lock is tried again
-# Of a file system without locks: one command at a time there.
+# Raised by file systems without locks, where only one command should run at a time.
 UNKNOWN = errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP
 
 
 class BusyError(RuntimeError):
-    """Something that another process is at."""
+    """Something that another process is working on."""
 
 
 @contextmanager
 def locked(path: Path, *, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock of this name; where another process does, `busy` may raise, else the lock is waited for."""
+    """Hold the lock of this name; if another process holds it, call `busy` (which may raise), then wait."""
     held = _take(path)
     if held is None:
         busy()
@@ -35,7 +35,7 @@ def locked(path: Path, *, busy: Callable[[], None] = lambda: None) -> Iterator[N
     try:
         yield
     finally:
-        with suppress(OSError):  # Windows deletes no open file, and it does no harm
+        with suppress(OSError):  # Windows does not delete open files; leaving it does no harm
             path.unlink()
         held.close()
 

@@ -1,4 +1,4 @@
-"""Processes that work beside this one: they stop with it, and end where it was killed."""
+"""Worker processes: they stop with this one, and end if it is killed."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ from typing import Any, ParamSpec, TypeVar
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 Part = TypeVar("Part")
-MANY = 2000  # texts from which on processes are worth the seconds that they take to start
+MANY = 2000  # texts from which several processes are worth the seconds they take to start
 
 
 def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:
-    """How many processes are to work on so many texts; where it is left open: all cores, for many on a CPU."""
+    """How many processes to use for this many texts; by default one per core for many texts on a CPU, else one."""
     if asked is not None:
         return asked
     return (os.cpu_count() or 1) if on_cpu and texts >= MANY else 1
@@ -30,9 +30,9 @@ def spread(
     *,
     jobs: int,
 ) -> Iterator[Found]:
-    """What is found in each part, in their order: by this process, or by `jobs` others of one thread each.
+    """The results for all parts, in order: computed by this process, or by `jobs` others of one thread each.
 
-    `make`, which must be picklable, gives another process what `here` is to this one.
+    `make`, which must be picklable, creates in another process what `here` is in this one.
     """
     jobs = min(jobs, len(parts))
     if jobs < 2:
@@ -42,7 +42,7 @@ def spread(
     with workers(jobs, threads=1, make=make) as pool:
         for part in parts:
             ahead.append(pool.submit(_work, part))
-            if len(ahead) > 2 * jobs:  # enough that none waits for the one before it to be written
+            if len(ahead) > 2 * jobs:  # enough that no process idles while results are written
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
@@ -52,7 +52,7 @@ def spread(
 def workers(
     count: int, *, threads: int | None = None, make: Callable[[], Callable[[Any], Any]] | None = None
 ) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes; where its block is left by an error or Ctrl-C, they break off what they are at."""
+    """A pool of processes, terminated if its block is left by an error or Ctrl-C."""
     others, given = set(active_children()), (threads, make)
     with _Pool(count, get_context("spawn"), initializer=_begin, initargs=given) as pool:
         try:
@@ -65,12 +65,12 @@ def workers(
 
 
 class _Pool(ProcessPoolExecutor):
-    """Processes are started as work comes: without Ctrl-C, which else would break into what they import first."""
+    """Processes are started on demand, with Ctrl-C blocked: it would otherwise interrupt their imports."""
 
     def submit(
         self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs
     ) -> Future[Found]:
-        """As ever; a Ctrl-C that comes meanwhile waits."""
+        """As usual, with Ctrl-C deferred until the process has started."""
         if not hasattr(signal, "pthread_sigmask"):  # Windows
             return super().submit(fn, *args, **kwargs)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a new process inherits
@@ -81,18 +81,20 @@ class _Pool(ProcessPoolExecutor):
 
 
 def stoppable(work: Callable[Given, Found], *arguments: Given.args, **options: Given.kwargs) -> Found:
-    """Work of a process that is broken off as by Ctrl-C, so that it can keep what it has; then the process ends."""
+    """Run work so that SIGTERM interrupts it like Ctrl-C, letting it save what it has before the process ends."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         return work(*arguments, **options)
     finally:
         if signal.getsignal(signal.SIGTERM) == signal.SIG_IGN:
-            os._exit(1)  # it would wait for ever for a queue that another process left locked
+            os._exit(1)  # it would wait forever for a queue that another process left locked
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _stop(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a pool that misses one process sends it to all, again
+    signal.signal(
+        signal.SIGTERM, signal.SIG_IGN
+    )  # a pool that lost one process sends it to all of them again
     raise KeyboardInterrupt
 
 
@@ -100,14 +102,14 @@ _held: list[Callable[..., Any]] = []  # in a process of `spread`: what makes its
 
 
 def _work(part: Any) -> Any:
-    """The work of this process on a part; what makes it may fail, so it is made here and not as a process begins."""
+    """This process's work on a part; set up here rather than in the initializer, since it may fail."""
     if len(_held) == 1:
         _held.append(_held[0]())
     return _held[1](part)
 
 
 def _begin(threads: int | None, make: Callable[..., Any] | None) -> None:
-    """Leave Ctrl-C to the process that started this one, and watch it."""
+    """Leave Ctrl-C to the parent process, and watch that process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _held[:] = [] if make is None else [make]
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -118,7 +120,7 @@ def _begin(threads: int | None, make: Callable[..., Any] | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """A process whose pool was killed would wait for work for ever, or train beside the next command."""
+    """Exit with the parent: an orphan would wait for work forever, or train alongside the next command."""
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)

@@ -1,1 +1,1 @@
-"""The faces of an explanation beside the terminal and JSON."""
+"""Renderings of an explanation other than terminal and JSON."""

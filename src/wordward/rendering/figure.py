@@ -61,7 +61,7 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     settings: dict[Any, Any] = {
         "font.family": [name for name in FONTS if name in there],
         "svg.hashsalt": "wordward",
-        "text.parse_math": False,  # a text's dollars are no formula
+        "text.parse_math": False,  # dollar signs in a text are not formulas
     }
     written = io.BytesIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as told:

@@ -1,4 +1,4 @@
-"""What every picture of an explanation says in the same words, whatever it is drawn with."""
+"""Wording shared by all renderings of an explanation."""
 
 import unicodedata
 from collections import Counter
@@ -140,7 +140,7 @@ def question(explanation: Explanation) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability for people, never 0 % or 100 % of something that is not."""
+    """A probability for display, never rounded to 0 % or 100 %."""
     if 0 < share < 0.001:
         return "<0.1 %"
     if 0.999 < share < 1:
@@ -149,12 +149,12 @@ def percent(share: float) -> str:
 
 
 def much(relative: float) -> str:
-    """A relative strength in two digits, none that is there shown as nothing."""
+    """A relative strength with two digits, never rounded to zero."""
     return "<0.01" if 0 < relative < 0.005 else f"{relative:.2f}"
 
 
 def likeliest(explanation: Explanation) -> tuple[list[tuple[str, float]], int]:
-    """The labels a classifier holds most likely, and how many others there are; never one, which is named too."""
+    """The most likely labels, and how many others there are; a single other is named too."""
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
     named = len(ranked) if len(ranked) <= LABELS + 1 else LABELS
     return ranked[:named], len(ranked) - named

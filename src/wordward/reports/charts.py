@@ -1,4 +1,4 @@
-"""Small charts as SVG to stand in a page: drawn by its style sheet, told in words to who cannot see them."""
+"""Small SVG charts for a page: styled by its style sheet, with a text alternative."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which words a run's table holds near each other, before training and after it."""
+"""Which words are near each other in a run's table, before and after training."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -61,7 +61,7 @@ def starting_table(run: Run) -> tuple[Tensor | None, str]:
 
         return starting_vectors(run)
     if not (config.pretrained or config.vectors):
-        return None, "This run started from vectors drawn at random, so there is no “before” worth a look."
+        return None, "This run started from vectors drawn at random, so there is no meaningful “before”."
     try:
         vocabulary = run_folder.load_vocabulary(config.pretrained) if config.pretrained else run.vocabulary
         if vocabulary.fingerprint != run.vocabulary.fingerprint:

@@ -35,13 +35,13 @@ class Desk:
         run, text, words = self.runs[name], asked.text, words or self.limits.words
         if len(text) > self.limits.characters:
             raise ValueError(
-                f"the text has {len(text):,} characters; at most {self.limits.characters:,} are taken here: cut it, "
-                "or use the command line"
+                f"the text has {len(text):,} characters; at most {self.limits.characters:,} are accepted here: cut "
+                "it, or use the command line"
             )
         count = len(run.words(Example(text)))
         if count > words:
             raise ValueError(
-                f"the text has {count:,} words; at most {words:,} are taken here: cut it, or use the "
+                f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the "
                 "command line"
             )
         if not count:

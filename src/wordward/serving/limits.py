@@ -1,4 +1,4 @@
-"""What a request to the page must keep to, and what every answer carries."""
+"""Limits on requests to the page, and headers of every answer."""
 
 import asyncio
 import time
@@ -69,11 +69,11 @@ class Turns:
     async def take(self, request: Request, work: Callable[[], T]) -> T:
         """What `work` gives, computed in a thread when it is this request's turn."""
         if self._now >= self._most:
-            raise HTTPException(503, "too many requests wait already: try again soon", {"Retry-After": "1"})
+            raise HTTPException(503, "too many requests are waiting: try again soon", {"Retry-After": "1"})
         self._now += 1
         try:
             async with self._lock:
-                if await request.is_disconnected():  # someone typed on: the answer would reach no one
+                if await request.is_disconnected():  # the user typed on: nobody would see the answer
                     raise HTTPException(408, "the request was given up")
                 return await run_in_threadpool(work)
         finally:
@@ -81,7 +81,7 @@ class Turns:
 
 
 class Gate:
-    """An app behind its limits: other hosts, other sites, floods and floods of bytes stay out."""
+    """An app behind its limits: other hosts, other sites, too many requests and too large ones are refused."""
 
     def __init__(self, app: ASGIApp, *, port: int, limits: Limits) -> None:
         self.app, self.limits = app, limits

@@ -1,4 +1,4 @@
-"""A text classifier as scikit-learn has them: fit, predict, predict_proba; for those who want no loop."""
+"""A scikit-learn text classifier: fit, predict, predict_proba, without a training loop."""
 
 import json
 import re
@@ -35,7 +35,7 @@ except ModuleNotFoundError as error:
 NAME = "TextClassifier"
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
 SAVING = {
-    ", --resume to go on with it": "",
+    ", --resume to continue it": "",
     "--out": "folder",
     "--force": "force=True",
 }  # flags as `save` has them
@@ -138,7 +138,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> "TextClassifier":  # noqa: N803
-        """Learn from texts and their labels; `unlabelled`: more texts, for vat, ivat and their like."""
+        """Learn from texts and their labels; `unlabelled`: more texts, for vat, ivat and the other KL methods."""
         texts = texts_of(X, filled=True)
         labels = labels_of(y)
         check_consistent_length(texts, labels)
@@ -230,7 +230,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             result = train(config, folder, quiet=not self.verbose)
         except DivergedError:
             raise DivergedError(
-                "the loss is no number any more: lower learning_rate or epsilon, or use precision='fp32'"
+                "the loss is not finite: lower learning_rate or epsilon, or use precision='fp32'"
             ) from None
         except ValueError as error:
             kind = type(error) if isinstance(error, (DataError, run_folder.RunError)) else ValueError
@@ -269,7 +269,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
 @contextmanager
 def _chance_apart(name: str) -> Iterator[None]:
-    """The caller's random numbers go on as if none had been drawn here."""
+    """Leave the caller's random states as if nothing had been drawn here."""
     device = pick_device(name)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield

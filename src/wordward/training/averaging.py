@@ -1,4 +1,4 @@
-"""A moving average of a model's weights, which errs less than the weights of any one step."""
+"""A moving average of a model's weights, which often scores better than the weights of any one step."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
 class MovingAverage:
-    """The mean of a model's weights over its steps, the latest counting most (Polyak averaging).
+    """An exponential moving average of a model's weights (Polyak averaging).
 
-    Training goes on as if it were not there; Miyato et al. score the average at 0.999.
+    It does not affect training; Miyato et al. score the average with decay 0.999.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -20,13 +20,13 @@ class MovingAverage:
         self._means = [weight.detach().clone() for weight in self._weights]
 
     def update(self, steps: int) -> None:
-        """Take in the weights after so many steps; the first ones are soon forgotten."""
+        """Take in the weights after this many steps; the decay starts lower, so that the start is soon forgotten."""
         decay = min(self.decay, (1 + steps) / (10 + steps))
         get_ema_multi_avg_fn(decay)(self._means, self._weights, None)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model with the means as its weights, and after that with its own again."""
+        """Swap the means in as the model's weights, and its own back afterwards."""
         self._swap()
         try:
             yield
@@ -41,10 +41,10 @@ class MovingAverage:
             mean.copy_(kept)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The means, named by number, for a checkpoint."""
+        """The means, named by index, for a checkpoint."""
         return {f"average.{number}": mean.clone() for number, mean in enumerate(self._means)}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from what `tensors` gave."""
+        """Restore what `tensors` gave."""
         for number, mean in enumerate(self._means):
             mean.copy_(tensors[f"average.{number}"])

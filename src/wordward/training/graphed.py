@@ -11,7 +11,7 @@ from wordward.softmax import NONE
 from wordward.training.step import PRECISIONS, Updater
 
 WARM_UP = 3
-SPARE = 1.1  # room for targets in a cluster, over the most of any window so far
+SPARE = 1.1  # space reserved for the targets in a cluster, relative to the largest window so far
 
 State = tuple[Tensor, Tensor]
 
@@ -19,8 +19,8 @@ State = tuple[Tensor, Tensor]
 class GraphedWindow:
     """A language model's pass over a window of fixed size, captured at its first use.
 
-    The gradients live in memory of the graph's own; a replay writes them anew. Where a window's targets do not fit
-    into their room, it is captured again with more.
+    The gradients live in the graph's own memory, and each replay overwrites them. Where a window's targets do not fit
+    into the space reserved for them, the pass is captured again with more.
     """
 
     def __init__(self, model: LanguageModel, updater: Updater) -> None:
@@ -36,7 +36,7 @@ class GraphedWindow:
     def __call__(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: State | None
     ) -> tuple[Tensor, State]:
-        """The mean loss, its gradients in `.grad`, and the state to go on from (all overwritten by the next call)."""
+        """The mean loss, with its gradients in `.grad`, and the next state (all overwritten by the next call)."""
         rooms = self._inputs[2:]
         if not rooms or any(len(rows) > len(room) for rows, room in zip(groups, rooms, strict=True)):
             self._make_room(ids, targets, groups)
@@ -76,7 +76,7 @@ class GraphedWindow:
         return loss
 
     def _capture(self) -> None:
-        """Warm up on a stream of its own, as CUDA graphs ask for, then record; parameters stay as they are."""
+        """Warm up on a separate stream, as CUDA graphs require, then record; parameters stay unchanged."""
         before = [part.clone() for part in self._state]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())

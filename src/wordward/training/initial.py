@@ -64,11 +64,11 @@ def from_language_model(
 
 @torch.no_grad()
 def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary) -> int:
-    """Fill the rows of words that a file of vectors knows, normalised; how many there were."""
+    """Fill the rows of the words in a file of vectors, normalised; returns how many there were."""
     dim = table.embedding_dim
     rows, found = read_vectors(path, vocabulary, dim)
     if not found:
-        raise DataError("expected vectors of words that the texts hold; found none of them", path)
+        raise DataError("expected vectors of words in the texts; found none", path)
     ids = torch.tensor(sorted(found))
     vectors = torch.from_numpy(rows)[ids]
     mean, deviation = _moments(vectors, np.maximum(vocabulary.counts[ids.numpy()], 1))
@@ -80,7 +80,7 @@ def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary) 
 def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np.ndarray, set[int]]:
     """Rows for the vocabulary (words, dim) and the ids found, from word2vec or GloVe text.
 
-    A word as written wins over its lower-cased form, which serves where the file has no other.
+    An exact match takes precedence; otherwise the vector of the lower-cased word is used.
     """
     rows = np.zeros((len(vocabulary), dim), dtype=np.float32)
     exact: set[int] = set()
@@ -106,7 +106,7 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
 def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
     if len(values) != dim:
         raise DataError(
-            f"expected a word and {dim} numbers; found another count (set --dim to it)", path, line
+            f"expected a word and {dim} numbers; found a different count (set --dim to it)", path, line
         )
     try:
         return np.array(values, dtype=np.float32)

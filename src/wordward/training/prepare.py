@@ -55,32 +55,32 @@ class Data:
 
     @property
     def dev_said(self) -> str:
-        """How many dev texts there are, and how many of them are no test of what was learnt."""
+        """How many dev texts there are, and how many of them are also training texts."""
         learnt, held = (
             np.fromiter((hash(row.tobytes()) for row in corpus.rows), np.int64, len(corpus.rows))
             for corpus in (self.train, self.dev)
         )
         seen = np.isin(held, learnt).sum()
-        also = f" ({seen:,} of them also among those to learn from)" if seen else ""
+        also = f" ({seen:,} of them also among the training texts)" if seen else ""
         return f"{len(self.dev.rows):,} dev{also}"
 
     @property
     def labels_said(self) -> str:
-        """How many labels there are; a few are named, so that one that is none is seen."""
+        """How many labels there are, named if they are few, so that a stray one is noticed."""
         named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
         return f"{len(self.classes)} labels{named}"
 
     @property
     def learnt(self) -> Vocabulary:
-        """The vocabulary with the counts of the training texts, whose words alone may be pointed at."""
+        """The vocabulary with counts from the training texts: only words that occur there may be pointed at."""
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
 def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
-    """Read and encode all texts; the config comes back with what was left open settled."""
+    """Read and encode all texts; the config is returned with everything left open settled."""
     data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
     if share_unknown(data.train) == 1.0:
-        raise DataError("expected texts with known words; every text is unknown", config.data.train)
+        raise DataError("expected texts with known words; no text has any", config.data.train)
     return settle(config, data)
 
 
@@ -106,7 +106,7 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
 
 
 def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
-    """The user's own files, a share of the training texts held out where there is no dev file."""
+    """The user's own files, with part of the training texts held out if there is no dev file."""
     data = config.data
     with waiting(f"reading {Path(data.train).name}", quiet=quiet):
         labelled, held_out, classes = labelled_examples(config)
@@ -144,8 +144,8 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
         theirs = run_folder.load_vocabulary(config.pretrained).fingerprint
         if theirs != encoded.vocabulary.fingerprint:
             raise run_folder.RunError(
-                f"{config.pretrained} has another vocabulary than {config.data.corpus}: pre-train it with the same "
-                "--corpus and text settings"
+                f"{config.pretrained} has a different vocabulary from {config.data.corpus}: pre-train it with the "
+                "same --corpus and text settings"
             )
     splits = encoded.splits
     unlabelled = splits["unlabelled"] if len(splits["unlabelled"].rows) else None
@@ -155,7 +155,7 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
 
 
 def _read_vocabulary(config: TrainConfig) -> Vocabulary:
-    """The vocabulary of the language model, which must take the same for a word."""
+    """The vocabulary of the language model, which must split texts into words in the same way."""
     theirs = run_folder.load_config(str(config.pretrained), PretrainConfig).text
     for name in ("tokenizer", "lowercase"):
         if getattr(theirs, name) != getattr(config.text, name):
@@ -167,7 +167,7 @@ def _read_vocabulary(config: TrainConfig) -> Vocabulary:
 
 
 def _positive(config: TrainConfig, data: Data) -> int | None:
-    """The tag whose F0.5 counts: as told, or the rarer of two."""
+    """The tag whose F0.5 counts: the one given, or the rarer of two."""
     wanted = config.training.positive
     if wanted is not None:
         if wanted not in data.classes:
@@ -210,7 +210,7 @@ def adversary_of(
     *,
     loss: Loss | None = None,
 ) -> Adversary:
-    """A method on a model of ours."""
+    """A method on one of our models."""
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):
         raise ValueError(

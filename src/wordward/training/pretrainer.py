@@ -43,7 +43,7 @@ class Pretrainer:
         torch.manual_seed(config.seed)
         self.model = LanguageModel(len(vocabulary), config.model)
         if config.vectors:
-            # A word without a vector starts near zero, which is the mean of those that have one.
+            # Words without a vector stay near zero, the mean of those that have one.
             from_vectors(self.model.words.table, file_at_hand(config.vectors), vocabulary)
         self.model.to(self.device)
         team.same(self.model)
@@ -56,7 +56,7 @@ class Pretrainer:
         self.train_reader = Reader(rows, config.streams, config.window, team=team)
         self.held_reader = Reader(held_out, config.streams, config.window, team=team)
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
-            raise DataError("expected more text to learn from; there are only a few words")
+            raise DataError("expected more text to train on; there are only a few words")
         self.epoch = self.tokens = 0
         self.best: dict[str, Any] = {"perplexity": None, "epoch": 0}
         self.seconds = 0.0
@@ -64,7 +64,7 @@ class Pretrainer:
     def forward(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
     ) -> tuple[Tensor, Any]:
-        """The loss of each word of a window, which comes from the CPU, and the state to go on from."""
+        """The loss of each word of a window (given on the CPU), and the next state."""
         ids, targets, *groups = (to_device(each, self.device) for each in (ids, targets, *groups))
         with self.updater.autocast():
             return self.model(ids, targets, state, groups)
@@ -72,7 +72,7 @@ class Pretrainer:
     def backward(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
     ) -> tuple[Tensor, Any]:
-        """The mean loss of a window, its gradients in `.grad`, and the state to go on from."""
+        """The mean loss of a window, with its gradients in `.grad`, and the next state."""
         if self.graphed is not None and self.graphed.fits(ids):
             return self.graphed(ids, targets, groups, state)
         each, state = self.forward(ids, targets, groups, state)
@@ -80,7 +80,7 @@ class Pretrainer:
         return loss, tuple(part.detach() for part in state)
 
     def step(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """One update over a window; the mean loss and the state to go on from."""
+        """One update over a window; returns the mean loss and the next state."""
         total = self.config.epochs * len(self.train_reader)
         left = 1 - self.updater.steps / total if self.config.schedule == "linear" else 1.0
         self.updater.begin(self.config.learning_rate * left)
@@ -89,7 +89,7 @@ class Pretrainer:
         return self.updater.finish(loss), state
 
     def run_epoch(self, *, deadline: float | None, quiet: bool) -> float:
-        """Read all texts once (or until the deadline); the mean loss."""
+        """Read all texts once (or until the deadline); returns the mean loss."""
         started, state = time.monotonic(), None
         total, count = torch.zeros((), device=self.device), 0
         self.model.train()
@@ -111,7 +111,7 @@ class Pretrainer:
         self.epoch += 1
         best = self.best["epoch"]
         kept = f"the best model so far (epoch {best}) is kept" if best else ""
-        self.updater.refuse_broken(kept or "no epoch was finished, so there is no model yet")
+        self.updater.refuse_broken(kept or "no epoch has finished, so there is no model yet")
         return mean
 
     @torch.no_grad()
@@ -128,7 +128,7 @@ class Pretrainer:
         return perplexity(sum(totals), sum(counts))
 
     def save(self, folder: Path) -> None:
-        """Keep all it takes to go on from here."""
+        """Write everything needed to resume from here."""
         self.team.meet(self.device)
         if self.team.first:
             self._write(folder)
@@ -147,7 +147,7 @@ class Pretrainer:
         checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.updater.optimizer), state)
 
     def load(self, folder: Path) -> None:
-        """Go on from the last checkpoint; from the start where there is none."""
+        """Resume from the last checkpoint, or from the start if there is none."""
         found = checkpoint.load_checkpoint(folder)
         if self.team.first:
             run_folder.keep_metrics(folder, found[1]["metrics"] if found else 0)
@@ -162,7 +162,7 @@ class Pretrainer:
         self.team.part_ways(self.device, seed=self.config.seed, steps=self.updater.steps)
 
     def fit(self, folder: Path, *, quiet: bool) -> None:
-        """Read the texts again and again until the last epoch or minute, the best model kept."""
+        """Train until the last epoch or minute, keeping the best model."""
         minutes = self.config.minutes
         deadline = None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
         while self.epoch < self.config.epochs:
@@ -195,7 +195,7 @@ class Pretrainer:
         run_folder.append_metrics(folder, record)
 
     def result(self, stopped: bool) -> dict[str, Any]:
-        """What came out."""
+        """The outcome, as written to result.json."""
         return {
             "perplexity": self.best["perplexity"],
             "best_epoch": self.best["epoch"],

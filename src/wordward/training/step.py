@@ -1,4 +1,4 @@
-"""One training step: clean and perturbed losses walked back, one clipping, one update."""
+"""One training step: clean and perturbed losses backpropagated, one clipping, one update."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from wordward.tap import Forward, Pass, gradient_at
 from wordward.training.averaging import MovingAverage
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
-CHECKED = 50  # steps between two looks at the loss on a GPU, which is waited for
+CHECKED = 50  # steps between checks of the loss on a GPU, since each check waits for it
 
 
 def settled_precision(asked: str, device: torch.device) -> str:
@@ -28,7 +28,7 @@ def settled_precision(asked: str, device: torch.device) -> str:
 
 
 class Updater:
-    """Adam with clipping and mixed precision, that remembers the first step whose loss was no number.
+    """Adam with clipping and mixed precision; remembers the first step whose loss was not finite.
 
     Several processes add up their gradients before they are clipped, so all make the same update.
     """
@@ -53,24 +53,24 @@ class Updater:
         self._broken = torch.full((), -1, device=device)
 
     def autocast(self, *, cache: bool = True) -> Any:
-        """What forward passes run under; without a cache of casts inside a CUDA graph."""
+        """What forward passes run under; inside a CUDA graph without the cache of casts."""
         if self.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision], cache_enabled=cache)
 
     def begin(self, learning_rate: float) -> None:
-        """Start a step without gradients."""
+        """Start a step: set the learning rate, clear the gradients."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.optimizer.zero_grad(set_to_none=True)
 
     def backward(self, loss: Tensor) -> Tensor:
-        """Walk a loss back; the loss as a constant."""
+        """Backpropagate a loss; returns it detached."""
         self.scaler.scale(loss).backward()
         return loss.detach()
 
     def finish(self, loss: Tensor) -> Tensor:
-        """Clip and update; the step's total loss, that of all processes, not read from the device here."""
+        """Clip and update; returns the step's total loss over all processes, still on the device."""
         loss = self.team.add_up(self.model.parameters(), loss)  # where one overflowed, all get inf and skip
         self.scaler.unscale_(self.optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
@@ -87,24 +87,24 @@ class Updater:
         return nullcontext() if self.average is None else self.average.in_place()
 
     def refuse_broken(self, kept: str) -> None:
-        """Stop where a loss was no number (waits for the device)."""
+        """Stop if a loss was NaN or infinite (waits for the device)."""
         step = int(self._broken)
         if step >= 0:
             raise DivergedError(
-                f"the loss is no number at step {step + 1}; {kept}. "
+                f"the loss is not finite at step {step + 1}; {kept}. "
                 "Lower --learning-rate or --epsilon, or use --precision fp32"
             )
 
 
 class DivergedError(RuntimeError):
-    """The loss was no number any more."""
+    """The loss became NaN or infinite."""
 
 
 class Stepper:
     """Updates a model, batch after batch.
 
     AdvT and iAdvT cost two forwards and two backwards: the clean pass's one backward gives the weights'
-    gradients and the gradient at the vectors. A batch that a GPU's memory does not hold is read in parts, whose
+    gradients and the gradient at the vectors. A batch that does not fit in GPU memory is processed in parts whose
     gradients add up to the same.
     """
 
@@ -134,13 +134,13 @@ class Stepper:
         )
 
     def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
-        """One update; the total loss, not yet read from the device."""
+        """One update; returns the total loss, still on the device."""
         while (loss := self._walked(labelled, unlabelled)) is None:
-            release()  # not before the error is gone, which held what filled the memory
+            release()  # only now: the exception kept references to what filled the memory
         return self.updater.finish(loss)
 
     def _walked(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
-        """All losses walked back; None where memory did not hold the batches: less of them is to be taken at once."""
+        """Backpropagate all losses; None if the batches did not fit in memory, to be tried again in smaller parts."""
         self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
         try:
             loss = torch.zeros((), device=self.device)
@@ -193,7 +193,7 @@ class Stepper:
         clean: Pass | None,
         gradient: Tensor | None,
     ) -> Tensor:
-        """Walk back the loss of the perturbed texts; where each step counts, one backward serves the ascent too."""
+        """Backpropagate the loss of the perturbed texts; where every step counts, this serves the ascent too."""
         recipe, walked = adversary.method.recipe, []
         weight = self._share(batch) * adversary.method.settings.regularizer_weight / recipe.counted
 
@@ -228,10 +228,10 @@ class Stepper:
         return total
 
     def _share(self, batch: Batch) -> float:
-        """What a mean over these rows counts in the mean over the whole batch."""
+        """The weight of a mean over these rows in the mean over the whole batch."""
         return batch.shares.texts if self.average == "sentences" else batch.shares.tokens
 
     def refresh(self) -> None:
-        """Search nearest words anew, so that a run taken up here goes on as if never stopped."""
+        """Search nearest words again, so that a run resumed here continues exactly as if never stopped."""
         for adversary in (*self.supervised, *self.virtual):
             adversary.refresh()

@@ -30,10 +30,10 @@ def parse(choices: Sequence[str]) -> dict[str, list[str]]:
         name, equals, values = choice.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not values.strip():
-            raise ValueError(f"a sweep is written SETTING=A,B,C, but came {choice!r}")
+            raise ValueError(f"a sweep is written SETTING=A,B,C, but got {choice!r}")
         if name not in setting_names(TrainConfig):
             known = ", ".join(sorted(setting_names(TrainConfig)))
-            raise ValueError(f"{name!r} is no setting to sweep; known are {known}")
+            raise ValueError(f"{name!r} is not a setting to sweep; choose from {known}")
         found.setdefault(name, []).extend(value.strip() for value in values.split(",") if value.strip())
     return found
 
@@ -61,7 +61,7 @@ def _read(name: str, value: str, kind: Any) -> Any:
     if kind is str:
         return value
     try:
-        with redirect_stderr(io.StringIO()):  # we say it in our own words
+        with redirect_stderr(io.StringIO()):  # reported below in our own words
             return tyro.cli(kind, args=[value.capitalize() if kind is bool else value])
     except SystemExit:
         raise ValueError(f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}") from None
@@ -114,7 +114,7 @@ def train_sweep(
             break
     best = _best(tried)
     if best is None and not record["stopped"]:
-        raise RuntimeError(f"no trial of the sweep in {folder} came to an end, so nothing was chosen")
+        raise RuntimeError(f"no trial of the sweep in {folder} finished, so nothing was chosen")
     if best is not None:
         label, record["chosen"] = _label(best["choice"]), best["choice"]
         run_folder.copy_run(folder / label, folder)
@@ -138,7 +138,7 @@ def _trials(config: TrainConfig, choices: Sequence[str]) -> list[tuple[dict[str,
 
 
 def _refuse_unusable(configs: list[TrainConfig]) -> None:
-    """Go through all that a trial does before its first step, the texts read once where they are the same."""
+    """Do all that each trial does before its first step, reading the texts only once where they are the same."""
     former, data = None, None
     for config in configs:
         pick_device(config.training.device)
@@ -156,15 +156,15 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
 
 
 def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
-    """Trials that failed before a sweep was stopped; refused where it was another sweep."""
+    """Trials that failed before a sweep was stopped; raises an error if it was a different sweep."""
     file = folder / run_folder.SWEEP
     if not file.exists():
-        raise run_folder.RunError(f"{folder} holds no sweep to go on with: leave --resume out")
+        raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out --resume")
     record = json.loads(file.read_text(encoding="utf-8"))
     names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
     if names:
         raise run_folder.RunError(
-            f"the sweep in {folder} was begun with other settings ({', '.join(names)}): give the same ones, "
+            f"the sweep in {folder} was started with other settings ({', '.join(names)}): give the same ones, "
             "or choose another --out"
         )
     return {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
@@ -191,12 +191,12 @@ def _best(tried: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _outcome(entry: dict[str, Any]) -> str:
-    """What came of a trial, in one line."""
-    came = "failed" if "failed" in entry else "not scored"
+    """The outcome of a trial, in one line."""
+    outcome = "failed" if "failed" in entry else "not scored"
     if scored := entry.get("dev"):
         criterion = entry["criterion"]
-        came = f"dev {criterion} {scored[criterion]:.4f}"
-    return f"{_label(entry['choice'])}: {came}"
+        outcome = f"dev {criterion} {scored[criterion]:.4f}"
+    return f"{_label(entry['choice'])}: {outcome}"
 
 
 def _write(folder: Path, record: dict[str, Any]) -> None:

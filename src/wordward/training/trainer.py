@@ -21,7 +21,7 @@ from wordward.training.step import Stepper
 
 
 def came_out(config: TrainConfig, data: Data, folder: Path, *, best: int, stopped: bool) -> dict[str, Any]:
-    """What is told of every run that has ended: of a model of ours, and of one that was fine-tuned."""
+    """What is reported of every finished run, of our own models and of fine-tuned ones."""
     scores = next((line["dev"] for line in run_folder.read_metrics(folder) if line["epoch"] == best), None)
     return {
         "method": config.method,
@@ -96,7 +96,7 @@ class Trainer:
         self.seconds += time.monotonic() - started
 
     def _pause(self, started: float) -> None:
-        """Keep a checkpoint inside an epoch."""
+        """Write a checkpoint in the middle of an epoch."""
         self.seconds += time.monotonic() - started
         self.save()
         self.stepper.refresh()
@@ -104,12 +104,12 @@ class Trainer:
     def _refuse_broken(self) -> None:
         epoch = self.best["epoch"]
         kept = f"the best model so far (epoch {epoch}) is kept in {self.folder}" if epoch else ""
-        self.stepper.updater.refuse_broken(kept or "no epoch was finished, so there is no model yet")
+        self.stepper.updater.refuse_broken(kept or "no epoch has finished, so there is no model yet")
         if self.team.stopping():
             raise KeyboardInterrupt
 
     def _dev(self) -> dict[str, Interval]:
-        """The scores on dev, whose texts the processes share."""
+        """The scores on dev, whose texts are divided among the processes."""
         dev, count = self.data.dev, self.team.size
         order = np.argsort(dev.lengths, kind="stable")
         own = Corpus(Chosen(dev.rows, order[self.team.rank :: count]))
@@ -120,7 +120,7 @@ class Trainer:
         return scores(dev, found, len(self.data.classes), positive=self.data.positive, intervals=False)
 
     def _close_epoch(self) -> None:
-        """Score dev, keep the best model, record, and make the epoch's end a place to go on from."""
+        """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from."""
         criterion, epoch = self.config.training.criterion, self.labelled.epoch + 1
         loss = float(self._loss) / max(1, self._counted)
         with self.stepper.updater.averaged():
@@ -159,7 +159,7 @@ class Trainer:
         self.team.part_ways(self.device, seed=self.config.training.seed, steps=self.stepper.updater.steps)
 
     def save(self) -> None:
-        """Keep all it takes to go on from here."""
+        """Write everything needed to resume from here."""
         self.team.meet(self.device)
         if self.team.first:
             self._write()
@@ -186,17 +186,17 @@ class Trainer:
         checkpoint.save_checkpoint(self.folder, tensors, state)
 
     def result(self, stopped: bool) -> dict[str, Any]:
-        """What came out."""
+        """The outcome, as written to result.json."""
         told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
         steps = self.stepper.updater.steps
         return told | {"epochs": self.labelled.epoch, "steps": steps, "seconds": round(self.seconds, 1)}
 
     def load(self) -> None:
-        """Go on from the last checkpoint; from the start where there is none."""
+        """Resume from the last checkpoint, or from the start if there is none."""
         found = checkpoint.load_checkpoint(self.folder)
         if found is not None and found[1]["data"] != self.data.fingerprint:
             raise run_folder.RunError(
-                f"the texts or labels of {self.folder} are not those it was trained on: put them back, or start anew"
+                f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
             )
         if self.team.first:
             run_folder.keep_metrics(self.folder, found[1]["metrics"] if found else 0)
