@@ -76,13 +76,26 @@ class Train:
             f"next: wordward evaluate {folder} {test}",
             quiet=self.quiet,
         )
-        if criterion == "f0.5" and not result["dev"][criterion]:
-            say(
-                "not one dev token was correctly given the positive tag: longer training (--patience, "
-                "--epochs), a larger --learning-rate or more texts with that tag may help",
-                quiet=self.quiet,
-            )
+        say(_advice(result), quiet=self.quiet or not _advice(result))
         return 0
+
+
+def _advice(result: dict[str, Any]) -> str:
+    """What may help a run that has learnt nothing so far; empty where it has."""
+    from wordward.metrics import share
+
+    score, majority, texts = result["dev"][result["criterion"]], result["majority_error"], result["texts"]["dev"]
+    if result["criterion"] == "f0.5" and not score:
+        return (
+            "not one dev token was correctly given the positive tag: longer training (--patience, "
+            "--epochs), a larger --learning-rate or more texts with that tag may help"
+        )
+    if result["criterion"] == "error" and share(round(score * texts), texts).high >= majority:
+        return (
+            f"the dev error is no better than {majority:.4f}, that of always giving the most frequent label: longer "
+            "training (--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"
+        )
+    return ""
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,13 @@ class Data:
         return f"{len(self.dev.rows):,} dev{also}"
 
     @property
+    def majority_error(self) -> float:
+        """The dev error of always giving the label that is most frequent there."""
+        assert self.dev.labels is not None
+        counts = np.bincount(np.concatenate([np.atleast_1d(label) for label in self.dev.labels]))
+        return float(1 - counts.max() / counts.sum())
+
+    @property
     def labels_said(self) -> str:
         """How many labels there are, named if they are few, so that a stray one is noticed."""
         named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""

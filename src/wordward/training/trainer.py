@@ -30,6 +30,7 @@ def came_out(config: TrainConfig, data: Data, folder: Path, *, best: int, stoppe
         "criterion": config.training.criterion,
         "best_epoch": best,
         "dev": scores,
+        "majority_error": round(data.majority_error, 6),
         "stopped": stopped,
     }
 
