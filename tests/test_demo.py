@@ -102,7 +102,7 @@ def test_demo_shows_words_as_written_and_says_when_the_prediction_changes(
 
 def test_demo_leaves_other_folders_alone(small: None, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(RunError, match="no former demo"):
+    with pytest.raises(RunError, match="not an earlier demo"):
         demo.demo(tmp_path, quiet=True)
     assert (tmp_path / "thesis.txt").exists()
 
