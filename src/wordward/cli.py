@@ -76,7 +76,8 @@ class Train:
             f"next: wordward evaluate {folder} {test}",
             quiet=self.quiet,
         )
-        say(_advice(result), quiet=self.quiet or not _advice(result))
+        if advice := _advice(result):
+            say(advice, quiet=self.quiet)
         return 0
 
 
@@ -84,7 +85,8 @@ def _advice(result: dict[str, Any]) -> str:
     """What may help a run that has learnt nothing so far; empty where it has."""
     from wordward.metrics import share
 
-    score, majority, texts = result["dev"][result["criterion"]], result["majority_error"], result["texts"]["dev"]
+    score, texts = result["dev"][result["criterion"]], result["texts"]["dev"]
+    majority = result.get("majority_error", 1.0)  # not in runs of earlier versions
     if result["criterion"] == "f0.5" and not score:
         return (
             "not one dev token was correctly given the positive tag: longer training (--patience, "
