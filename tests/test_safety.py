@@ -15,11 +15,12 @@ from test_train import SMALL, config, lines, weights
 from wordward import run_folder
 from wordward.config import MethodSettings, PretrainConfig, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError
-from wordward.encoded.corpus import Batch
+from wordward.encoded.corpus import Batch, Corpus
 from wordward.predict import load_run
 from wordward.pretrain import pretrain
+from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
-from wordward.training.prepare import adversaries, build, prepare
+from wordward.training.prepare import Data, adversaries, build, prepare
 from wordward.training.pretrainer import Pretrainer
 from wordward.training.step import DivergedError, Stepper
 
@@ -111,6 +112,15 @@ def test_files_are_open_for_writing_when_synced(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", lambda number: flags.append(fcntl.fcntl(number, fcntl.F_GETFL)))
     run_folder.write(tmp_path / "file", "text")
     assert [flag & os.O_ACCMODE for flag in flags] == [os.O_RDWR]  # Windows syncs no other
+
+
+def test_words_that_move_to_the_next_text_are_other_texts() -> None:
+    words, one = Vocabulary(SPECIALS, np.ones(3)), Corpus([np.array([5])], [0])
+    whole, moved = (
+        Data(words, ("a", "b"), Corpus([np.array(row) for row in rows], [0, 1]), one, None, tagging=False)
+        for rows in ([[5, 6], [7]], [[5], [6, 7]])
+    )
+    assert whole.fingerprint != moved.fingerprint
 
 
 def test_failed_force_leaves_the_old_run(run: Path, csv_file: Path, tmp_path: Path) -> None:

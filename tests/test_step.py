@@ -1,5 +1,6 @@
 """What a training step costs: passes and allocations, counted; the average of the weights after each."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -180,6 +181,20 @@ def test_a_batch_that_memory_does_not_hold_is_read_in_parts_that_add_up_to_it(
     assert "did not fit in memory" in capsys.readouterr().err
     for whole, parts in zip(*taken, strict=True):
         torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["iadvt", "ivat"])
+def test_parts_of_a_batch_are_one_step_toward_the_next_search(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepper, labelled, unlabelled = a_step(method, Classifier, refresh=3)
+    (directions,) = [each.directions for each in (*stepper.supervised, *stepper.virtual)]
+    with_room_for(2 * TIME, stepper, monkeypatch)
+    searches = []
+    for _ in range(7):
+        stepper(labelled, unlabelled if stepper.virtual else None)
+        searches.append(directions.nearest)
+    assert [after is not before for before, after in pairwise(searches)] == [False, False, True] * 2
 
 
 def test_a_text_that_alone_is_too_long_for_memory_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,17 @@ class Adversary:
         `labels` are a tensor, or whatever your own `loss` reads.
         """
         self.tick()
+        return self.regularize(forward, labels, mask=mask, noise=noise)
+
+    def regularize(
+        self,
+        forward: Forward,
+        labels: Any = None,
+        *,
+        mask: Tensor | None = None,
+        noise: Tensor | None = None,
+    ) -> Outcome:
+        """As a call, without counting a step: for each of several parts of a batch, after one `tick`."""
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask)

@@ -73,7 +73,7 @@ def keep(place: Path, write: Callable[[Path], None], *, quiet: bool = False) -> 
 def _on_disk(folder: Path) -> None:
     """Wait until the files of a folder are on disk, so that a power cut leaves it whole or not at all."""
     for path in folder.iterdir():
-        with path.open("rb") as file:
+        with path.open("r+b") as file:
             os.fsync(file.fileno())
 
 

@@ -44,7 +44,9 @@ class Data:
         for corpus in (self.train, self.dev):
             for rows in (corpus.rows, corpus.labels if corpus.labels is not None else ()):
                 for row in rows:
-                    digest.update(np.asarray(row, dtype=np.int64).tobytes())
+                    values = np.asarray(row, dtype=np.int64)
+                    digest.update(values.size.to_bytes(8))
+                    digest.update(values.tobytes())
         return digest.hexdigest()[:16]
 
     @property

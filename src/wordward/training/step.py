@@ -135,6 +135,8 @@ class Stepper:
 
     def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
         """One update; returns the total loss, still on the device."""
+        for adversary in (*self.supervised, *self.virtual):
+            adversary.tick()
         while (loss := self._walked(labelled, unlabelled)) is None:
             release()  # only now: the exception kept references to what filled the memory
         return self.updater.finish(loss)
@@ -180,7 +182,6 @@ class Stepper:
         total = self.updater.backward(share * loss)
         gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
         for adversary in self.supervised:
-            adversary.tick()
             adversary.directions.part = batch.part
             total = total + self._perturbed(adversary, forward, batch, clean, gradient)
         return total
@@ -223,7 +224,7 @@ class Stepper:
         for adversary in self.virtual:
             adversary.directions.part = batch.part
             with self.updater.autocast():
-                outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
+                outcome = adversary.regularize(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
             total = total + self.updater.backward(self._share(batch) * outcome.loss)
         return total
 
