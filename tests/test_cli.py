@@ -67,6 +67,27 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
     run_folder.check_file(os.devnull, flag)  # no place for another file is needed beside a device
 
 
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_classifier_that_has_learnt_nothing_is_told_of_with_what_may_help(
+    learns: bool, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rate = "0.02" if learns else "1e-9"
+    small = [flag for flag in SMALL if flag != "--quiet"]
+    given = [
+        "train",
+        "--train",
+        str(csv_file),
+        "--out",
+        str(tmp_path / "run"),
+        *small,
+        "--learning-rate",
+        rate,
+    ]
+    assert main([*given, "--epochs", "12", "--patience", "12"]) == 0
+    advice = "always giving the most frequent label: longer training (--epochs, --patience)"
+    assert (advice in " ".join(capsys.readouterr().err.split())) is not learns
+
+
 def test_help_needs_no_torch() -> None:
     code = "import sys; sys.argv=['wordward','train','--help']\nfrom wordward.cli import main\n"
     code += "try: main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
