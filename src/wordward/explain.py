@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordward.datasets import Example
+from wordward.example_labels import Labels, check_focuses, encode_given, given_labels
 from wordward.explanation import Explanation, Place, pulls_of
-from wordward.given import Labels, check_focuses, encode_given, given_labels
 from wordward.method import Adversary, Outcome
-from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Reading, apply
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.tap import evaluating
 from wordward.text import EOS, Vocabulary, small_batches
+from wordward.word_pulls import Pointing, adversary_for, point
 
 __all__ = ["Explainer", "Swap", "apply", "explain", "one_method", "swaps"]
 
@@ -116,7 +116,7 @@ class Explainer:
         kept = focus if self.method.recipe.objective == "kl" else None
         if kept not in self._pointers:
             if self.run.of_pieces:
-                from wordward.huggingface.pointing import pointings_of
+                from wordward.huggingface.piece_pulls import pointings_of
 
                 self._pointers[kept] = pointings_of(self.run, self.method, top=self.top)
             else:

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.checked import (
+from wordward.choice import deviation, scattered, unit, within
+from wordward.directions import Directions
+from wordward.objective import MEASURES, OBJECTIVES, Loss
+from wordward.recipes import PAPER_EPSILON, Method
+from wordward.space import Space
+from wordward.tap import Forward, Pass, Tap, gradient_at
+from wordward.validation import (
     check_labels,
     check_loss,
     check_one_number,
@@ -17,12 +23,6 @@ from wordward.checked import (
     checked_mask,
     marks_tokens,
 )
-from wordward.choice import deviation, scattered, unit, within
-from wordward.directions import Directions
-from wordward.objective import MEASURES, OBJECTIVES, Loss
-from wordward.recipes import PAPER_EPSILON, Method
-from wordward.space import Space
-from wordward.tap import Forward, Pass, Tap, gradient_at
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
 USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews

@@ -20,9 +20,9 @@ from wordward.datasets import Example
 from wordward.explain import explain
 from wordward.predict import Run
 from wordward.render import to_json
-from wordward.serving import bodies as given
-from wordward.serving.desk import Desk
+from wordward.serving import schemas
 from wordward.serving.limits import Gate, Limits, Turns
+from wordward.serving.service import Service
 
 PAGE = Path(__file__).parent / "serving" / "page"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -50,18 +50,20 @@ def create_app(
         came = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
         raise ValueError(f"expected one run, or two of the same task; got {came}")
     limits = limits or Limits()
-    desk = Desk(runs, limits)
+    service = Service(runs, limits)
     app = FastAPI(
         title="wordward",
         version=__version__,
         description="Predictions, explanations and adversarial texts of a trained run.",
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere
         redoc_url=None,
-        responses={status: {"model": given.Problem} for status in (403, 413, 422, 429, 503)},
+        responses={status: {"model": schemas.Problem} for status in (403, 413, 422, 429, 503)},
     )
     _add_errors(app)
     _add_page(app)
-    _add_api(app, desk, Turns(limits.waiting), examples_for(runs[0]) if examples is None else list(examples))
+    _add_api(
+        app, service, Turns(limits.waiting), examples_for(runs[0]) if examples is None else list(examples)
+    )
     return Gate(app, port=port, limits=limits)
 
 
@@ -82,38 +84,40 @@ def warm_up(runs: Sequence[Run]) -> None:
         explain(run, [Example(known)], method="advt")
 
 
-def _add_api(app: FastAPI, desk: Desk, turns: Turns, examples: Sequence[str]) -> None:
+def _add_api(app: FastAPI, service: Service, turns: Turns, examples: Sequence[str]) -> None:
     """The API; one request is computed at a time."""
 
     @app.get("/api/runs")
-    def runs() -> given.Served:
+    def runs() -> schemas.Served:
         """What is served: runs with their labels, methods, limits and examples."""
-        return desk.served(examples)
+        return service.served(examples)
 
     @app.post("/api/predict", response_model_exclude_none=True)
-    async def predict(asked: given.Asked, request: Request) -> given.Predicted:
+    async def predict(asked: schemas.Asked, request: Request) -> schemas.Predicted:
         """The label of a text, or a tagger's tags."""
-        return given.Predicted(**await turns.take(request, lambda: desk.predict(asked)))
+        return schemas.Predicted(**await turns.take(request, lambda: service.predict(asked)))
 
     @app.post("/api/explain")
-    async def explained(asked: given.AskedExplain, request: Request) -> given.Explained:
+    async def explained(asked: schemas.AskedExplain, request: Request) -> schemas.Explained:
         """The words that pull each word of a text, and how strongly."""
-        return given.Explained(**to_json(await turns.take(request, lambda: desk.explain(asked))))
+        return schemas.Explained(**to_json(await turns.take(request, lambda: service.explain(asked))))
 
     @app.post("/api/swap")
-    async def swap(asked: given.AskedSwap, request: Request) -> given.Swapped:
+    async def swap(asked: schemas.AskedSwap, request: Request) -> schemas.Swapped:
         """The text with one word swapped, all else as it was."""
-        return await turns.take(request, lambda: desk.swap(asked))  # a tokenizer serves one thread at a time
+        return await turns.take(
+            request, lambda: service.swap(asked)
+        )  # a tokenizer serves one thread at a time
 
     @app.post("/api/attack")
-    async def attack(asked: given.AskedAttack, request: Request) -> given.Attack:
+    async def attack(asked: schemas.AskedAttack, request: Request) -> schemas.Attack:
         """Swaps that change the prediction, one by one."""
-        return await turns.take(request, lambda: desk.attack(asked))
+        return await turns.take(request, lambda: service.attack(asked))
 
     @app.post("/api/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
-    async def page(asked: given.AskedPage, request: Request) -> HTMLResponse:
+    async def page(asked: schemas.AskedPage, request: Request) -> HTMLResponse:
         """One explanation, or two side by side, as a page of its own to keep or send."""
-        return HTMLResponse(await turns.take(request, lambda: desk.page(asked)))
+        return HTMLResponse(await turns.take(request, lambda: service.page(asked)))
 
 
 def _add_page(app: FastAPI) -> None:

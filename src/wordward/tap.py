@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.chance import State, replayed, settled
 from wordward.embedding import module_of, name_of, table_reader, unwritten
+from wordward.rng_state import State, replayed, settled
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; changes no digit of others

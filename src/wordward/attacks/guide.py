@@ -16,12 +16,12 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
-from wordward.pointing import adversary_for, kl_gradient, noise_for, pointed_at
 from wordward.predict import Run
 from wordward.reading import Pieces
 from wordward.space import BLOCK
 from wordward.tap import gradient_at
 from wordward.text import small_batches
+from wordward.word_pulls import adversary_for, kl_gradient, noise_for, pointed_at
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere

@@ -14,10 +14,10 @@ from wordward.attacks.summary import Summary, summarise
 from wordward.console import progress
 from wordward.datasets import DataError, Example
 from wordward.metrics import Interval, mean, share
-from wordward.pointing import pointed_at
 from wordward.predict import Run
 from wordward.tap import evaluating
 from wordward.text import EOS, small_batches
+from wordward.word_pulls import pointed_at
 
 SWAPS = (0, 1, 2, 4, 8)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from wordward.attacks.attacked import Attacked
     from wordward.datasets import Example
     from wordward.datasets.m2 import Corrections
-    from wordward.growing import ResultsFile
     from wordward.predict import Run
+    from wordward.results_file import ResultsFile
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Attack:
         from wordward.attacks.files import from_record, write_csv
         from wordward.attacks.summary import show, show_texts, summarise
         from wordward.console import progress
-        from wordward.growing import goes_on
+        from wordward.results_file import goes_on
 
         corrections, file = self._read_corrections(), self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
@@ -176,7 +176,7 @@ class Attack:
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""
-        from wordward.growing import ResultsFile, describe, fingerprint
+        from wordward.results_file import ResultsFile, describe, fingerprint
 
         if self.out is None:
             return None

@@ -15,10 +15,10 @@ from wordward.commands.use import is_file, standard_input
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
-    from wordward.explaining import Question
+    from wordward.explain_corpus import Question
     from wordward.explanation import Explanation
-    from wordward.growing import ResultsFile
     from wordward.predict import Run
+    from wordward.results_file import ResultsFile
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Explain:
     """Show no progress."""
 
     def __call__(self) -> None:
-        from wordward.explaining import Question, explain_all
+        from wordward.explain_corpus import Question, explain_all
         from wordward.predict import load_run
         from wordward.processes.workers import jobs_for
 
@@ -94,9 +94,9 @@ class Explain:
         self, found: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
     ) -> None:
         """Show each text's explanations as they come."""
-        from wordward.commands.explained import Shown
+        from wordward.commands.explain_output import Shown
         from wordward.console import progress
-        from wordward.growing import goes_on
+        from wordward.results_file import goes_on
 
         shown = Shown(file, json=self.json, html=self.html, figure=self.figure)
         quiet = self.quiet or total < 2 or (not shown.to_files and sys.stdout.isatty())
@@ -109,7 +109,7 @@ class Explain:
 
     def _file(self, run: "Run", examples: "Sequence[Example]", question: "Question") -> "ResultsFile | None":
         """The file of --json with what it holds already, where the texts are more than a few given by hand."""
-        from wordward.growing import ResultsFile, describe
+        from wordward.results_file import ResultsFile, describe
 
         if self.json in (None, "-") or self._by_hand(run):
             return None

@@ -11,7 +11,7 @@ from wordward.encoded.corpus import Batch
 from wordward.explain import TEXTS
 from wordward.explanation import Explanation, Place
 from wordward.huggingface.inputs import NO_KL, logits_of, perturbed
-from wordward.huggingface.pointing import Counted
+from wordward.huggingface.piece_pulls import Counted
 from wordward.huggingface.settings import AdversarialSettings
 from wordward.huggingface.words import (
     Word,
@@ -24,9 +24,9 @@ from wordward.huggingface.words import (
 )
 from wordward.method import Adversary
 from wordward.objective import IGNORE
-from wordward.pointing import Pointing, point
 from wordward.recipes import RECIPES, at_text, parse_methods
 from wordward.tap import Tap, evaluating
+from wordward.word_pulls import Pointing, point
 
 Text = str | Sequence[str]  # as it is, or as the words of a tagger
 

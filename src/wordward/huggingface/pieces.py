@@ -111,7 +111,7 @@ class PieceCorpus(Corpus):
 
 
 @dataclass(frozen=True)
-class Reader:
+class PieceReader:
     """How a tokenizer reads the texts of a classifier, or the words of a tagger's sentences."""
 
     tokenizer: Any

@@ -16,7 +16,7 @@ from wordward.datasets import Example
 from wordward.encoded.corpus import Batch, Corpus
 from wordward.examples import at_hand, split_examples
 from wordward.huggingface.load import load_model, load_tokenizer, longest
-from wordward.huggingface.pieces import PieceCorpus, PieceVocabulary, Reader, Reads
+from wordward.huggingface.pieces import PieceCorpus, PieceReader, PieceVocabulary, Reads
 from wordward.huggingface.words import Word, special_ids, unperturbed_ids, words_of
 from wordward.predict import Run
 from wordward.reading import Pieces, Reading, Row, place_tokens
@@ -66,11 +66,11 @@ class PieceRun(Run):
         return self.vocabulary.tokenizer  # type: ignore[attr-defined]
 
     @cached_property
-    def reader(self) -> Reader:
+    def reader(self) -> PieceReader:
         """How texts become pieces: a classifier's cut as in training, a tagger's only where the model must."""
         can = longest(self.model.model, self.tokenizer)  # type: ignore[arg-type]
         asked = None if self.tagging else self.config.text.max_length
-        return Reader(self.tokenizer, self.tagging, min(can, asked or can))
+        return PieceReader(self.tokenizer, self.tagging, min(can, asked or can))
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]

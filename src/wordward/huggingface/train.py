@@ -22,7 +22,7 @@ from wordward.huggingface.load import (
     longest,
     transformers_quietly,
 )
-from wordward.huggingface.pieces import Reader
+from wordward.huggingface.pieces import PieceReader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
 from wordward.processes.distributed import refuse_several
@@ -70,7 +70,7 @@ class Start:
 
     def encode(self, *, quiet: bool) -> Data:
         """The texts as pieces; settles what the config leaves open."""
-        reader, most = Reader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
+        reader, most = PieceReader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
         encoded = {
             name: reader.encode(
                 some, None if name == "unlabelled" else self.classes, most=most, source=name, quiet=quiet

@@ -16,7 +16,7 @@ from wordward import run_folder
 from wordward.console import progress, say
 from wordward.hf import AdversarialSettings, AdversarialTrainer
 from wordward.huggingface.pieces import Reads
-from wordward.huggingface.rows import Collator, Order, Rows, pool
+from wordward.huggingface.trainer_data import Collator, Order, TrainerDataset, pool
 from wordward.metrics import Interval
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
@@ -75,12 +75,12 @@ class FineTuning(transformers.TrainerCallback):
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device),
             data_collator=Collator(self.tokenizer),
-            train_dataset=Rows(train, labelled=True),
+            train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
             candidates=candidates,
             callbacks=[self],
             adversarial=AdversarialSettings(**named),
-            unlabelled_dataset=Rows(pool(self.data), labelled=False) if virtual else None,
+            unlabelled_dataset=TrainerDataset(pool(self.data), labelled=False) if virtual else None,
             order=Order(train.lengths, settings.batch_size, settings.seed),
         )
 

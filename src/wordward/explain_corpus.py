@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from wordward.datasets import Example
+from wordward.example_labels import check_focus, check_known
 from wordward.explain import Explainer
 from wordward.explanation import Explanation
-from wordward.given import check_focus, check_known
 from wordward.predict import Run, opener
 from wordward.processes.workers import spread
 

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wordward.example_labels import Labels
 from wordward.explain import TEXTS, TOKENS, Pointed
-from wordward.given import Labels
 from wordward.method import Adversary
 from wordward.objective import IGNORE, kl, label_loss
-from wordward.pointing import adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Pieces, Reading
 from wordward.recipes import Method
 from wordward.tap import evaluating
 from wordward.text import small_batches
+from wordward.word_pulls import adversary_for, point
 
 
 class Counted:

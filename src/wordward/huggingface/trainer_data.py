@@ -15,7 +15,7 @@ from wordward.objective import IGNORE
 from wordward.text import length_batches, pad
 
 
-class Rows(Dataset):
+class TrainerDataset(Dataset):
     """A corpus as the Trainer takes it."""
 
     def __init__(self, corpus: PieceCorpus, *, labelled: bool) -> None:

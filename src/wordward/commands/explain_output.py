@@ -11,8 +11,8 @@ from rich.console import Console
 from wordward.commands.use import json_line
 from wordward.console import say
 from wordward.explanation import Explanation
-from wordward.growing import ResultsFile
 from wordward.render import figure, from_json, html_fragment, page, terminal, to_json
+from wordward.results_file import ResultsFile
 from wordward.run_folder import write
 
 

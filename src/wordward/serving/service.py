@@ -14,20 +14,20 @@ from wordward.explanation import Explanation, Place
 from wordward.predict import Run
 from wordward.recipes import RECIPES
 from wordward.render import html_fragment, page
-from wordward.serving import bodies as given
+from wordward.serving import schemas
 from wordward.serving.limits import Limits
 
 FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
 
 
-class Desk:
+class Service:
     """The runs that are served, by name."""
 
     def __init__(self, runs: Sequence[Run], limits: Limits) -> None:
         names = _names([run.folder for run in runs])
         self.runs, self.limits = dict(zip(names, runs, strict=True)), limits
 
-    def _run(self, asked: given.Asked, *, words: int | None = None) -> tuple[str, Run]:
+    def _run(self, asked: schemas.Asked, *, words: int | None = None) -> tuple[str, Run]:
         """The run that is asked, with its name; a text too long for this place, or without words, is refused."""
         name = next(iter(self.runs)) if asked.run is None else asked.run
         if name not in self.runs:
@@ -48,32 +48,32 @@ class Desk:
             raise ValueError("the text is empty: no words to read")
         return name, run
 
-    def predict(self, asked: given.Asked) -> dict[str, Any]:
+    def predict(self, asked: schemas.Asked) -> dict[str, Any]:
         """What the run says of a text."""
         _, run = self._run(asked)
         return run.predict([asked.text])[0]
 
-    def explain(self, asked: given.AskedExplain) -> Explanation:
+    def explain(self, asked: schemas.AskedExplain) -> Explanation:
         """A text explained."""
         name, run = self._run(asked)
         example = Example(asked.text, asked.label)
         (found,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
         return replace(found, model=name)
 
-    def swap(self, asked: given.AskedSwap) -> given.Swapped:
+    def swap(self, asked: schemas.AskedSwap) -> schemas.Swapped:
         """A text with a word swapped."""
         _, run = self._run(asked)
         word = asked.text[asked.start : asked.end]
         if not word or asked.end > len(asked.text):
             raise ValueError(f"expected a word within the {len(asked.text):,} characters of the text")
         text = apply(run, asked.text, [(Place(0, word, asked.start, asked.end, True, ()), asked.toward)])
-        return given.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
+        return schemas.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
 
-    def page(self, asked: given.AskedPage) -> str:
+    def page(self, asked: schemas.AskedPage) -> str:
         """Explanations as a page of its own."""
         found = [
             self.explain(
-                given.AskedExplain(
+                schemas.AskedExplain(
                     text=asked.text, run=view.run, method=view.method, label=asked.label, focus=asked.focus
                 )
             )
@@ -81,13 +81,13 @@ class Desk:
         ]
         return page("wordward", html_fragment(found))
 
-    def served(self, examples: Sequence[str]) -> given.Served:
+    def served(self, examples: Sequence[str]) -> schemas.Served:
         """What there is to choose from."""
         order = sorted(RECIPES, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-        return given.Served(
+        return schemas.Served(
             version=__version__,
             runs=[
-                given.RunInfo(
+                schemas.RunInfo(
                     name=name,
                     task="tag" if run.tagging else "classify",
                     labels=list(run.labels),
@@ -98,7 +98,7 @@ class Desk:
                 for name, run in self.runs.items()
             ],
             methods=[
-                given.MethodInfo(
+                schemas.MethodInfo(
                     name=name,
                     title=name if name not in FIRST else f"{name} ({RECIPES[name].summary})",
                     points=RECIPES[name].space,
@@ -107,18 +107,18 @@ class Desk:
                 )
                 for name in order
             ],
-            limits=given.Allowed(
+            limits=schemas.Allowed(
                 characters=self.limits.characters, words=self.limits.words, attacked=self.limits.attacked
             ),
             examples=list(examples),
         )
 
-    def attack(self, asked: given.AskedAttack) -> given.Attack:
+    def attack(self, asked: schemas.AskedAttack) -> schemas.Attack:
         """Swaps that change the prediction, and what each of them does."""
         _, run = self._run(asked, words=self.limits.attacked)
         settings = AttackSettings(method=asked.method, max_swaps=asked.max_swaps)
         (found,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
-        return given.Attack(
+        return schemas.Attack(
             task="tag" if run.tagging else "classify",
             text=found.text,
             adversarial=found.adversarial,
@@ -133,7 +133,7 @@ class Desk:
         )
 
 
-def _steps(run: Run, found: Attacked) -> list[given.Step]:
+def _steps(run: Run, found: Attacked) -> list[schemas.Step]:
     """The swaps one by one, each with what the model says of the text so far."""
     texts, moved, text = [], 0, found.text
     places = []
@@ -148,7 +148,7 @@ def _steps(run: Run, found: Attacked) -> list[given.Step]:
     for change, said, start in zip(found.changes, run.predict(texts), places, strict=True):
         one = said["tokens"][change.position] if run.tagging else said
         steps.append(
-            given.Step(
+            schemas.Step(
                 word=change.word,
                 toward=change.toward,
                 start=start,
