@@ -99,13 +99,13 @@ class Run:
 
     def row(self, text: Reading) -> Row:
         """The ids of what was read."""
-        return self._ids([token.text for token in text.tokens]), None
+        return Row(self._ids([token.text for token in text.tokens]))
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
         """The row with one word replaced, as `text` spells it; None if the text is read differently."""
-        ids = row[0].copy()
+        ids = row.ids.copy()
         ids[position] = word
-        return (ids, None) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
+        return Row(ids) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Where a perturbation may be, (batch, time)."""

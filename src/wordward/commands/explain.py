@@ -50,7 +50,7 @@ class Explain:
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """The method that finds the words, from `wordward methods`."""
     compare: Annotated[str | None, tyro.conf.arg(metavar="METHOD")] = None
-    """A second method, shown beside the first."""
+    """A second method, output beside the first."""
     top: int = 3
     """How many pulling words to name for each word, at most."""
     focus: Annotated[str | None, tyro.conf.arg(metavar="N|WORD")] = None
@@ -94,18 +94,18 @@ class Explain:
         self, found: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
     ) -> None:
         """Show each text's explanations as they come."""
-        from wordward.commands.explain_output import Shown
+        from wordward.commands.explain_output import ExplainOutput
         from wordward.console import progress
         from wordward.results_file import goes_on
 
-        shown = Shown(file, json=self.json, html=self.html, figure=self.figure)
-        quiet = self.quiet or total < 2 or (not shown.to_files and sys.stdout.isatty())
+        output = ExplainOutput(file, json=self.json, html=self.html, figure=self.figure)
+        quiet = self.quiet or total < 2 or (not output.to_files and sys.stdout.isatty())
         with goes_on(file), closing(found), progress(quiet=quiet) as bars:
-            bar = bars.add_task("explain", total=total, completed=shown.count, unit="texts")
-            for each in found:
-                shown.add(each)
+            bar = bars.add_task("explain", total=total, completed=output.count, unit="texts")
+            for explanations in found:
+                output.add(explanations)
                 bars.advance(bar)
-        shown.finish()
+        output.finish()
 
     def _file(self, run: "Run", examples: "Sequence[Example]", question: "Question") -> "ResultsFile | None":
         """The file of --json with what it holds already, where the texts are more than a few given by hand."""

@@ -1,6 +1,6 @@
 """Which words pull those of a run whose Hugging Face model reads word pieces."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from wordward.example_labels import Labels
-from wordward.explain import TEXTS, TOKENS, Pointed
+from wordward.explain import TEXTS, TOKENS
 from wordward.method import Adversary
 from wordward.objective import IGNORE, kl, label_loss
 from wordward.predict import Run
-from wordward.reading import Pieces, Reading
+from wordward.reading import Pieces, Reading, Row
 from wordward.recipes import Method
 from wordward.tap import evaluating
 from wordward.text import small_batches
-from wordward.word_pulls import adversary_for, point
+from wordward.word_pulls import PullFinder, TextPulls, adversary_for, find_pulls
 
 
-class Counted:
+class MaskedLoss:
     """A method's loss; of tags, those at `mask` (batch, time) count, as in training those of first pieces do."""
 
     def __init__(self, method: Method) -> None:
@@ -31,59 +31,59 @@ class Counted:
         return self.function(logits, target, self.mask)
 
 
-def pointings_of(run: Run, method: Method, *, top: int) -> Callable[..., Iterator[Pointed]]:
-    """What points at words for some texts after others; the nearest words that were searched stay."""
-    counted = Counted(method)
-    adversary = adversary_for(run, method, loss=counted if run.tagging else None)
-    return partial(_pointings, run, adversary, counted, top=top)
+def pull_finder(run: Run, method: Method, *, top: int) -> PullFinder:
+    """What finds the pulls of some texts after others; the nearest words that were searched stay."""
+    loss = MaskedLoss(method)
+    adversary = adversary_for(run, method, loss=loss if run.tagging else None)
+    return partial(_text_pulls, run, adversary, loss, top=top)
 
 
-def _pointings(
+def _text_pulls(
     run: Run,
     adversary: Adversary,
-    counted: Counted,
+    loss: MaskedLoss,
     texts: Sequence[Reading],
-    given: Sequence[Labels],
+    labels: Sequence[Labels],
     *,
     top: int,
     focus: int | None,
-) -> Iterator[Pointed]:
+) -> Iterator[TextPulls]:
     """What a run's model says of each text, and what pulls its words: each as its strongest piece is pulled."""
     rows = [run.row(text) for text in texts]
-    labels = [_numbers(run, *each) for each in zip(rows, given, strict=True)]
-    corpus, allowed = run.corpus([ids for ids, _ in rows], labels), run.ordinary()
+    numbers = [_label_numbers(run, row, names) for row, names in zip(rows, labels, strict=True)]
+    corpus, allowed = run.corpus([row.ids for row in rows], numbers), run.ordinary()
     with evaluating(run.model):
         for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             forward = partial(run.model, batch.ids, batch.mask)
             batch = batch._replace(mask=run.perturbed(batch))
-            pieces: list[Any] = [rows[at][1] for at in index]
-            counted.mask = torch.zeros_like(batch.mask)
-            for row, each in enumerate(pieces):
-                counted.mask[row, each.first if focus is None else each.first[focus]] = True
+            pieces: list[Any] = [rows[at].pieces for at in index]
+            loss.mask = torch.zeros_like(batch.mask)
+            for row, of_row in enumerate(pieces):
+                loss.mask[row, of_row.first if focus is None else of_row.first[focus]] = True
             seed = run.config.training.seed
-            found = point(adversary, forward, batch, top=top, focus=None, seed=seed, allowed=allowed)
-            chances = found.logits.float().softmax(-1).cpu().numpy()
-            for row, (at, each) in enumerate(zip(index.tolist(), pieces, strict=True)):
-                strongest = _strongest(each, found.strengths[row, :, 0].cpu().numpy())
-                words, strengths, cosines = (values[row].cpu()[strongest].tolist() for values in found[1:])
-                said = chances[row] if chances.ndim == 2 else chances[row, each.first]
-                yield at, said, words, strengths, cosines
+            pulls = find_pulls(adversary, forward, batch, top=top, focus=None, seed=seed, allowed=allowed)
+            chances = pulls.logits.float().softmax(-1).cpu().numpy()
+            for row, (number, of_row) in enumerate(zip(index.tolist(), pieces, strict=True)):
+                strongest = _strongest(of_row, pulls.strengths[row, :, 0].cpu().numpy())
+                words, strengths, cosines = (values[row].cpu()[strongest].tolist() for values in pulls[1:])
+                of_text = chances[row] if chances.ndim == 2 else chances[row, of_row.first]
+                yield TextPulls(number, of_text, words, strengths, cosines)
 
 
-def _numbers(run: Run, row: tuple[np.ndarray, Pieces | None], names: Labels) -> Any:
+def _label_numbers(run: Run, row: Row, names: Labels) -> Any:
     """Numbers of the labels given, a tagger's at the first pieces; IGNORE where the prediction is to count."""
     ids, pieces = row
     numbers = [IGNORE if name is None else run.labels.index(name) for name in names or [None]]
     if not run.tagging:
         return numbers[0]
-    found = np.full(len(ids), IGNORE, dtype=np.int64)
+    at_pieces = np.full(len(ids), IGNORE, dtype=np.int64)
     if names is not None and pieces is not None:
-        found[pieces.first] = numbers
-    return found
+        at_pieces[pieces.first] = numbers
+    return at_pieces
 
 
 def _strongest(pieces: Pieces, strengths: np.ndarray) -> list[int]:
     """Of each word the piece that is pulled hardest."""
-    there = [np.flatnonzero(pieces.word == number) for number in range(len(pieces.first))]
-    return [int(some[strengths[some].argmax()]) for some in there]
+    by_word = [np.flatnonzero(pieces.word == number) for number in range(len(pieces.first))]
+    return [int(of_word[strengths[of_word].argmax()]) for of_word in by_word]
