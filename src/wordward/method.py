@@ -68,8 +68,8 @@ class Adversary:
         self.directions = Directions(self.tap, method, candidates)
         self.epsilon = method.settings.epsilon or self._usual_epsilon()
         share = min(1.0, 2.5 / method.recipe.steps)  # Madry et al.: enough to reach the edge from anywhere
-        asked = method.settings.step_size if method.recipe.follows_gradient else None
-        self.step_size = min(asked or share * self.epsilon, self.epsilon)
+        step_size = method.settings.step_size if method.recipe.follows_gradient else None
+        self.step_size = min(step_size or share * self.epsilon, self.epsilon)
         self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has been seen to mark tokens, not padding
 
@@ -156,9 +156,9 @@ class Adversary:
         losses: list[Tensor] = []
 
         def slope(shift: Tensor) -> Tensor:
-            there = self.tap.run(forward, shift, watch=True, like=clean)
-            losses.append(self.loss(there.logits, target, mask))
-            return gradient_at(losses[-1], there.shift, retain_graph=self.method.recipe.counts == "every")
+            shifted = self.tap.run(forward, shift, watch=True, like=clean)
+            losses.append(self.loss(shifted.logits, target, mask))
+            return gradient_at(losses[-1], shifted.shift, retain_graph=self.method.recipe.counts == "every")
 
         found = self.ascend(clean.ids, gradient, mask, slope, noise=noise, space=space)
         perturbed = self.tap.run(forward, found.perturbation, like=clean).logits

@@ -135,8 +135,8 @@ class Run:
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
         words = [self.words(Example(text)) for text in texts]
-        rows = [self._ids(each) for each in words]
-        filled = [at for at, each in enumerate(words) if each]
+        rows = [self._ids(of_text) for of_text in words]
+        filled = [at for at, of_text in enumerate(words) if of_text]
         found = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
         records = [self._record(text, None, [], known=False) for text in texts]
         for at, chances in zip(filled, found, strict=True):

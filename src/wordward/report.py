@@ -110,8 +110,10 @@ def gather(
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
-    some = some_of(texts, settings.attack, settings.seed)  # with seed 0 those of `wordward attack --limit`
-    subjects = [replace(each, attacks=_attacks(each, some, quiet=quiet)) for each in subjects]
+    to_attack = some_of(
+        texts, settings.attack, settings.seed
+    )  # with seed 0 those of `wordward attack --limit`
+    subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),
         settings,
@@ -201,26 +203,30 @@ def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
     """The report with sentences that their strongest pull changes most."""
     run, settings = report.subjects[0].run, report.settings
     fitting = [example for example in texts if len(example.text.split()) <= SHOWN]
-    found = telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
-    if not found:
+    tellings = (
+        telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
+    )
+    if not tellings:
         return report
-    first = found[0].explanation
-    example = Example(first.text, found[0].label)
-    (other,) = explain(run, [example], method="advt", focus=first.focus)
-    return replace(report, tellings=found, compared=[first, other])
+    explanation = tellings[0].explanation
+    example = Example(explanation.text, tellings[0].label)
+    (other,) = explain(run, [example], method="advt", focus=explanation.focus)
+    return replace(report, tellings=tellings, compared=[explanation, other])
 
 
 def _with_words(report: Report) -> Report:
     """The report with the neighbours of some words."""
     first = report.subjects[0]
     before, note = starting_table(first.run)
-    flipped = [each for each in first.attacks.get("any", ()) if each.flipped]
-    swapped = [(change.word, change.toward) for each in flipped for change in each.changes]
-    swapped += [(told.place.word, told.toward) for told in report.tellings]
-    found = moved(first.run, before, count=WORDS, swapped=swapped)
-    return replace(report, words=found, words_note=note)
+    flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
+    swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
+    swapped += [
+        (telling_sentence.place.word, telling_sentence.toward) for telling_sentence in report.tellings
+    ]
+    moved_words = moved(first.run, before, count=WORDS, swapped=swapped)
+    return replace(report, words=moved_words, words_note=note)
 
 
 def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
     """The flipped texts whose swaps are judged so."""
-    return [each for each in results if each.flipped and each.sense == sense]
+    return [attacked for attacked in results if attacked.flipped and attacked.sense == sense]

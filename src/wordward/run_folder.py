@@ -77,11 +77,11 @@ def check_file(path: str | Path, flag: str) -> None:
 
 def _denied(folder: Path) -> str | None:
     """Why a folder, or its nearest existing parent, cannot be written; None if it can."""
-    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     try:
-        TemporaryFile(dir=there).close()
+        TemporaryFile(dir=existing).close()
     except OSError as error:
-        return f"{there}: {error.strerror or error}"
+        return f"{existing}: {error.strerror or error}"
     return None
 
 

@@ -47,8 +47,8 @@ def create_app(
 ) -> ASGIApp:
     """The page and its API for one run, or for two to compare, served at that port of this machine."""
     if not 1 <= len(runs) <= 2 or len({run.tagging for run in runs}) > 1:
-        came = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
-        raise ValueError(f"expected one run, or two of the same task; got {came}")
+        kinds = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
+        raise ValueError(f"expected one run, or two of the same task; got {kinds}")
     limits = limits or Limits()
     service = Service(runs, limits)
     app = FastAPI(
@@ -69,12 +69,12 @@ def create_app(
 
 def examples_for(run: Run) -> list[str]:
     """Those of our own sentences that the run can read: half of the words known, or more."""
-    found = []
+    readable = []
     for text in OURS["tag" if run.tagging else "classify"]:
         words = run.words(Example(text))
         if sum(word in run.vocabulary for word in words) >= len(words) / 2:
-            found.append(text)
-    return found
+            readable.append(text)
+    return readable
 
 
 def warm_up(runs: Sequence[Run]) -> None:
@@ -151,13 +151,13 @@ def _add_errors(app: FastAPI) -> None:
         kind = request.headers.get("Content-Type", "none")
         if request.method == "POST" and "json" not in kind:
             return problem(422, f"expected the header Content-Type: application/json; got {kind}")
-        said = [
-            f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg'].removeprefix('Value error, ')}"
-            if each["type"] != "json_invalid"
-            else f"expected JSON; got something else at character {each['loc'][-1]}: {each['ctx']['error']}"
-            for each in error.errors()
+        problems = [
+            f"{'.'.join(map(str, one_error['loc'][1:])) or 'body'}: {one_error['msg'].removeprefix('Value error, ')}"
+            if one_error["type"] != "json_invalid"
+            else f"expected JSON; got something else at character {one_error['loc'][-1]}: {one_error['ctx']['error']}"
+            for one_error in error.errors()
         ]
-        return problem(422, "; ".join(said))
+        return problem(422, "; ".join(problems))
 
     @app.exception_handler(ValueError)
     async def unusable(request: Request, error: ValueError) -> JSONResponse:
@@ -170,27 +170,27 @@ def _add_errors(app: FastAPI) -> None:
 
 def listen(port: int) -> socket.socket:
     """A socket on this port, opened first; raises an error if the port is taken."""
-    there = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if os.name == "posix":  # elsewhere it would let two servers share a port
-        there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        there.bind((ADDRESS, port))
-        there.listen()
+        listener.bind((ADDRESS, port))
+        listener.listen()
     except OSError as error:
-        there.close()
+        listener.close()
         why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
         with socket.socket() as free:
             free.bind((ADDRESS, 0))
             other = free.getsockname()[1]
         raise ValueError(f"port {port} {why}: choose another, such as --port {other}") from None
-    return there
+    return listener
 
 
-def serve(app: ASGIApp, there: socket.socket, *, open_page: bool = False) -> None:
+def serve(app: ASGIApp, listener: socket.socket, *, open_page: bool = False) -> None:
     """Answer until stopped."""
     if open_page:  # the socket listens already: the browser waits for the first answer
-        webbrowser.open(f"http://{ADDRESS}:{there.getsockname()[1]}/")
-    server(app).run(sockets=[there])
+        webbrowser.open(f"http://{ADDRESS}:{listener.getsockname()[1]}/")
+    server(app).run(sockets=[listener])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:

@@ -149,19 +149,19 @@ class Attack:
         from wordward.attacks.files import from_record, write_csv
         from wordward.attacks.summary import show, show_texts, summarise
         from wordward.console import progress
-        from wordward.results_file import goes_on
+        from wordward.results_file import hint_to_continue
 
         corrections, file = self._read_corrections(), self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
         left = examples[before:]
-        found = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
-        with goes_on(file), closing(found), progress(quiet=self.quiet) as bars:
+        attacks = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
+        with hint_to_continue(file), closing(attacks), progress(quiet=self.quiet) as bars:
             bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
-            for each in found:
+            for attacked in attacks:
                 if file is not None:
-                    file.append(asdict(each))
-                results.append(each)
+                    file.append(asdict(attacked))
+                results.append(attacked)
                 bars.advance(bar)
         new, seconds = len(results) - before, time.monotonic() - started
         if self.csv:

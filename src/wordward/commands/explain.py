@@ -96,11 +96,11 @@ class Explain:
         """Show each text's explanations as they come."""
         from wordward.commands.explain_output import ExplainOutput
         from wordward.console import progress
-        from wordward.results_file import goes_on
+        from wordward.results_file import hint_to_continue
 
         output = ExplainOutput(file, json=self.json, html=self.html, figure=self.figure)
         quiet = self.quiet or total < 2 or (not output.to_files and sys.stdout.isatty())
-        with goes_on(file), closing(found), progress(quiet=quiet) as bars:
+        with hint_to_continue(file), closing(found), progress(quiet=quiet) as bars:
             bar = bars.add_task("explain", total=total, completed=output.count, unit="texts")
             for explanations in found:
                 output.add(explanations)

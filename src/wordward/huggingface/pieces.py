@@ -21,7 +21,7 @@ from wordward.text import pad
 CHUNK = 1000  # texts that a tokenizer is given at a time
 
 
-class Reads(nn.Module):
+class LogitsModel(nn.Module):
     """A Hugging Face model called as ours are: with ids and mask, for logits."""
 
     def __init__(self, model: Any) -> None:

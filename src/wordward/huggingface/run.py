@@ -16,7 +16,7 @@ from wordward.datasets import Example
 from wordward.encoded.corpus import Batch, Corpus
 from wordward.examples import at_hand, split_examples
 from wordward.huggingface.load import load_model, load_tokenizer, longest
-from wordward.huggingface.pieces import PieceCorpus, PieceReader, PieceVocabulary, Reads
+from wordward.huggingface.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary
 from wordward.huggingface.words import Word, special_ids, unperturbed_ids, words_of
 from wordward.predict import Run
 from wordward.reading import Pieces, Reading, Row, place_tokens
@@ -36,7 +36,7 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> "PieceRun
         )
     tagging = config.task == "tag"
     tokenizer = load_tokenizer(str(folder), tagging=tagging)
-    model = Reads(load_model(str(folder), tagging=tagging, labels=labels)).to(device).eval()
+    model = LogitsModel(load_model(str(folder), tagging=tagging, labels=labels)).to(device).eval()
     vocabulary: Any = PieceVocabulary(tokenizer, Tap(model).size)
     return PieceRun(path, config, vocabulary, labels, model, device)  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def starting_vectors(run: Run) -> tuple[Tensor | None, str]:
     try:
         source = at_hand(str(run.config.transformer))
         model = load_model(source, tagging=run.tagging, labels=run.labels)
-        table = Tap(Reads(model)).table()
+        table = Tap(LogitsModel(model)).table()
     except (OSError, ValueError, RuntimeError) as error:
         return None, f"The vectors that this run started from cannot be read: {error}."
     if table.shape != run.table().shape:

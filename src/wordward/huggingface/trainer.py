@@ -15,7 +15,7 @@ from torch import Tensor
 from wordward import run_folder
 from wordward.console import progress, say
 from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.huggingface.pieces import Reads
+from wordward.huggingface.pieces import LogitsModel
 from wordward.huggingface.trainer_data import Collator, Order, TrainerDataset, pool
 from wordward.metrics import Interval
 from wordward.recipes import parse_methods
@@ -170,7 +170,7 @@ class FineTuning(transformers.TrainerCallback):
         control.should_save = not control.should_training_stop
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(Reads(self.model), self.data.dev, self.device)
+        found = probabilities(LogitsModel(self.model), self.data.dev, self.device)
         self.model.train()
         return scores(
             self.data.dev, found, len(self.data.classes), positive=self.data.positive, intervals=False
@@ -216,9 +216,9 @@ class FineTuning(transformers.TrainerCallback):
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """The outcome, as for our own models."""
-        told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
+        outcome = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
         spent = {"epochs": self.epoch, "steps": self.steps, "seconds": round(self.seconds, 1)}
-        return told | {"model": self.config.transformer} | spent
+        return outcome | {"model": self.config.transformer} | spent
 
 
 def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:

@@ -159,10 +159,10 @@ def places(
     """
     strongest = [max(word.pieces, key=lambda at: strengths[at][0]) for word in words]
     largest = max((strengths[at][0] for at in strongest), default=0.0)
-    found = []
+    pulled = []
     for word, at in zip(words, strongest, strict=True):
         named = zip(piece_texts(tokenizer, toward[at]), strengths[at], cosines[at], strict=True)
         pulls = pulls_of(named, word=word.text, largest=largest)
         known = all(ids[piece] != tokenizer.unk_token_id for piece in word.pieces)
-        found.append(Place(word.number, word.text, word.start, word.end, known, pulls))
-    return tuple(found)
+        pulled.append(Place(word.number, word.text, word.start, word.end, known, pulls))
+    return tuple(pulled)

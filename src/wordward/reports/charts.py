@@ -59,13 +59,13 @@ def lines(
             if x == line.best
         )
         out.append(f'<g class="{kind(number)}"><polyline points="{path}"/>{dots}{best}</g>')
-    told = "; ".join(
+    label = "; ".join(
         f"{line.name}: {', '.join(form(y) for _, y in points)}"
         for line, points in zip(drawn, real, strict=True)
         if points
     )
     return (
-        f'<svg class="rp-lines" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}. {told}")}">'
+        f'<svg class="rp-lines" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}. {label}")}">'
         + "".join(out)
         + "</svg>"
     )

@@ -108,7 +108,7 @@ def paired(report: Report) -> str:
     first, *others = report.subjects
     if first.run.tagging or (report.shown_from == "dev" and not report.same_dev):
         return ""
-    told = []
+    items = []
     for other in others:
         if first.scored is None or other.scored is None:
             continue
@@ -117,16 +117,16 @@ def paired(report: Report) -> str:
         both = f"<b>{safe(first.name)}</b> against <b>{safe(other.name)}</b>"
         if not any(only):
             same = "get the very same texts wrong" if ours.any() else "get every text right"
-            told.append(f"<li>{both}: they {same}.</li>")
+            items.append(f"<li>{both}: they {same}.</li>")
             continue
         p = mcnemar(*only)
         verdict = "may well be chance" if p >= 0.05 else "is unlikely to be chance alone"
-        told.append(
+        items.append(
             f"<li>{both}: {only[0]:,} {'text' if only[0] == 1 else 'texts'} only "
             f"{safe(first.name)} gets wrong, {only[1]:,} only {safe(other.name)}. Such a difference {verdict} "
             f"(McNemar’s test, p {f'= {p:.2f}' if p >= 0.01 else '&lt; 0.01'}).</li>"
         )
-    return f'<ul class="rp-list">{"".join(told)}</ul>' if told else ""
+    return f'<ul class="rp-list">{"".join(items)}</ul>' if items else ""
 
 
 def key(names: Iterable[str]) -> str:
@@ -224,16 +224,21 @@ def under_attack(report: Report) -> str:
     titles = {"any": "Any swaps", "kept": "Swaps judged to keep the sense"}
     charts, groups = [], []
     for sense, title in titles.items():
-        some = [(s, found) for s in report.subjects if sense in s.attacks and (found := s.accuracy(sense))]
-        if not some:
+        attacked = [
+            (s, accuracy) for s in report.subjects if sense in s.attacks and (accuracy := s.accuracy(sense))
+        ]
+        if not attacked:
             continue
-        drawn = [Line(s.name, [(n, each.value) for n, each in found.items()]) for s, found in some]
-        told = f"{title}: share right by the number of swaps"
-        svg = lines(told, drawn, form=lambda y: f"{100 * y:.3g} %", within=(0, 1))
+        drawn = [
+            Line(s.name, [(n, interval.value) for n, interval in accuracy.items()])
+            for s, accuracy in attacked
+        ]
+        caption = f"{title}: share right by the number of swaps"
+        svg = lines(caption, drawn, form=lambda y: f"{100 * y:.3g} %", within=(0, 1))
         charts.append(f"<figure><figcaption>{title}</figcaption>{svg}</figure>")
         groups.append(f'<tbody><tr><th scope="rowgroup" colspan="{1 + len(SWAPS)}">{title}</th></tr>')
-        for subject, found in some:
-            cells = "".join(f"<td>{_measured(each, 1)}</td>" for each in found.values())
+        for subject, accuracy in attacked:
+            cells = "".join(f"<td>{_measured(interval, 1)}</td>" for interval in accuracy.values())
             groups.append(f'<tr><th scope="row">{safe(subject.name)}</th>{cells}</tr>')
         groups.append("</tbody>")
     if not groups:

@@ -134,8 +134,8 @@ class Gate:
             f"expected a body of at most {self.limits.body:,} bytes: send a shorter text",
             {"Connection": "close"},
         )
-        told = headers.get("content-length", "0")
-        if told.isdecimal() and int(told) > self.limits.body:
+        announced = headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self.limits.body:
             raise too_large
         body, more = bytearray(), True
         try:

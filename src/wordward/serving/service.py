@@ -57,8 +57,8 @@ class Service:
         """A text explained."""
         name, run = self._run(asked)
         example = Example(asked.text, asked.label)
-        (found,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
-        return replace(found, model=name)
+        (explanation,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
+        return replace(explanation, model=name)
 
     def swap(self, asked: schemas.AskedSwap) -> schemas.Swapped:
         """A text with a word swapped."""
@@ -71,7 +71,7 @@ class Service:
 
     def page(self, asked: schemas.AskedPage) -> str:
         """Explanations as a page of its own."""
-        found = [
+        explanations = [
             self.explain(
                 schemas.AskedExplain(
                     text=asked.text, run=view.run, method=view.method, label=asked.label, focus=asked.focus
@@ -79,7 +79,7 @@ class Service:
             )
             for view in asked.views
         ]
-        return page("wordward", html_fragment(found))
+        return page("wordward", html_fragment(explanations))
 
     def served(self, examples: Sequence[str]) -> schemas.Served:
         """What there is to choose from."""
@@ -117,44 +117,44 @@ class Service:
         """Swaps that change the prediction, and what each of them does."""
         _, run = self._run(asked, words=self.limits.attacked)
         settings = AttackSettings(method=asked.method, max_swaps=asked.max_swaps)
-        (found,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
+        (attacked,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
         return schemas.Attack(
             task="tag" if run.tagging else "classify",
-            text=found.text,
-            adversarial=found.adversarial,
-            outcome=found.outcome,
-            label=found.label,
-            before=found.before,
-            after=found.after,
-            probability_before=found.probability_before,
-            probability_after=found.probability_after,
-            passes=found.passes,
-            steps=_steps(run, found),
+            text=attacked.text,
+            adversarial=attacked.adversarial,
+            outcome=attacked.outcome,
+            label=attacked.label,
+            before=attacked.before,
+            after=attacked.after,
+            probability_before=attacked.probability_before,
+            probability_after=attacked.probability_after,
+            passes=attacked.passes,
+            steps=_steps(run, attacked),
         )
 
 
-def _steps(run: Run, found: Attacked) -> list[schemas.Step]:
+def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:
     """The swaps one by one, each with what the model says of the text so far."""
-    texts, moved, text = [], 0, found.text
+    texts, moved, text = [], 0, attacked.text
     places = []
-    for change in found.changes:  # in the order of the text, so each moves those after it
+    for change in attacked.changes:  # in the order of the text, so each moves those after it
         start, end = change.start + moved, change.end + moved
         text = text[:start] + change.toward + text[end:]
         moved += len(change.toward) - len(change.word)
         texts.append(text)
         places.append(start)
-    assert text == found.adversarial
+    assert text == attacked.adversarial
     steps = []
-    for change, said, start in zip(found.changes, run.predict(texts), places, strict=True):
-        one = said["tokens"][change.position] if run.tagging else said
+    for change, prediction, start in zip(attacked.changes, run.predict(texts), places, strict=True):
+        of_word = prediction["tokens"][change.position] if run.tagging else prediction
         steps.append(
             schemas.Step(
                 word=change.word,
                 toward=change.toward,
                 start=start,
                 sense=change.sense,
-                label=one["label"],
-                probability=one["probabilities"][one["label"]],
+                label=of_word["label"],
+                probability=of_word["probabilities"][of_word["label"]],
             )
         )
     return steps
@@ -164,7 +164,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     """The last names of the folders, with as many of those before as it takes to tell them apart."""
     parts = [folder.resolve().parts for folder in folders]
     for count in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(each[-count:]) for each in parts]
+        names = ["/".join(of_folder[-count:]) for of_folder in parts]
         if len(set(names)) == len(names):
             return names
     raise ValueError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")

@@ -144,21 +144,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(texts, labels)
         classes, numbers = np.unique(labels, return_inverse=True)
         names = names_of(classes)
-        more = None if unlabelled is None else texts_of(unlabelled, "unlabelled", filled=True)
-        with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(self.device):
-            here = Path(place)
+        more_texts = None if unlabelled is None else texts_of(unlabelled, "unlabelled", filled=True)
+        with TemporaryDirectory(prefix="wordward-") as created, _chance_apart(self.device):
+            folder = Path(created)
             data = DataSettings(
-                train=str(here / "texts.jsonl"),
+                train=str(folder / "texts.jsonl"),
                 dev_share=plain(self.dev_share),
                 split_seed=plain(self.split_seed),
             )
             _write(data.train, texts, [names[number] for number in numbers])
-            if more is not None:
-                data = replace(data, unlabelled=str(here / "unlabelled.jsonl"))
-                _write(str(data.unlabelled), more)
-            self._train(self._config(data), here / "run")
-            self._files = _files(here / "run", here / NAME)
-            self.run_ = load_run(here / NAME, device=self.device)
+            if more_texts is not None:
+                data = replace(data, unlabelled=str(folder / "unlabelled.jsonl"))
+                _write(str(data.unlabelled), more_texts)
+            self._train(self._config(data), folder / "run")
+            self._files = _files(folder / "run", folder / NAME)
+            self.run_ = load_run(folder / NAME, device=self.device)
         self.classes_ = classes
         return self
 
