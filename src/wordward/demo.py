@@ -140,8 +140,8 @@ def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example
     for method, error, took in rows:
         table.add_row(method, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}", f"{took:.0f} s")
     console.print(table)
-    for word, found in nearest_words(run.folder, ["good", "boring"], k=8):
-        console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in found))
+    for word, nearest in nearest_words(run.folder, ["good", "boring"], k=8):
+        console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in nearest))
     console.print(
         "\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:"
     )

@@ -48,13 +48,13 @@ def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
         real = real & (outcome.ids[row] != EOS)
     words = real.nonzero().flatten().tolist()
     largest = max((float(strengths[at]) for at in words), default=0.0)
-    found = []
+    strongest = []
     for at in words:
         strength, pulled = float(strengths[at]), bool(strengths[at] > 0)
         toward = _name(vocabulary, int(outcome.candidates[row, at, best[at]])) if pulled else None
         relative = strength / largest if pulled else 0.0
-        found.append(Swap(at, _name(vocabulary, int(outcome.ids[row, at])), toward, strength, relative))
-    return found
+        strongest.append(Swap(at, _name(vocabulary, int(outcome.ids[row, at])), toward, strength, relative))
+    return strongest
 
 
 def _name(vocabulary: Names, number: int) -> str:

@@ -110,9 +110,8 @@ def gather(
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
-    to_attack = some_of(
-        texts, settings.attack, settings.seed
-    )  # with seed 0 those of `wordward attack --limit`
+    # With seed 0 those of `wordward attack --limit`.
+    to_attack = some_of(texts, settings.attack, settings.seed)
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),
@@ -130,8 +129,8 @@ def check_alike(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if run.tagging != first.tagging or set(run.labels) != set(first.labels):
             names = [
-                f"{each.folder} gives {'tags' if each.tagging else 'labels'} {', '.join(each.labels[:8])}"
-                for each in (first, run)
+                f"{other.folder} gives {'tags' if other.tagging else 'labels'} {', '.join(other.labels[:8])}"
+                for other in (first, run)
             ]
             raise ValueError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
     flagged = {run.config.training.positive: run.folder for run in runs if run.positive is not None}
@@ -220,9 +219,7 @@ def _with_words(report: Report) -> Report:
     before, note = starting_table(first.run)
     flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
     swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
-    swapped += [
-        (telling_sentence.place.word, telling_sentence.toward) for telling_sentence in report.tellings
-    ]
+    swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]
     moved_words = moved(first.run, before, count=WORDS, swapped=swapped)
     return replace(report, words=moved_words, words_note=note)
 

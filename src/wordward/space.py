@@ -65,9 +65,9 @@ class Neighbors:
         self._words = words
 
     def _units(self) -> Iterator[Tensor]:
-        """d_k for a few k at a time, (batch, time, some, dim); the zero vector where two words coincide."""
-        some = max(1, HELD.get(self._origins.device.type, 0) // max(1, self._origins.numel()))
-        for words in self.candidates.split(some, -1):
+        """d_k for a few k at a time, (batch, time, count, dim); the zero vector where two words coincide."""
+        count = max(1, HELD.get(self._origins.device.type, 0) // max(1, self._origins.numel()))
+        for words in self.candidates.split(count, -1):
             yield F.normalize(self._words(words) - self._origins.unsqueeze(2), dim=-1, eps=1e-12)
 
     def strengths(self, vectors: Tensor) -> Tensor:
@@ -243,8 +243,8 @@ class NearestWords:
         if not self._complete:
             missing = torch.arange(len(self._rows), device=ids.device) if self.at_once else self._unknown(ids)
             if len(missing):
-                found = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
-                self._rows[missing] = found
+                rows = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
+                self._rows[missing] = rows
             self._complete = self.at_once
         return self._rows[ids]
 

@@ -69,7 +69,7 @@ def models_json(rows: Sequence[Robustness]) -> list[dict[str, Any]]:
         {
             "model": row.model,
             "method": row.method,
-            "accuracy": {str(swaps): each._asdict() for swaps, each in row.accuracy.items()},
+            "accuracy": {str(swaps): interval._asdict() for swaps, interval in row.accuracy.items()},
         }
         for row in rows
     ]

@@ -125,7 +125,7 @@ class Attack:
             return [Example(text) for text in self.text]
         run = runs[0]
         if is_split(run, data) and (
-            other := {each.config.data.corpus for each in runs} - {run.config.data.corpus}
+            other := {other_run.config.data.corpus for other_run in runs} - {run.config.data.corpus}
         ):
             raise ValueError(
                 f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "

@@ -87,11 +87,11 @@ class Explain:
         left = examples[file.done :] if file else examples
         jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
         with naming(None if self.label is not None else self._source(run)):
-            found = explain_all(run, left, question, jobs=jobs)
-        self._follow(found, len(examples), file)
+            explained = explain_all(run, left, question, jobs=jobs)
+        self._follow(explained, len(examples), file)
 
     def _follow(
-        self, found: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
+        self, explained: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
     ) -> None:
         """Show each text's explanations as they come."""
         from wordward.commands.explain_output import ExplainOutput
@@ -100,10 +100,10 @@ class Explain:
 
         output = ExplainOutput(file, json=self.json, html=self.html, figure=self.figure)
         quiet = self.quiet or total < 2 or (not output.to_files and sys.stdout.isatty())
-        with hint_to_continue(file), closing(found), progress(quiet=quiet) as bars:
+        with hint_to_continue(file), closing(explained), progress(quiet=quiet) as bars:
             bar = bars.add_task("explain", total=total, completed=output.count, unit="texts")
-            for explanations in found:
-                output.add(explanations)
+            for of_text in explained:
+                output.add(of_text)
                 bars.advance(bar)
         output.finish()
 
@@ -164,7 +164,7 @@ class Explain:
             examples = some_of(self._read(run, source), self.limit)
         else:
             self._hint()
-            texts = (*self.texts, *self.text) or [line for some in standard_input() for line in some]
+            texts = (*self.texts, *self.text) or [line for lines in standard_input() for line in lines]
             examples = some_of([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:

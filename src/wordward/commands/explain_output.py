@@ -38,7 +38,7 @@ class ExplainOutput:
         for record in results.records(dict):
             of_text.append(record)
             if len(of_text) == results.lines:
-                self._count([from_json(each) for each in of_text] if self.html else of_text)
+                self._count([from_json(one) for one in of_text] if self.html else of_text)
                 of_text = []
 
     def _count(self, explanations: Sequence[Any]) -> None:

@@ -60,7 +60,7 @@ class Evaluate:
         classes = dict(zip(run.labels, by_class(scored.confusion), strict=True))
         if self.json:
             record: dict[str, Any] = {name: interval._asdict() for name, interval in scored.measured.items()}
-            record["classes"] = {name: each._asdict() for name, each in classes.items()}
+            record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
             print(json.dumps({"run": self.run, "data": self.data, "texts": scored.texts, **record}))
             return
         print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
@@ -138,7 +138,7 @@ class Predict:
 
     def _read(self, run: "Run", file: str) -> list[str]:
         columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
-        return [each.text for each in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
+        return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
 
 
 def json_line(record: Any) -> str:

@@ -210,9 +210,9 @@ class PieceRun(Run):
         if not filled:
             return records
         corpus = self.reader.encode([Example(texts[at]) for at in filled], most=self.reader.most)
-        found = probabilities(self.model, corpus, self.device)
+        chances_of_texts = probabilities(self.model, corpus, self.device)
         special, silent = set(special_ids(self.tokenizer)), set(self._unperturbed.tolist())
-        for at, row, chances in zip(filled, corpus.rows, found, strict=True):
+        for at, row, chances in zip(filled, corpus.rows, chances_of_texts, strict=True):
             ids = row.tolist()
             if self.tagging and len(chances) < len(as_read[at]):
                 records[at] = {"text": texts[at], "error": self.reader.too_long(len(as_read[at]))}

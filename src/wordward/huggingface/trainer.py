@@ -94,9 +94,9 @@ class FineTuning(transformers.TrainerCallback):
             if self._bars is not None:
                 self._bars.stop()
 
-    def _load(self, found: Path) -> None:
+    def _load(self, folder: Path) -> None:
         """What the Trainer does not keep."""
-        mark = json.loads((found / MARK).read_text(encoding="utf-8"))
+        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
         if mark["data"] != self.data.fingerprint:
             raise run_folder.RunError(
                 f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
@@ -170,10 +170,10 @@ class FineTuning(transformers.TrainerCallback):
         control.should_save = not control.should_training_stop
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(LogitsModel(self.model), self.data.dev, self.device)
+        chances = probabilities(LogitsModel(self.model), self.data.dev, self.device)
         self.model.train()
         return scores(
-            self.data.dev, found, len(self.data.classes), positive=self.data.positive, intervals=False
+            self.data.dev, chances, len(self.data.classes), positive=self.data.positive, intervals=False
         )
 
     def _record(self, loss: float, dev: dict[str, Interval], better: bool) -> None:

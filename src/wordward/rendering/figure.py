@@ -79,7 +79,7 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     whole.write_bytes(written.getvalue())
     whole.replace(path)
     missing = (re.match(r"Glyph (\d+) .*missing", str(warning.message)) for warning in caught)
-    return "".join(dict.fromkeys(chr(int(found[1])) for found in missing if found))
+    return "".join(dict.fromkeys(chr(int(match[1])) for match in missing if match))
 
 
 def _heads(explanations: Sequence[Explanation]) -> list[str]:

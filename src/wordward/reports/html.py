@@ -118,7 +118,9 @@ def _results(report: Report) -> str:
         "The interval says how far off a number may be because only so many texts were counted. Dev texts chose the "
         "epoch whose model was kept, so their numbers flatter it a little."
     )
-    shown = [scored for each in report.subjects for scored in (each.dev, each.test) if scored is not None]
+    shown = [
+        scored for subject in report.subjects for scored in (subject.dev, subject.test) if scored is not None
+    ]
     if any(interval.tells_nothing for scored in shown for interval in scored.measured.values()):
         why += " Where there is no interval, texts drawn from these all give the same number; others may not."
     return "\n".join(

@@ -88,14 +88,14 @@ def adversarial(report: Report) -> str:
         ("Not judged", of_sense(every, "unknown"), unknown),
     ]
     seen: set[str] = set()
-    for heading, found, what in groups:
-        chosen = [attacked for attacked in most_telling(found) if attacked.text not in seen][
+    for heading, flipped, note in groups:
+        chosen = [attacked for attacked in most_telling(flipped) if attacked.text not in seen][
             : report.settings.sentences
         ]
         seen |= {attacked.text for attacked in chosen}
         if chosen:
             texts = "\n".join(_pair(attacked) for attacked in chosen)
-            parts.append(f'<h3>{heading}</h3>\n<p class="rp-note">{what}</p>\n{texts}')
+            parts.append(f'<h3>{heading}</h3>\n<p class="rp-note">{note}</p>\n{texts}')
     return "\n".join(parts)
 
 
@@ -177,7 +177,7 @@ def neighbours(report: Report) -> str:
         else " Here are words that were swapped in the adversarial texts; the word that came for them is marked."
     )
     note = f'<p class="rp-note">{safe(report.words_note)}</p>' if report.words_note else ""
-    return f'<p class="rp-say">{say}</p>{note}' + "\n".join(_moved(each) for each in report.words)
+    return f'<p class="rp-say">{say}</p>{note}' + "\n".join(_moved(word) for word in report.words)
 
 
 def _moved(moved: Moved) -> str:

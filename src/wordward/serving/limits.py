@@ -150,13 +150,13 @@ class Gate:
                         raise too_large
         except TimeoutError:
             raise HTTPException(408, "the body took too long to come", {"Connection": "close"}) from None
-        given = False
+        delivered = False
 
         async def again() -> Message:
-            nonlocal given
-            if given:
+            nonlocal delivered
+            if delivered:
                 return await receive()
-            given = True
+            delivered = True
             return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         return again
