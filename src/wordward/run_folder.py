@@ -43,9 +43,9 @@ class RunError(ValueError):
 
 def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
     """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
-    for flag in inputs:
-        if Path(flag).resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{flag} is in {folder}, which would be replaced: choose another --out")
+    for source in inputs:
+        if Path(source).resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{source} is in {folder}, which would be replaced: choose another --out")
     check_writable(folder)
     if not folder.exists():
         return
