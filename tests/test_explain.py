@@ -14,10 +14,10 @@ from wordward.datasets import DataError, Example
 from wordward.explain import explain
 from wordward.explanation import Explanation
 from wordward.models import Tagger
-from wordward.pointing import pointed_at
 from wordward.predict import Run
 from wordward.recipes import RECIPES
 from wordward.text import SPECIALS
+from wordward.word_pulls import pointed_at
 
 TEXTS = ("the cast was good", "dull and good , the ending was dull", "zyx the cast", "was")
 

@@ -24,8 +24,8 @@ from wordward.datasets import Example
 from wordward.explain import apply, explain
 from wordward.hf import AdversarialSettings
 from wordward.huggingface.explain import explain as explain_model
-from wordward.huggingface.rows import Order
 from wordward.huggingface.trainer import FineTuning
+from wordward.huggingface.trainer_data import Order
 from wordward.predict import load_run
 from wordward.recipes import MethodSettings, parse_methods
 from wordward.run_folder import held

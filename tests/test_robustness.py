@@ -97,7 +97,7 @@ def test_models_need_true_labels_and_swaps() -> None:
 def test_the_largest_cosine_as_by_brute_force(method: str) -> None:
     """r by the adversary's own call, one text at a time; every word of the vocabulary tried for every word."""
     from wordward.explain import one_method
-    from wordward.pointing import adversary_for, noise_for
+    from wordward.word_pulls import adversary_for, noise_for
 
     run = a_run()
     texts = [example.text for example in TEXTS[:5]]

@@ -30,9 +30,9 @@ from wordward.predict import Run
 from wordward.recipes import RECIPES
 from wordward.render import from_json
 from wordward.serve import PAGE, create_app, examples_for, listen
-from wordward.serving.bodies import Asked, AskedSwap, Explained, Swapped
-from wordward.serving.desk import Desk
 from wordward.serving.limits import Bucket, Limits, Turns
+from wordward.serving.schemas import Asked, AskedSwap, Explained, Swapped
+from wordward.serving.service import Service
 
 TEXT = "The film was Warm and clever!"
 QUESTIONS = ("predict", "explain", "attack", "page")
@@ -364,18 +364,18 @@ def test_a_swap_waits_for_its_turn(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     """A Hugging Face tokenizer is set up anew for each call, so that two threads at once would disturb each other."""
     order, begun, go = [], threading.Event(), threading.Event()
 
-    def slow(self: Desk, asked: Asked) -> dict[str, Any]:
+    def slow(self: Service, asked: Asked) -> dict[str, Any]:
         begun.set()
         assert go.wait(20)
         order.append("predict")
         return {"text": asked.text}
 
-    def swap(self: Desk, asked: AskedSwap) -> Swapped:
+    def swap(self: Service, asked: AskedSwap) -> Swapped:
         order.append("swap")
         return Swapped(text=asked.text, toward=asked.toward)
 
-    monkeypatch.setattr(Desk, "predict", slow)
-    monkeypatch.setattr(Desk, "swap", swap)
+    monkeypatch.setattr(Service, "predict", slow)
+    monkeypatch.setattr(Service, "swap", swap)
     with serving(run) as address, ThreadPoolExecutor(2) as pool:
         first = pool.submit(httpx.post, f"{address}/api/predict", json={"text": TEXT})
         assert begun.wait(20)

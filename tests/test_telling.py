@@ -31,7 +31,7 @@ def test_what_is_told_is_what_predict_says(run: Run) -> None:
         # To the sixth digit, since a processor may round otherwise in a batch of another size.
         assert each.before == pytest.approx(before["probabilities"][each.label], abs=2e-6)
         assert each.after == pytest.approx(after["probabilities"][each.label], abs=2e-6)
-        assert (each.said_before, each.said_after) == (before["label"], after["label"])
+        assert (each.predicted_before, each.predicted_after) == (before["label"], after["label"])
         words = zip(each.explanation.text.split(), each.text.split(), strict=True)
         assert [(old, new) for old, new in words if old != new] == [(each.place.word, each.toward)]
         strengths = [place.pulls[0].strength for place in each.explanation.places if place.pulls]

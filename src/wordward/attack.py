@@ -44,8 +44,10 @@ def attack(
     attacker = Attacker(run, settings, corrections)
     plain = [attacker.goal.plain(example) for example in examples]
     chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
-    found = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
-    return (attacked for some in found for attacked in some)
+    attacked_chunks = spread(
+        attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs
+    )
+    return (attacked for chunk in attacked_chunks for attacked in chunk)
 
 
 class Attacker:
@@ -91,33 +93,34 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
 def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
     """Some texts attacked side by side."""
     texts = [run.read(example) for example in examples]
-    said = run.predict([text.text for text in texts])
-    cases = cases_of(run, examples, texts, said, guide.settings, goal)
+    predictions = run.predict([text.text for text in texts])
+    cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
     hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
-    made = {
+    adversarial = {
         at: put_in(run, hunt.case, best.swaps) for at, hunt in hunts.items() if (best := hunt.beam[0]).swaps
     }
-    again = dict(zip(made, run.predict(list(made.values())), strict=True))
-    for at, (example, text, record) in enumerate(zip(examples, texts, said, strict=True)):
-        one = goal.verdict(example, record, again.get(at, record))
-        if at in made:
+    after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
+    for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
+        attacked = goal.verdict(example, before, after.get(at, before))
+        if at in adversarial:
             changes = _changes(run, goal, cases[at], hunts[at].beam[0])
-            one = replace(one, adversarial=made[at], changes=changes)
-        spent = hunts[at].passes if at in hunts else 0
-        yield replace(one, passes=spent + ("error" not in record) + (at in made), words=len(text.tokens))
+            attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
+        passes = hunts[at].passes if at in hunts else 0
+        passes += ("error" not in before) + (at in adversarial)
+        yield replace(attacked, passes=passes, words=len(text.tokens))
 
 
 def cases_of(
     run: Run,
     examples: Sequence[Example],
     texts: Sequence[Reading],
-    said: Sequence[Record],
+    predictions: Sequence[Record],
     settings: AttackSettings,
     goal: Goal,
 ) -> dict[int, Case]:
     """The texts that there is something to attack in, by their number."""
     cases: dict[int, Case] = {}
-    for at, (example, text, record) in enumerate(zip(examples, texts, said, strict=True)):
+    for at, (example, text, record) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if "error" in record or not text.tokens else goal.target(example, record)
         if target is not None:
             cases[at] = _case(run, text, settings, target)
@@ -143,11 +146,11 @@ def _case(run: Run, text: Reading, settings: AttackSettings, target: Target) -> 
 
 def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:
     """The swaps of a text in its order."""
-    found = []
-    for position, word in sorted(state.swaps):
-        place = case.places[position]
-        sense, correct = goal.sense(case, (position, word))
+    changes = []
+    for swap in sorted(state.swaps):
+        place = case.places[swap.position]
+        sense, correct = goal.sense(case, swap)
         alone = replace(place, start=0, end=len(place.word))
-        toward = apply(run, place.word, [(alone, run.vocabulary.word(word))])  # as it is written there
-        found.append(Change(position, place.word, toward, place.start, place.end, sense, correct))
-    return tuple(found)
+        toward = apply(run, place.word, [(alone, run.vocabulary.word(swap.word))])  # as it is written there
+        changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
+    return tuple(changes)

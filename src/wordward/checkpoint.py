@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from wordward.chance import drawn_on, put_back, state_of
+from wordward.rng_state import drawn_on, put_back, state_of
 from wordward.run_folder import (
     CLASS_COUNTS,
     CONFIG,

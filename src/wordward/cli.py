@@ -138,9 +138,9 @@ class Pretrain:
         return 0
 
 
-def _refuse_settings(given: Any, default: Any, *allowed: str) -> None:
+def _refuse_settings(settings: Any, default: Any, *allowed: str) -> None:
     """Refuse settings given with --resume, which keeps the run's own."""
-    if names := [name for name in differing(given, default) if name not in allowed]:
+    if names := [name for name in differing(settings, default) if name not in allowed]:
         flags = ", ".join(map(flag_of, names))
         raise ValueError(
             f"--resume keeps the run's own settings, but {flags} came with it: leave that out "
@@ -206,25 +206,25 @@ def _expand(arguments: Sequence[str]) -> list[str]:
 
 def _values(arguments: list[str], flag: str) -> list[str]:
     """What follows a flag, each time it is given."""
-    found: list[str] = []
+    values: list[str] = []
     for at, argument in enumerate(arguments):
         if argument == flag and at + 1 < len(arguments):
-            found.append(arguments[at + 1])
+            values.append(arguments[at + 1])
         elif argument.startswith(f"{flag}="):
-            found.append(argument.partition("=")[2])
-    return found
+            values.append(argument.partition("=")[2])
+    return values
 
 
 def _repeated(arguments: list[str], flag: str) -> list[str]:
     """`--sweep A B` as `--sweep A --sweep B`."""
-    found: list[str] = []
+    expanded: list[str] = []
     inside = False
     for argument in arguments:
         inside = argument == flag or (inside and not argument.startswith("-"))
-        if inside and argument != flag and found[-1] != flag:
-            found.append(flag)
-        found.append(argument)
-    return found
+        if inside and argument != flag and expanded[-1] != flag:
+            expanded.append(flag)
+        expanded.append(argument)
+    return expanded
 
 
 def _parse(arguments: list[str]) -> Any:
@@ -257,12 +257,12 @@ def _print_anywhere() -> None:
         print_plainer(sys.stdout)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The message of an error; for lack of memory, also what to do about it."""
-    said = str(error)
-    if not (isinstance(error, MemoryError) or "allocate memory" in said or "out of memory" in said):
-        return said
-    reason = said.partition("\n")[0] or type(error).__name__
+    message = str(error)
+    if not (isinstance(error, MemoryError) or "allocate memory" in message or "out of memory" in message):
+        return message
+    reason = message.partition("\n")[0] or type(error).__name__
     return (
         f"not enough memory ({reason}): the longest text matters most, so shorten it or give --max-length; "
         "otherwise try a smaller --batch-size, --dim or --hidden, or fewer --jobs"
@@ -272,17 +272,17 @@ def _told(error: Exception) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
     _print_anywhere()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given in (["--version"], ["-V"]):
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    if command_line in (["--version"], ["-V"]):
         print(f"wordward {__version__}")
         return 0
     try:
-        return _parse(_expand(given) or ["--help"])() or 0
+        return _parse(_expand(command_line) or ["--help"])() or 0
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return 0
     except (ValueError, OSError, RuntimeError, MemoryError) as error:
-        print(f"wordward: {_told(error)}", file=sys.stderr)
+        print(f"wordward: {_message(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("wordward: stopped", file=sys.stderr)

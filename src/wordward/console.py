@@ -95,4 +95,4 @@ def print_plainer(output: io.TextIOWrapper) -> None:
 def _plainer(error: UnicodeError) -> tuple[str, int]:
     """Replacements for characters that an output cannot hold: symbols of the same width, else a question mark."""
     assert isinstance(error, UnicodeEncodeError)
-    return "".join(PLAINER.get(each, "?") for each in error.object[error.start : error.end]), error.end
+    return "".join(PLAINER.get(char, "?") for char in error.object[error.start : error.end]), error.end

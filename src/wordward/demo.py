@@ -140,29 +140,30 @@ def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example
     for method, error, took in rows:
         table.add_row(method, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}", f"{took:.0f} s")
     console.print(table)
-    for word, found in nearest_words(run.folder, ["good", "boring"], k=8):
-        console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in found))
+    for word, nearest in nearest_words(run.folder, ["good", "boring"], k=8):
+        console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in nearest))
     console.print(
         "\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:"
     )
-    for told in tell(run, OURS):
-        _show_sentence(console, told)
+    for sentence in tell(run, OURS):
+        _show_sentence(console, sentence)
     console.print("\nTest sentences where the strongest pull, put into the text, moves the prediction most:")
-    for told in telling(run, test, count=4):
-        _show_sentence(console, told)
+    for sentence in telling(run, test, count=4):
+        _show_sentence(console, sentence)
 
 
-def _show_sentence(console: Console, told: Telling) -> None:
-    text, label = told.explanation.text, told.label
+def _show_sentence(console: Console, sentence: Telling) -> None:
+    text, label = sentence.explanation.text, sentence.label
     console.print(f"\n{label}: {text}", markup=False, style="bold")
-    pulled = [place for place in told.explanation.places if place.pulls]
+    pulled = [place for place in sentence.explanation.places if place.pulls]
     for place in sorted(pulled, key=lambda place: -place.pulls[0].strength)[:3]:
         pull = place.pulls[0]
         bar = "█" * max(1, round(12 * pull.relative))
         console.print(f"  {place.word:>14} → {pull.toward:<14} {bar} {pull.relative:.2f}", markup=False)
-    flip = "  (the prediction changes)" if told.changes else ""
+    flip = "  (the prediction changes)" if sentence.changes else ""
     console.print(
-        f"  with {told.toward!r}: p({label}) {told.before:.0%} → {told.after:.0%}{flip}", markup=False
+        f"  with {sentence.toward!r}: p({label}) {sentence.before:.0%} → {sentence.after:.0%}{flip}",
+        markup=False,
     )
 
 

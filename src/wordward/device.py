@@ -30,5 +30,5 @@ def release() -> None:
 
 def _devices() -> list[str]:
     """The available devices, the fastest first."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    return [name for name, usable in there.items() if usable]
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    return [name for name, usable in available.items() if usable]

@@ -10,25 +10,25 @@ BLOCK = 1 << 20  # elsewhere: what fits in a cache
 NEAR = 1e-6  # relative to |a|^2 + |b|^2: a smaller square has lost too many digits
 
 
-def distances(some: Tensor, others: Tensor, *, block: int | None = None) -> Tensor:
-    """|a - b| of each of `some` (n, dim) from each of `others` (m, dim): (n, m), 0 exactly where they coincide."""
-    if some.device.type == "mps":  # has no double precision
-        return torch.cdist(some, others, compute_mode="donot_use_mm_for_euclid_dist")
-    block = block or BLOCKS.get(some.device.type, BLOCK)
-    found = torch.empty(len(some), len(others), dtype=some.dtype, device=some.device)
-    there = others.double()
-    middle = there.mean(0)  # a common offset would cost precision
-    there = there - middle
-    squares = there.square().sum(-1)  # (m,)
+def distances(vectors: Tensor, others: Tensor, *, block: int | None = None) -> Tensor:
+    """|a - b| of each of `vectors` (n, dim) from each of `others` (m, dim): (n, m), 0 exactly where they coincide."""
+    if vectors.device.type == "mps":  # has no double precision
+        return torch.cdist(vectors, others, compute_mode="donot_use_mm_for_euclid_dist")
+    block = block or BLOCKS.get(vectors.device.type, BLOCK)
+    result = torch.empty(len(vectors), len(others), dtype=vectors.dtype, device=vectors.device)
+    targets = others.double()
+    middle = targets.mean(0)  # a common offset would cost precision
+    targets = targets - middle
+    squares = targets.square().sum(-1)  # (m,)
     rows = max(1, block // max(1, len(others)))
-    for at, a in enumerate(some.split(rows)):
-        here = a.double() - middle
-        most = here.square().sum(-1, keepdim=True) + squares  # |a|^2 + |b|^2
+    for at, a in enumerate(vectors.split(rows)):
+        origins = a.double() - middle
+        square_sums = origins.square().sum(-1, keepdim=True) + squares  # |a|^2 + |b|^2
         with torch.autocast(a.device.type, enabled=False):
-            square = torch.addmm(most, here, there.T, alpha=-2)
-        near = (square <= NEAR * most).nonzero()
-        for pairs in near.split(max(1, block // some.shape[1])):
+            square = torch.addmm(square_sums, origins, targets.T, alpha=-2)
+        near = (square <= NEAR * square_sums).nonzero()
+        for pairs in near.split(max(1, block // vectors.shape[1])):
             row, column = pairs.unbind(1)
             square[row, column] = (a[row].double() - others[column].double()).square().sum(-1)
-        found[at * rows : at * rows + len(a)] = square.sqrt_()
-    return found
+        result[at * rows : at * rows + len(a)] = square.sqrt_()
+    return result

@@ -15,7 +15,7 @@ NO_BAG = (
 
 def table_reader(model: nn.Module, named: nn.Module | str | None = None) -> nn.Module:
     """The embedding of token ids, as named or as found; it holds a table (words, dim)."""
-    embedding = module_of(model, named) if named is not None else _found(model)
+    embedding = module_of(model, named) if named is not None else _find_embedding(model)
     if isinstance(embedding, nn.EmbeddingBag):
         raise ValueError(NO_BAG)
     weight = getattr(embedding, "weight", None)
@@ -39,27 +39,29 @@ def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:
 
 def name_of(model: nn.Module, module: nn.Module) -> str:
     """The dotted name of a module, or its class where it is none of the model's."""
-    return next((name for name, each in model.named_modules() if each is module), "") or type(module).__name__
+    return (
+        next((name for name, other in model.named_modules() if other is module), "") or type(module).__name__
+    )
 
 
-def _found(model: nn.Module) -> nn.Module:
+def _find_embedding(model: nn.Module) -> nn.Module:
     """The embedding that a Hugging Face model names, else the only `nn.Embedding`."""
-    if isinstance(named := _said(model), nn.Module):
+    if isinstance(named := _named_by_model(model), nn.Module):
         return _reader(model, named)
-    found = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if not found:
+    embeddings = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    if len(embeddings) == 1:
+        return next(iter(embeddings.values()))
+    if not embeddings:
         bag = any(isinstance(module, nn.EmbeddingBag) for module in model.modules())
         what = NO_BAG if bag else "pass the one to perturb as `embedding=`"
         raise ValueError(f"{type(model).__name__} has no nn.Embedding: {what}")
     raise ValueError(
-        f"{type(model).__name__} has {len(found)} embeddings ({', '.join(found)}): "
-        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(found))!r}"
+        f"{type(model).__name__} has {len(embeddings)} embeddings ({', '.join(embeddings)}): "
+        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(embeddings))!r}"
     )
 
 
-def _said(model: nn.Module) -> object:
+def _named_by_model(model: nn.Module) -> object:
     """The module that a Hugging Face model, wrapped or not, names as its input embedding; None if it names none."""
     wrapped = isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel)
     inner = model.module if wrapped else model

@@ -110,16 +110,18 @@ def file_at_hand(path: str) -> str:
     """A file that must exist, as named or in the data folder."""
     from wordward.datasets.registry import VARIABLE, folder
 
-    found = at_hand(path)
-    if not Path(found).exists():
-        here = "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"
-        raise MissingError(f"expected a file or folder; there is none of this name{here}", path)
-    return found
+    existing = at_hand(path)
+    if not Path(existing).exists():
+        searched = (
+            "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"
+        )
+        raise MissingError(f"expected a file or folder; there is none of this name{searched}", path)
+    return existing
 
 
 def at_hand(path: str) -> str:
     """A file as named, or else the one of that name in the data folder."""
     from wordward.datasets.registry import folder
 
-    there = folder() / path
-    return str(there) if not Path(path).exists() and there.exists() else path
+    in_data_folder = folder() / path
+    return str(in_data_folder) if not Path(path).exists() and in_data_folder.exists() else path

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordward.datasets import Example
+from wordward.example_labels import Labels, check_focuses, encode_labelled, labels_of
 from wordward.explanation import Explanation, Place, pulls_of
-from wordward.given import Labels, check_focuses, encode_given, given_labels
 from wordward.method import Adversary, Outcome
-from wordward.pointing import Pointing, adversary_for, point
 from wordward.predict import Run
 from wordward.reading import Reading, apply
 from wordward.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.tap import evaluating
 from wordward.text import EOS, Vocabulary, small_batches
+from wordward.word_pulls import BatchPulls, PullFinder, TextPulls, adversary_for, find_pulls
 
 __all__ = ["Explainer", "Swap", "apply", "explain", "one_method", "swaps"]
 
@@ -48,13 +48,13 @@ def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
         real = real & (outcome.ids[row] != EOS)
     words = real.nonzero().flatten().tolist()
     largest = max((float(strengths[at]) for at in words), default=0.0)
-    found = []
+    strongest = []
     for at in words:
         strength, pulled = float(strengths[at]), bool(strengths[at] > 0)
         toward = _name(vocabulary, int(outcome.candidates[row, at, best[at]])) if pulled else None
         relative = strength / largest if pulled else 0.0
-        found.append(Swap(at, _name(vocabulary, int(outcome.ids[row, at])), toward, strength, relative))
-    return found
+        strongest.append(Swap(at, _name(vocabulary, int(outcome.ids[row, at])), toward, strength, relative))
+    return strongest
 
 
 def _name(vocabulary: Names, number: int) -> str:
@@ -83,9 +83,6 @@ def explain(
     return Explainer(run, method, top=top)(examples, focus=focus)
 
 
-Pointed = tuple[int, np.ndarray, Any, Any, Any]  # number of a text, chances, pulls of its words (words, top)
-
-
 class Explainer:
     """A method on a run; nearest words found for one text are reused for the next."""
 
@@ -93,55 +90,61 @@ class Explainer:
         self.run, self.method, self.top = run, one_method(run, method), top
         if top < 1:
             raise ValueError(f"top must be 1 or more, but is {top}")
-        self._pointers: dict[int | None, Callable[..., Iterator[Pointed]]] = {}
+        self._finders: dict[int | None, PullFinder] = {}  # by the focus it is for
 
     def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> list[Explanation]:
         """As `explain`."""
         run = self.run
         texts = [run.read(example) for example in examples]
         check_focuses(run, texts, focus)
-        given: list[Labels] = [None] * len(texts)
+        labels: list[Labels] = [None] * len(texts)
         if self.method.recipe.objective == "label_loss":
-            given = [given_labels(run, *each, focus) for each in zip(examples, texts, strict=True)]
-        found = [_unexplained(run, self.method, *each, focus) for each in zip(texts, given, strict=True)]
+            labels = [
+                labels_of(run, example, text, focus) for example, text in zip(examples, texts, strict=True)
+            ]
+        explanations = [
+            _unexplained(run, self.method, text, names, focus)
+            for text, names in zip(texts, labels, strict=True)
+        ]
         filled = [at for at, text in enumerate(texts) if text.words]
-        asked = [(texts[at], given[at]) for at in filled]
-        for at, *row in self._pointings(focus)(*zip(*asked, strict=True), focus=focus) if asked else ():
-            number = filled[at]
-            found[number] = _said(run, found[number], texts[number], *row)
-        return found
+        if filled:
+            find = self._finder(focus)
+            for pulls in find([texts[at] for at in filled], [labels[at] for at in filled], focus=focus):
+                number = filled[pulls.number]
+                explanations[number] = _explained(run, explanations[number], texts[number], pulls)
+        return explanations
 
-    def _pointings(self, focus: int | None) -> Callable[..., Iterator[Pointed]]:
+    def _finder(self, focus: int | None) -> PullFinder:
         """The cached function that finds pulls; for a KL method there is one per focus."""
-        kept = focus if self.method.recipe.objective == "kl" else None
-        if kept not in self._pointers:
+        key = focus if self.method.recipe.objective == "kl" else None
+        if key not in self._finders:
             if self.run.of_pieces:
-                from wordward.huggingface.pointing import pointings_of
+                from wordward.huggingface.piece_pulls import pull_finder
 
-                self._pointers[kept] = pointings_of(self.run, self.method, top=self.top)
+                self._finders[key] = pull_finder(self.run, self.method, top=self.top)
             else:
-                adversary = adversary_for(self.run, self.method, focus=kept)
-                self._pointers[kept] = partial(_pointings, self.run, adversary, top=self.top)
-        return self._pointers[kept]
+                adversary = adversary_for(self.run, self.method, focus=key)
+                self._finders[key] = partial(_text_pulls, self.run, adversary, top=self.top)
+        return self._finders[key]
 
 
-def _pointings(
+def _text_pulls(
     run: Run,
     adversary: Adversary,
     texts: Sequence[Reading],
-    given: Sequence[Labels],
+    labels: Sequence[Labels],
     *,
     top: int,
     focus: int | None,
-) -> Iterator[Pointed]:
+) -> Iterator[TextPulls]:
     """What the model says of each text, and the ids, strengths and cosines that pull its words."""
-    corpus = encode_given(run, texts, given)
+    corpus = encode_labelled(run, texts, labels)
     with evaluating(run.model):
         for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             forward = partial(run.model, batch.ids, batch.mask)
-            pointing = point(adversary, forward, batch, top=top, focus=focus, seed=run.config.training.seed)
-            yield from zip(index.tolist(), *_on_cpu(pointing), strict=True)
+            pulls = find_pulls(adversary, forward, batch, top=top, focus=focus, seed=run.config.training.seed)
+            yield from map(TextPulls._make, zip(index.tolist(), *_on_cpu(pulls), strict=True))
 
 
 def one_method(run: Run, name: str) -> Method:
@@ -152,17 +155,17 @@ def one_method(run: Run, name: str) -> Method:
     return at_text(methods[0])
 
 
-def _unexplained(run: Run, method: Method, text: Reading, given: Labels, focus: int | None) -> Explanation:
+def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus: int | None) -> Explanation:
     """What is known about a text before the model has read it."""
     label = None
-    if given is not None and (focus is not None or not run.tagging):
-        label = given[focus or 0]  # a classifier's one label, or the tag of the word in focus
+    if labels is not None and (focus is not None or not run.tagging):
+        label = labels[focus or 0]  # a classifier's one label, or the tag of the word in focus
     return Explanation(
         text=text.text,
         task="tag" if run.tagging else "classify",
         method=method.name,
         label=label,
-        given=given is not None,
+        given=labels is not None,
         predicted=None,
         probabilities={},
         places=(),
@@ -172,22 +175,21 @@ def _unexplained(run: Run, method: Method, text: Reading, given: Labels, focus: 
     )
 
 
-def _on_cpu(pointing: Pointing) -> tuple[list[Any], ...]:
+def _on_cpu(pulls: BatchPulls) -> tuple[list[Any], ...]:
     """What each row's probabilities, words, strengths and cosines are."""
-    logits, *pulls = pointing
-    return (list(logits.float().softmax(-1).cpu().numpy()), *(each.tolist() for each in pulls))
+    logits, *tensors = pulls
+    return (list(logits.float().softmax(-1).cpu().numpy()), *(tensor.tolist() for tensor in tensors))
 
 
-def _said(
-    run: Run, known: Explanation, text: Reading, chances: np.ndarray, words: Any, strengths: Any, cosines: Any
-) -> Explanation:
-    """The explanation with what the model says of one row of a batch: pulls are (time, top) each."""
-    largest = max((pull[0] for pull, _ in zip(strengths, text.tokens, strict=False)), default=0.0)
+def _explained(run: Run, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
+    """The explanation with what the model says of the text, and what pulls its words."""
+    chances = found.probabilities
+    largest = max((pull[0] for pull, _ in zip(found.strengths, text.tokens, strict=False)), default=0.0)
     places = []
     for at, token in enumerate(text.tokens):
-        names = map(run.vocabulary.word, words[at])
-        found = zip(names, strengths[at], cosines[at], strict=True)
-        pulls = pulls_of(found, word=token.text, largest=largest)
+        names = map(run.vocabulary.word, found.words[at])
+        toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
+        pulls = pulls_of(toward, word=token.text, largest=largest)
         written, is_known = text.text[token.start : token.end], token.text in run.vocabulary
         tag = _likeliest(run, chances[at]) if run.tagging else (None, None)
         places.append(Place(at, written, token.start, token.end, is_known, pulls, *tag))

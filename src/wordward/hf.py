@@ -76,7 +76,7 @@ class AdversarialTrainer(Trainer):
         self._counted: Tensor | None = None  # (batch, time), where KL over tags is taken
         self._sums: dict[str, Tensor] = {}  # losses since they were last logged
         self._logged = 0  # the update after which they were
-        self.add_callback(_Anew(self))
+        self.add_callback(_StateCallback(self))
         _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
 
     def _check(self) -> None:
@@ -177,19 +177,21 @@ class AdversarialTrainer(Trainer):
         self, forward: Callable[[], Tensor], passes: list[tuple[Tensor, Any]], inputs: Any
     ) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
-        supervised = [each for each in self.adversaries if each.method.recipe.objective == "label_loss"]
+        supervised = [
+            adversary for adversary in self.adversaries if adversary.method.recipe.objective == "label_loss"
+        ]
         if not supervised:
             forward()
             return {}
-        watch = any(each.method.recipe.starts_uphill for each in supervised)
+        watch = any(adversary.method.recipe.starts_uphill for adversary in supervised)
         clean = supervised[0].tap.run(forward, watch=watch)
         mask = supervised[0].mask(clean.ids, perturbed(inputs, self._ordinary))
         gradient = None if clean.shift is None else _slope(passes[0][0], clean.shift, keep=True)
         losses = {}
-        for each in supervised:
-            each.tick()
-            found = self._ascent(each, forward, passes, clean, gradient, mask)
-            losses[each.method.name] = self.adversarial.regularizer_weight * found
+        for adversary in supervised:
+            adversary.tick()
+            loss = self._ascent(adversary, forward, passes, clean, gradient, mask)
+            losses[adversary.method.name] = self.adversarial.regularizer_weight * loss
         return losses
 
     def _ascent(
@@ -205,9 +207,9 @@ class AdversarialTrainer(Trainer):
         seen = len(passes)
 
         def slope(shift: Tensor) -> Tensor:
-            there = adversary.tap.run(forward, shift, watch=True, like=clean)
-            assert there.shift is not None
-            return _slope(passes[-1][0], there.shift, keep=adversary.method.recipe.counts == "every")
+            shifted = adversary.tap.run(forward, shift, watch=True, like=clean)
+            assert shifted.shift is not None
+            return _slope(passes[-1][0], shifted.shift, keep=adversary.method.recipe.counts == "every")
 
         found = adversary.ascend(clean.ids, gradient, mask, slope)
         adversary.tap.run(forward, found.perturbation, like=clean)
@@ -215,7 +217,7 @@ class AdversarialTrainer(Trainer):
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
         """The KL of the perturbed from the clean texts, labelled or not."""
-        virtual = [each for each in self.adversaries if each.method.recipe.objective == "kl"]
+        virtual = [adversary for adversary in self.adversaries if adversary.method.recipe.objective == "kl"]
         if not virtual:
             return {}
         if self.unlabelled_dataset is not None:
@@ -223,15 +225,15 @@ class AdversarialTrainer(Trainer):
         bare = {name: value for name, value in inputs.items() if name not in self.label_names}
         mask, self._counted = perturbed(inputs, self._ordinary), tagged(inputs, self._ordinary)
         losses, together = {}, self._together
-        for each in virtual:
+        for adversary in virtual:
             with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
-                outcome = each(lambda: logits_of(model(**bare)), mask=mask)
+                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask)
             share = torch.ones((), device=mask.device)
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
                 part = self._counted.sum() / together.tokens if by_token else len(mask) / together.texts
                 share = part if self.compute_loss_func is not None else part * together.steps
-            losses[each.method.name] = share * outcome.loss
+            losses[adversary.method.name] = share * outcome.loss
         return losses
 
     def _divergence(self, logits: Tensor, clean: Tensor) -> Tensor:
@@ -299,7 +301,7 @@ def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
     return torch.autograd.grad(loss * FP16_SCALE, shift, retain_graph=keep)[0]
 
 
-class _Anew(TrainerCallback):
+class _StateCallback(TrainerCallback):
     """Resets texts and sums when training starts and checks that sums are made; searches nearest words again each
     epoch and after a checkpoint.
 

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.checked import (
+from wordward.choice import deviation, scattered, unit, within
+from wordward.directions import Directions
+from wordward.objective import MEASURES, OBJECTIVES, Loss
+from wordward.recipes import PAPER_EPSILON, Method
+from wordward.space import Space
+from wordward.tap import Forward, Pass, Tap, gradient_at
+from wordward.validation import (
     check_labels,
     check_loss,
     check_one_number,
@@ -17,12 +23,6 @@ from wordward.checked import (
     checked_mask,
     marks_tokens,
 )
-from wordward.choice import deviation, scattered, unit, within
-from wordward.directions import Directions
-from wordward.objective import MEASURES, OBJECTIVES, Loss
-from wordward.recipes import PAPER_EPSILON, Method
-from wordward.space import Space
-from wordward.tap import Forward, Pass, Tap, gradient_at
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
 USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews
@@ -68,8 +68,8 @@ class Adversary:
         self.directions = Directions(self.tap, method, candidates)
         self.epsilon = method.settings.epsilon or self._usual_epsilon()
         share = min(1.0, 2.5 / method.recipe.steps)  # Madry et al.: enough to reach the edge from anywhere
-        asked = method.settings.step_size if method.recipe.follows_gradient else None
-        self.step_size = min(asked or share * self.epsilon, self.epsilon)
+        step_size = method.settings.step_size if method.recipe.follows_gradient else None
+        self.step_size = min(step_size or share * self.epsilon, self.epsilon)
         self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has been seen to mark tokens, not padding
 
@@ -167,9 +167,9 @@ class Adversary:
         losses: list[Tensor] = []
 
         def slope(shift: Tensor) -> Tensor:
-            there = self.tap.run(forward, shift, watch=True, like=clean)
-            losses.append(self.loss(there.logits, target, mask))
-            return gradient_at(losses[-1], there.shift, retain_graph=self.method.recipe.counts == "every")
+            shifted = self.tap.run(forward, shift, watch=True, like=clean)
+            losses.append(self.loss(shifted.logits, target, mask))
+            return gradient_at(losses[-1], shifted.shift, retain_graph=self.method.recipe.counts == "every")
 
         found = self.ascend(clean.ids, gradient, mask, slope, noise=noise, space=space)
         perturbed = self.tap.run(forward, found.perturbation, like=clean).logits

@@ -47,7 +47,9 @@ class ClassScores(NamedTuple):
 def error_rate(gold: Labels, predicted: Labels) -> Interval:
     """Share of wrong predictions, with the Wilson interval."""
     _check_lengths(gold, predicted, "texts")
-    return share(sum(1 for right, said in zip(gold, predicted, strict=True) if right != said), len(gold))
+    return share(
+        sum(1 for expected, actual in zip(gold, predicted, strict=True) if expected != actual), len(gold)
+    )
 
 
 def share(part: int, n: int) -> Interval:
@@ -63,12 +65,12 @@ def share(part: int, n: int) -> Interval:
 
 def mean(values: Sequence[float] | np.ndarray, *, resamples: int = 1000, seed: int = 0) -> Interval:
     """The mean of one value a text, with a bootstrap interval over texts."""
-    found = np.asarray(values, dtype=float)
-    if not len(found):
+    array = np.asarray(values, dtype=float)
+    if not len(array):
         raise ValueError("expected values of 1 or more texts to take the mean of; got none")
     rng = np.random.default_rng(seed)
-    drawn = [rng.choice(found, len(found)).mean() for _ in range(resamples)]
-    return _interval(np.array([found.mean(), *drawn]))
+    drawn = [rng.choice(array, len(array)).mean() for _ in range(resamples)]
+    return _interval(np.array([array.mean(), *drawn]))
 
 
 def macro_f1(
@@ -79,7 +81,9 @@ def macro_f1(
     numbers = {name: number for number, name in enumerate(classes)}
     if unknown := {label for label in (*gold, *predicted) if label not in numbers}:
         raise ValueError(f"expected labels among {list(classes)}; got {sorted(map(str, unknown))[:5]}")
-    pairs = np.array([[numbers[right], numbers[said]] for right, said in zip(gold, predicted, strict=True)])
+    pairs = np.array(
+        [[numbers[expected], numbers[actual]] for expected, actual in zip(gold, predicted, strict=True)]
+    )
     kinds, sizes = np.unique(pairs, axis=0, return_counts=True)  # (kinds, 2), (kinds,)
     one_hot = np.eye(len(classes), dtype=np.int64)
     is_gold, is_predicted = one_hot[kinds[:, 0]], one_hot[kinds[:, 1]]  # (kinds, classes)
@@ -93,9 +97,9 @@ def macro_f1(
 
 def by_class(confusion: np.ndarray) -> list[ClassScores]:
     """The scores of each class, from counts (true, predicted); a ratio with denominator 0 is 0."""
-    hits, gold, said = np.diag(confusion), confusion.sum(1), confusion.sum(0)
-    ratios = _ratio(hits, said), _ratio(hits, gold), _ratio(2 * hits, gold + said)
-    rows = zip(gold, said, *ratios, strict=True)
+    hits, gold, predicted = np.diag(confusion), confusion.sum(1), confusion.sum(0)
+    ratios = _ratio(hits, predicted), _ratio(hits, gold), _ratio(2 * hits, gold + predicted)
+    rows = zip(gold, predicted, *ratios, strict=True)
     return [ClassScores(int(g), int(s), float(p), float(r), float(f)) for g, s, p, r, f in rows]
 
 
@@ -157,7 +161,7 @@ def _count(gold: Labels, predicted: Labels, positive: Hashable, number: int) -> 
             f"expected one predicted tag a token; sentence {number} has {len(gold)} tokens "
             f"and {len(predicted)} predictions"
         )
-    hits = sum(1 for right, said in zip(gold, predicted, strict=True) if right == said == positive)
+    hits = sum(1 for expected, actual in zip(gold, predicted, strict=True) if expected == actual == positive)
     return hits, sum(1 for tag in gold if tag == positive), sum(1 for tag in predicted if tag == positive)
 
 

@@ -25,9 +25,9 @@ def nearest_words(
     vocabulary, table = _words(run)
     known = [word for word in words if word in vocabulary]
     unknown = [_with_near(word, vocabulary.words) for word in words if word not in vocabulary]
-    told = f"{run} does not know {', '.join(unknown)}: is the case right?"
+    complaint = f"{run} does not know {', '.join(unknown)}: is the case right?"
     if not known:
-        raise ValueError(told)
+        raise ValueError(complaint)
     allowed = torch.from_numpy(vocabulary.candidates(min_count))
     if k < 1:
         raise ValueError(f"k must be 1 or more, but is {k}")
@@ -37,15 +37,15 @@ def nearest_words(
             "choose a lower --min-count or --k"
         )
     if unknown:
-        say(told)
+        say(complaint)
     ids = torch.tensor([vocabulary[word] for word in known])
-    for word, here, others in zip(
+    for word, number, others in zip(
         known, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
     ):
         if metric == "cosine":
-            near = F.cosine_similarity(table[here].unsqueeze(0), table[others])
+            near = F.cosine_similarity(table[number].unsqueeze(0), table[others])
         else:
-            near = (table[others] - table[here]).norm(dim=-1)
+            near = (table[others] - table[number]).norm(dim=-1)
         yield word, [(vocabulary.word(int(o)), float(n)) for o, n in zip(others, near, strict=True)]
 
 

@@ -30,8 +30,8 @@ def label_loss(
     if mask is not None:
         _check_tokens(logits, mask)
         labels = labels.masked_fill(~mask, IGNORE)
-    each = F.cross_entropy(_wide(logits).transpose(1, 2), labels, ignore_index=IGNORE, reduction="none")
-    return _mean(each, labels != IGNORE, average)
+    losses = F.cross_entropy(_wide(logits).transpose(1, 2), labels, ignore_index=IGNORE, reduction="none")
+    return _mean(losses, labels != IGNORE, average)
 
 
 def kl(
@@ -41,13 +41,13 @@ def kl(
     _check_classes(logits)
     log_clean, log_moved = F.log_softmax(_wide(clean), -1), F.log_softmax(_wide(logits), -1)
     ratio = (log_clean - log_moved).masked_fill(log_clean == -torch.inf, 0.0)  # impossible classes
-    each = (log_clean.exp() * ratio).sum(-1)  # (batch,) or (batch, time)
-    if each.dim() == 1:
-        return each.mean()
+    divergences = (log_clean.exp() * ratio).sum(-1)  # (batch,) or (batch, time)
+    if divergences.dim() == 1:
+        return divergences.mean()
     if mask is not None:
         _check_tokens(logits, mask)
-    counted = torch.ones_like(each, dtype=torch.bool) if mask is None else mask
-    return _mean(each, counted, average)
+    counted = torch.ones_like(divergences, dtype=torch.bool) if mask is None else mask
+    return _mean(divergences, counted, average)
 
 
 def entropy(divergence: Loss, logits: Tensor) -> Tensor:
@@ -70,10 +70,10 @@ MEASURES: dict[str, Callable[[Loss, Tensor, Any], Tensor]] = {
 }
 
 
-def _mean(each: Tensor, counted: Tensor, average: Average) -> Tensor:
+def _mean(values: Tensor, counted: Tensor, average: Average) -> Tensor:
     """The mean over sentences of the sum over tokens, or the mean over all tokens that count."""
-    total = each.masked_fill(~counted, 0.0).sum()
-    return total / (len(each) if average == "sentences" else counted.sum().clamp(min=1))
+    total = values.masked_fill(~counted, 0.0).sum()
+    return total / (len(values) if average == "sentences" else counted.sum().clamp(min=1))
 
 
 def _wide(logits: Tensor) -> Tensor:

@@ -88,24 +88,26 @@ class Run:
         """The words of an example where they stand: word for word what `encode` makes ids of."""
         settings, text = self.text, example.text
         if example.tokens is not None:
-            text, found = place_tokens(text, example.tokens, lowercase=settings.lowercase)
+            text, tokens_in_text = place_tokens(text, example.tokens, lowercase=settings.lowercase)
         else:
-            found = tokenize(text, "whitespace" if self.tagging else settings.tokenizer, settings.lowercase)
-        kept = found
+            tokens_in_text = tokenize(
+                text, "whitespace" if self.tagging else settings.tokenizer, settings.lowercase
+            )
+        kept = tokens_in_text
         if not self.tagging and settings.unknown == "drop":
-            kept = [token for token in found if token.text in self.vocabulary]
+            kept = [token for token in tokens_in_text if token.text in self.vocabulary]
         tokens = kept[: settings.max_length]
-        return Reading(text, tokens, len(found), len(kept) - len(tokens))
+        return Reading(text, tokens, len(tokens_in_text), len(kept) - len(tokens))
 
     def row(self, text: Reading) -> Row:
         """The ids of what was read."""
-        return self._ids([token.text for token in text.tokens]), None
+        return Row(self._ids([token.text for token in text.tokens]))
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
         """The row with one word replaced, as `text` spells it; None if the text is read differently."""
-        ids = row[0].copy()
+        ids = row.ids.copy()
         ids[position] = word
-        return (ids, None) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
+        return Row(ids) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Where a perturbation may be, (batch, time)."""
@@ -135,11 +137,11 @@ class Run:
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
         words = [self.words(Example(text)) for text in texts]
-        rows = [self._ids(each) for each in words]
-        filled = [at for at, each in enumerate(words) if each]
-        found = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
+        rows = [self._ids(of_text) for of_text in words]
+        filled = [at for at, of_text in enumerate(words) if of_text]
+        chances_of_texts = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
         records = [self._record(text, None, [], known=False) for text in texts]
-        for at, chances in zip(filled, found, strict=True):
+        for at, chances in zip(filled, chances_of_texts, strict=True):
             known = bool((rows[at] >= len(SPECIALS)).any())
             records[at] = self._record(texts[at], chances, words[at], known=known)
         return records
@@ -177,9 +179,9 @@ class Run:
 
 @lru_cache(maxsize=8)  # a vocabulary does not change, and many texts may be attacked one by one
 def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
-    found = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
-    found[: len(SPECIALS)] = [False] * len(SPECIALS)
-    return np.array(found)
+    writable = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
+    writable[: len(SPECIALS)] = [False] * len(SPECIALS)
+    return np.array(writable)
 
 
 def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:

@@ -109,7 +109,7 @@ def _from_files(
         examples = split(examples, config.limit / len(examples), config.seed)[1]
     kept, held_out = split(examples, config.held_out_share, config.seed)
     vocabulary = vocabulary_of(kept, config.text)
-    rows, held = (encode(some, vocabulary, config.text).rows for some in (kept, held_out))
+    rows, held = (encode(part, vocabulary, config.text).rows for part in (kept, held_out))
     return vocabulary, rows, held
 
 

@@ -29,7 +29,11 @@ class Pieces(NamedTuple):
     numbers: np.ndarray  # (time,) of that word, for the rule of sense
 
 
-Row = tuple[np.ndarray, Pieces | None]  # ids; None: one a word, in the order of the words
+class Row(NamedTuple):
+    """What a model reads of a text."""
+
+    ids: np.ndarray  # (time,)
+    pieces: Pieces | None = None  # None: one id a word, in the order of the words
 
 
 def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[str, list[Token]]:

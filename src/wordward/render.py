@@ -50,9 +50,9 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
 def from_json(record: Mapping[str, Any]) -> Explanation:
     """The explanation that `to_json` wrote."""
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
-        came = record.get("format") if isinstance(record, Mapping) else type(record).__name__
+        actual = record.get("format") if isinstance(record, Mapping) else type(record).__name__
         raise ValueError(
-            f"expected an explanation of format {FORMAT}, as `wordward explain --json` writes; got {came}"
+            f"expected an explanation of format {FORMAT}, as `wordward explain --json` writes; got {actual}"
         )
     fields = {name: value for name, value in record.items() if name not in ("format", "number")}
     try:
@@ -70,8 +70,8 @@ def from_json(record: Mapping[str, Any]) -> Explanation:
 def terminal(explanations: Sequence[Explanation], console: Console) -> None:
     """Print explanations of one text, several side by side."""
     part, first = part_of(explanations, WORDS), explanations[0]
-    for said in dict.fromkeys(predicted(explanation) for explanation in explanations):
-        console.print(Text(plain(said), "bold"))
+    for line in dict.fromkeys(predicted(explanation) for explanation in explanations):
+        console.print(Text(plain(line), "bold"))
     if not part.rows:
         console.print(Text(f"{plain(first.text) or '(an empty text)'}: no words to read"))
         return
@@ -122,7 +122,7 @@ def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[in
         table.add_column("", justify="right", no_wrap=True)
     for row in part.rows:
         place = next(place for place in row.places if place)
-        known = all(each.known for each in row.places if each)
+        known = all(other.known for other in row.places if other)
         word = plain(row.word) + ("" if known else UNKNOWN_MARK)
         cells = [Text(word, "bold" if row.strongest >= MARKED else "")]
         if tagging:

@@ -110,8 +110,9 @@ def gather(
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
-    some = some_of(texts, settings.attack, settings.seed)  # with seed 0 those of `wordward attack --limit`
-    subjects = [replace(each, attacks=_attacks(each, some, quiet=quiet)) for each in subjects]
+    # With seed 0 those of `wordward attack --limit`.
+    to_attack = some_of(texts, settings.attack, settings.seed)
+    subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),
         settings,
@@ -128,8 +129,8 @@ def check_alike(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if run.tagging != first.tagging or set(run.labels) != set(first.labels):
             names = [
-                f"{each.folder} gives {'tags' if each.tagging else 'labels'} {', '.join(each.labels[:8])}"
-                for each in (first, run)
+                f"{other.folder} gives {'tags' if other.tagging else 'labels'} {', '.join(other.labels[:8])}"
+                for other in (first, run)
             ]
             raise ValueError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
     flagged = {run.config.training.positive: run.folder for run in runs if run.positive is not None}
@@ -201,26 +202,28 @@ def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
     """The report with sentences that their strongest pull changes most."""
     run, settings = report.subjects[0].run, report.settings
     fitting = [example for example in texts if len(example.text.split()) <= SHOWN]
-    found = telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
-    if not found:
+    tellings = (
+        telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
+    )
+    if not tellings:
         return report
-    first = found[0].explanation
-    example = Example(first.text, found[0].label)
-    (other,) = explain(run, [example], method="advt", focus=first.focus)
-    return replace(report, tellings=found, compared=[first, other])
+    explanation = tellings[0].explanation
+    example = Example(explanation.text, tellings[0].label)
+    (other,) = explain(run, [example], method="advt", focus=explanation.focus)
+    return replace(report, tellings=tellings, compared=[explanation, other])
 
 
 def _with_words(report: Report) -> Report:
     """The report with the neighbours of some words."""
     first = report.subjects[0]
     before, note = starting_table(first.run)
-    flipped = [each for each in first.attacks.get("any", ()) if each.flipped]
-    swapped = [(change.word, change.toward) for each in flipped for change in each.changes]
-    swapped += [(told.place.word, told.toward) for told in report.tellings]
-    found = moved(first.run, before, count=WORDS, swapped=swapped)
-    return replace(report, words=found, words_note=note)
+    flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
+    swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
+    swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]
+    moved_words = moved(first.run, before, count=WORDS, swapped=swapped)
+    return replace(report, words=moved_words, words_note=note)
 
 
 def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
     """The flipped texts whose swaps are judged so."""
-    return [each for each in results if each.flipped and each.sense == sense]
+    return [attacked for attacked in results if attacked.flipped and attacked.sense == sense]

@@ -43,9 +43,9 @@ class RunError(ValueError):
 
 def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
     """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
-    for given in inputs:
-        if Path(given).resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{given} is in {folder}, which would be replaced: choose another --out")
+    for source in inputs:
+        if Path(source).resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{source} is in {folder}, which would be replaced: choose another --out")
     check_writable(folder)
     if not folder.exists():
         return
@@ -77,11 +77,11 @@ def check_file(path: str | Path, flag: str) -> None:
 
 def _denied(folder: Path) -> str | None:
     """Why a folder, or its nearest existing parent, cannot be written; None if it can."""
-    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     try:
-        TemporaryFile(dir=there).close()
+        TemporaryFile(dir=existing).close()
     except OSError as error:
-        return f"{there}: {error.strerror or error}"
+        return f"{existing}: {error.strerror or error}"
     return None
 
 

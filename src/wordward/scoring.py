@@ -19,15 +19,15 @@ def probabilities(
     model: nn.Module, corpus: Corpus, device: torch.device, *, quiet: bool = True
 ) -> list[np.ndarray]:
     """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
-    found: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
+    by_text: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
     with evaluating(model), progress(quiet=quiet) as bars:
         bar = bars.add_task("scoring", total=len(corpus.rows), unit="texts")
         for index, batch in corpus.in_order(EVALUATION_BATCH, device):
             chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
             for at, chance in zip(index, chances, strict=True):
-                found[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
+                by_text[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
             bars.advance(bar, len(index))
-    return found
+    return by_text
 
 
 def scores(
@@ -42,15 +42,17 @@ def scores(
     resamples = 1000 if intervals else 1
     assert corpus.labels is not None
     gold = [np.atleast_1d(label) for label in corpus.labels]
-    said = [np.atleast_1d(chance.argmax(-1)) for chance in found]
-    flat_gold, flat_said = np.concatenate(gold), np.concatenate(said)
+    predicted = [np.atleast_1d(chance.argmax(-1)) for chance in found]
+    flat_gold, flat_predicted = np.concatenate(gold), np.concatenate(predicted)
     measured = {
-        "error": error_rate(flat_gold, flat_said),
-        "macro_f1": macro_f1(flat_gold, flat_said, range(classes), resamples=resamples),
+        "error": error_rate(flat_gold, flat_predicted),
+        "macro_f1": macro_f1(flat_gold, flat_predicted, range(classes), resamples=resamples),
     }
     if positive is not None:
-        precision, recall, f = precision_recall_f(gold, said, positive, resamples=resamples)
+        precision, recall, f = precision_recall_f(gold, predicted, positive, resamples=resamples)
         measured |= {"precision": precision, "recall": recall, "f0.5": f}
     if intervals:
         return measured
-    return {name: Interval(each.value, each.value, each.value) for name, each in measured.items()}
+    return {
+        name: Interval(interval.value, interval.value, interval.value) for name, interval in measured.items()
+    }

@@ -20,9 +20,9 @@ from wordward.datasets import Example
 from wordward.explain import explain
 from wordward.predict import Run
 from wordward.render import to_json
-from wordward.serving import bodies as given
-from wordward.serving.desk import Desk
+from wordward.serving import schemas
 from wordward.serving.limits import Gate, Limits, Turns
+from wordward.serving.service import Service
 
 PAGE = Path(__file__).parent / "serving" / "page"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -47,32 +47,34 @@ def create_app(
 ) -> ASGIApp:
     """The page and its API for one run, or for two to compare, served at that port of this machine."""
     if not 1 <= len(runs) <= 2 or len({run.tagging for run in runs}) > 1:
-        came = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
-        raise ValueError(f"expected one run, or two of the same task; got {came}")
+        kinds = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
+        raise ValueError(f"expected one run, or two of the same task; got {kinds}")
     limits = limits or Limits()
-    desk = Desk(runs, limits)
+    service = Service(runs, limits)
     app = FastAPI(
         title="wordward",
         version=__version__,
         description="Predictions, explanations and adversarial texts of a trained run.",
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere
         redoc_url=None,
-        responses={status: {"model": given.Problem} for status in (403, 413, 422, 429, 503)},
+        responses={status: {"model": schemas.Problem} for status in (403, 413, 422, 429, 503)},
     )
     _add_errors(app)
     _add_page(app)
-    _add_api(app, desk, Turns(limits.waiting), examples_for(runs[0]) if examples is None else list(examples))
+    _add_api(
+        app, service, Turns(limits.waiting), examples_for(runs[0]) if examples is None else list(examples)
+    )
     return Gate(app, port=port, limits=limits)
 
 
 def examples_for(run: Run) -> list[str]:
     """Those of our own sentences that the run can read: half of the words known, or more."""
-    found = []
+    readable = []
     for text in OURS["tag" if run.tagging else "classify"]:
         words = run.words(Example(text))
         if sum(word in run.vocabulary for word in words) >= len(words) / 2:
-            found.append(text)
-    return found
+            readable.append(text)
+    return readable
 
 
 def warm_up(runs: Sequence[Run]) -> None:
@@ -82,38 +84,40 @@ def warm_up(runs: Sequence[Run]) -> None:
         explain(run, [Example(known)], method="advt")
 
 
-def _add_api(app: FastAPI, desk: Desk, turns: Turns, examples: Sequence[str]) -> None:
+def _add_api(app: FastAPI, service: Service, turns: Turns, examples: Sequence[str]) -> None:
     """The API; one request is computed at a time."""
 
     @app.get("/api/runs")
-    def runs() -> given.Served:
+    def runs() -> schemas.Served:
         """What is served: runs with their labels, methods, limits and examples."""
-        return desk.served(examples)
+        return service.served(examples)
 
     @app.post("/api/predict", response_model_exclude_none=True)
-    async def predict(asked: given.Asked, request: Request) -> given.Predicted:
+    async def predict(asked: schemas.Asked, request: Request) -> schemas.Predicted:
         """The label of a text, or a tagger's tags."""
-        return given.Predicted(**await turns.take(request, lambda: desk.predict(asked)))
+        return schemas.Predicted(**await turns.take(request, lambda: service.predict(asked)))
 
     @app.post("/api/explain")
-    async def explained(asked: given.AskedExplain, request: Request) -> given.Explained:
+    async def explained(asked: schemas.AskedExplain, request: Request) -> schemas.Explained:
         """The words that pull each word of a text, and how strongly."""
-        return given.Explained(**to_json(await turns.take(request, lambda: desk.explain(asked))))
+        return schemas.Explained(**to_json(await turns.take(request, lambda: service.explain(asked))))
 
     @app.post("/api/swap")
-    async def swap(asked: given.AskedSwap, request: Request) -> given.Swapped:
+    async def swap(asked: schemas.AskedSwap, request: Request) -> schemas.Swapped:
         """The text with one word swapped, all else as it was."""
-        return await turns.take(request, lambda: desk.swap(asked))  # a tokenizer serves one thread at a time
+        return await turns.take(
+            request, lambda: service.swap(asked)
+        )  # a tokenizer serves one thread at a time
 
     @app.post("/api/attack")
-    async def attack(asked: given.AskedAttack, request: Request) -> given.Attack:
+    async def attack(asked: schemas.AskedAttack, request: Request) -> schemas.Attack:
         """Swaps that change the prediction, one by one."""
-        return await turns.take(request, lambda: desk.attack(asked))
+        return await turns.take(request, lambda: service.attack(asked))
 
     @app.post("/api/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
-    async def page(asked: given.AskedPage, request: Request) -> HTMLResponse:
+    async def page(asked: schemas.AskedPage, request: Request) -> HTMLResponse:
         """One explanation, or two side by side, as a page of its own to keep or send."""
-        return HTMLResponse(await turns.take(request, lambda: desk.page(asked)))
+        return HTMLResponse(await turns.take(request, lambda: service.page(asked)))
 
 
 def _add_page(app: FastAPI) -> None:
@@ -147,13 +151,13 @@ def _add_errors(app: FastAPI) -> None:
         kind = request.headers.get("Content-Type", "none")
         if request.method == "POST" and "json" not in kind:
             return problem(422, f"expected the header Content-Type: application/json; got {kind}")
-        said = [
-            f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg'].removeprefix('Value error, ')}"
-            if each["type"] != "json_invalid"
-            else f"expected JSON; got something else at character {each['loc'][-1]}: {each['ctx']['error']}"
-            for each in error.errors()
+        problems = [
+            f"{'.'.join(map(str, one_error['loc'][1:])) or 'body'}: {one_error['msg'].removeprefix('Value error, ')}"
+            if one_error["type"] != "json_invalid"
+            else f"expected JSON; got something else at character {one_error['loc'][-1]}: {one_error['ctx']['error']}"
+            for one_error in error.errors()
         ]
-        return problem(422, "; ".join(said))
+        return problem(422, "; ".join(problems))
 
     @app.exception_handler(ValueError)
     async def unusable(request: Request, error: ValueError) -> JSONResponse:
@@ -166,27 +170,27 @@ def _add_errors(app: FastAPI) -> None:
 
 def listen(port: int) -> socket.socket:
     """A socket on this port, opened first; raises an error if the port is taken."""
-    there = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if os.name == "posix":  # elsewhere it would let two servers share a port
-        there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        there.bind((ADDRESS, port))
-        there.listen()
+        listener.bind((ADDRESS, port))
+        listener.listen()
     except OSError as error:
-        there.close()
+        listener.close()
         why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
         with socket.socket() as free:
             free.bind((ADDRESS, 0))
             other = free.getsockname()[1]
         raise ValueError(f"port {port} {why}: choose another, such as --port {other}") from None
-    return there
+    return listener
 
 
-def serve(app: ASGIApp, there: socket.socket, *, open_page: bool = False) -> None:
+def serve(app: ASGIApp, listener: socket.socket, *, open_page: bool = False) -> None:
     """Answer until stopped."""
     if open_page:  # the socket listens already: the browser waits for the first answer
-        webbrowser.open(f"http://{ADDRESS}:{there.getsockname()[1]}/")
-    server(app).run(sockets=[there])
+        webbrowser.open(f"http://{ADDRESS}:{listener.getsockname()[1]}/")
+    server(app).run(sockets=[listener])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:

@@ -35,8 +35,8 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
             )  # spread: one row would be slow
             at = torch.where(rows == NONE, filling, rows)
             inner = (targets[at] - low).clamp(0, high - low - 1)
-            each = _surprise(inside(states.index_select(0, at)), inner)
-            loss = loss.index_add(0, at, each.masked_fill(rows == NONE, 0.0))
+            losses = _surprise(inside(states.index_select(0, at)), inner)
+            loss = loss.index_add(0, at, losses.masked_fill(rows == NONE, 0.0))
         return loss
 
 

@@ -61,14 +61,14 @@ class Neighbors:
 
     def __init__(self, ids: Tensor, candidates: Tensor, words: Words) -> None:
         self.candidates = candidates  # (batch, time, k)
-        self._here = words(ids)  # (batch, time, dim)
+        self._origins = words(ids)  # (batch, time, dim)
         self._words = words
 
     def _units(self) -> Iterator[Tensor]:
-        """d_k for a few k at a time, (batch, time, some, dim); the zero vector where two words coincide."""
-        some = max(1, HELD.get(self._here.device.type, 0) // max(1, self._here.numel()))
-        for words in self.candidates.split(some, -1):
-            yield F.normalize(self._words(words) - self._here.unsqueeze(2), dim=-1, eps=1e-12)
+        """d_k for a few k at a time, (batch, time, count, dim); the zero vector where two words coincide."""
+        count = max(1, HELD.get(self._origins.device.type, 0) // max(1, self._origins.numel()))
+        for words in self.candidates.split(count, -1):
+            yield F.normalize(self._words(words) - self._origins.unsqueeze(2), dim=-1, eps=1e-12)
 
     def strengths(self, vectors: Tensor) -> Tensor:
         """<d_k, g>, (batch, time, k)."""
@@ -76,7 +76,7 @@ class Neighbors:
 
     def vectors(self, strengths: Tensor) -> Tensor:
         """sum_k alpha_k d_k, (batch, time, dim)."""
-        total = torch.zeros_like(self._here, dtype=strengths.dtype)
+        total = torch.zeros_like(self._origins, dtype=strengths.dtype)
         every = (unit for units in self._units() for unit in units.unbind(2))
         for strength, unit in zip(strengths.unbind(-1), every, strict=True):
             total.addcmul_(strength.unsqueeze(-1), unit)
@@ -87,12 +87,12 @@ class AllWords:
     """Unit directions from each token to every allowed word: the equations without the k nearest."""
 
     def __init__(self, ids: Tensor, allowed: Tensor, words: Words) -> None:
-        self._here = words(ids)  # (batch, time, dim)
-        self._there = words(allowed)  # (k, dim)
+        self._origins = words(ids)  # (batch, time, dim)
+        self._targets = words(allowed)  # (k, dim)
         self._ids = ids
         self.candidates = allowed.expand(*ids.shape, -1)
         rows, back = ids.unique(return_inverse=True)
-        inverse = distances(words(rows), self._there).reciprocal_()
+        inverse = distances(words(rows), self._targets).reciprocal_()
         self._inverse = inverse.nan_to_num_(0.0, posinf=0.0)[back]  # (batch, time, k), 0 where words coincide
 
     @property
@@ -102,13 +102,13 @@ class AllWords:
 
     def strengths(self, vectors: Tensor) -> Tensor:
         """<w_k - w, g> / |w_k - w|, (batch, time, k)."""
-        here = (self._here * vectors).sum(-1, keepdim=True)
-        return _product(vectors, self._there.T).sub_(here).mul_(self._inverse)
+        at_origin = (self._origins * vectors).sum(-1, keepdim=True)
+        return _product(vectors, self._targets.T).sub_(at_origin).mul_(self._inverse)
 
     def vectors(self, strengths: Tensor) -> Tensor:
         """sum_k alpha_k (w_k - w) / |w_k - w|, (batch, time, dim)."""
         weights = strengths * self._inverse
-        return _product(weights, self._there) - weights.sum(-1, keepdim=True) * self._here
+        return _product(weights, self._targets) - weights.sum(-1, keepdim=True) * self._origins
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
@@ -122,13 +122,13 @@ def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, pad
     if candidates is None:
         ids = torch.arange(size)
     else:
-        given = candidates if hasattr(candidates, "dtype") else list(candidates)
+        values = candidates if hasattr(candidates, "dtype") else list(candidates)
         try:
-            ids = torch.as_tensor(given).cpu().unique()
+            ids = torch.as_tensor(values).cpu().unique()
         except (TypeError, ValueError, RuntimeError):  # words, say
-            some = next(iter(given), None)
+            first = next(iter(values), None)
             raise ValueError(
-                f"candidates must be whole numbers, the ids of words, but hold {some!r}"
+                f"candidates must be whole numbers, the ids of words, but hold {first!r}"
             ) from None
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
@@ -159,7 +159,7 @@ def nearest(
     width = min(len(allowed), max(k, min(8 * isqrt(block), block // table.shape[1])))
     centre = None
     if metric == "euclidean":  # a common offset would cost the products their digits
-        centre = torch.stack([table[some].sum(0) for some in allowed.split(width)]).sum(0) / len(allowed)
+        centre = torch.stack([table[part].sum(0) for part in allowed.split(width)]).sum(0) / len(allowed)
 
     def vectors(words: Tensor) -> Tensor:
         return F.normalize(table[words], dim=-1) if centre is None else table[words] - centre
@@ -167,34 +167,34 @@ def nearest(
     column = torch.full((len(table),), -1, device=ids.device).scatter_(
         0, allowed, torch.arange(len(allowed), device=ids.device)
     )
-    every = vectors(allowed) if len(allowed) * table.shape[1] <= block else None
-    found = []
-    for some in ids.split(max(1, block // width)):
-        here, best = vectors(some), []
+    all_targets = vectors(allowed) if len(allowed) * table.shape[1] <= block else None
+    result = []
+    for part in ids.split(max(1, block // width)):
+        origins, best = vectors(part), []
         for start in range(0, len(allowed), width):
             words = allowed[start : start + width]
-            there = vectors(words) if every is None else every[start : start + width]
-            similarity = _similarity(here, there, metric)
-            _leave_out(similarity, column[some] - start)
+            targets = vectors(words) if all_targets is None else all_targets[start : start + width]
+            similarity = _similarity(origins, targets, metric)
+            _leave_out(similarity, column[part] - start)
             values, columns = _largest(similarity, min(k, len(words)))
             best.append((values, words[columns]))
-        found.append(_merged(best, k))
-    return torch.cat(found)
+        result.append(_merged(best, k))
+    return torch.cat(result)
 
 
-def _similarity(here: Tensor, there: Tensor, metric: Metric) -> Tensor:
+def _similarity(origins: Tensor, targets: Tensor, metric: Metric) -> Tensor:
     """Larger for nearer words, (n, m)."""
-    similarity = _product(here, there.T)
+    similarity = _product(origins, targets.T)
     if metric == "euclidean":  # argmin |a-b|^2 = argmax ab - b^2/2
-        similarity -= there.square().sum(-1) / 2
+        similarity -= targets.square().sum(-1) / 2
     return similarity
 
 
 def _leave_out(similarity: Tensor, columns: Tensor) -> None:
     """Set one column of each row to -inf, if it exists; does not synchronise with the device."""
-    there = ((columns >= 0) & (columns < similarity.shape[1])).unsqueeze(-1)
-    at = columns.clamp(0, similarity.shape[1] - 1).unsqueeze(-1)
-    similarity.scatter_(-1, at, similarity.gather(-1, at).masked_fill(there, -torch.inf))
+    exists = ((columns >= 0) & (columns < similarity.shape[1])).unsqueeze(-1)
+    column = columns.clamp(0, similarity.shape[1] - 1).unsqueeze(-1)
+    similarity.scatter_(-1, column, similarity.gather(-1, column).masked_fill(exists, -torch.inf))
 
 
 def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -243,8 +243,8 @@ class NearestWords:
         if not self._complete:
             missing = torch.arange(len(self._rows), device=ids.device) if self.at_once else self._unknown(ids)
             if len(missing):
-                found = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
-                self._rows[missing] = found
+                rows = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
+                self._rows[missing] = rows
             self._complete = self.at_once
         return self._rows[ids]
 

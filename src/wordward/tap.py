@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.chance import State, replayed, settled
 from wordward.embedding import module_of, name_of, table_reader, unwritten
+from wordward.rng_state import State, pinned_state, replayed
 
 Forward = Callable[[], Any]
 FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; changes no digit of others
@@ -109,7 +109,7 @@ class Tap:
                 "`lambda: model(ids)`, not `model(ids)`"
             )
         again = None if like is None else like.chance
-        before = settled(self.model) if self.same_dropout and again is None else again
+        before = pinned_state(self.model) if self.same_dropout and again is None else again
         hooks = _Hooks(shift, watch=watch)
         with (
             _hooked(self.embedding, hooks.read, with_kwargs=True),

@@ -231,8 +231,8 @@ def length_batches(
 def small_batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.ndarray]:
     """Indices of texts of similar length, at most `texts` at a time, and fewer where they hold more than `tokens`."""
     for index in length_batches(lengths, texts, rng=None):
-        some = max(1, tokens // max(1, int(lengths[index].max())))
-        yield from (index[start : start + some] for start in range(0, len(index), some))
+        count = max(1, tokens // max(1, int(lengths[index].max())))
+        yield from (index[start : start + count] for start in range(0, len(index), count))
 
 
 def pad(rows: Sequence[Sequence[int]], value: int = PAD) -> np.ndarray:

@@ -60,10 +60,10 @@ def probabilities(run: predict.Run, texts: Sequence[str]) -> np.ndarray:
     examples = [Example(text) for text in texts]
     readable = [at for at, example in enumerate(examples) if run.words(example)]
     corpus = run.encode([examples[at] for at in readable], labelled=False)
-    found = np.full((len(texts), len(run.labels)), 1 / len(run.labels))
+    rows = np.full((len(texts), len(run.labels)), 1 / len(run.labels))
     if readable:
-        found[readable] = np.stack(scoring.probabilities(run.model, corpus, run.device))
-    return found / found.sum(1, keepdims=True)
+        rows[readable] = np.stack(scoring.probabilities(run.model, corpus, run.device))
+    return rows / rows.sum(1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)

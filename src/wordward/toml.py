@@ -69,19 +69,19 @@ def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
     """Settings as flags; a section's name may be left out, but must not be wrong."""
     parts = {item.name: _part(item) for item in fields(kind) if _part(item)}
     named = {flag: name for name, flag in FLAGS.items() if name in setting_names(kind)}
-    found: list[str] = []
+    arguments: list[str] = []
     for key, value in values.items():
         if key in parts and isinstance(value, dict):
-            for inner, each in value.items():
+            for inner, inner_value in value.items():
                 _refuse_unknown(inner, kind, source, section=key)
-                _refuse_kind(inner, each, kind, source)
-                found += _flag(inner, each)
+                _refuse_kind(inner, inner_value, kind, source)
+                arguments += _flag(inner, inner_value)
         else:
             key = named.get(key, key)  # model = "..." as --model
             _refuse_unknown(key, kind, source)
             _refuse_kind(key, value, kind, source)
-            found += _flag(key, value)
-    return found
+            arguments += _flag(key, value)
+    return arguments
 
 
 def flag_of(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from wordward.attacks.attacked import Attacked, Outcome, Sense
-from wordward.attacks.guide import Case, Swap, Target
+from wordward.attacks.guide import Case, Target, WordSwap
 from wordward.attacks.sense import Judge
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Corrections, corrections_at, right_words
@@ -29,7 +29,7 @@ class Goal(Protocol):
         """An example whose text alone says what the model reads; refused where its labels do not fit."""
         ...
 
-    def target(self, example: Example, said: Record) -> Target | None:
+    def target(self, example: Example, predicted: Record) -> Target | None:
         """What is to change; None where there is nothing to attack."""
         ...
 
@@ -37,7 +37,7 @@ class Goal(Protocol):
         """The outcome, from the predictions before and after."""
         ...
 
-    def sense(self, case: Case, swap: Swap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
         """Whether a swap keeps the true label, and what a correction would put there."""
         ...
 
@@ -61,10 +61,10 @@ class Labels:
             label_numbers([example], self.run.labels, self.run.text, tagging=False, source="")
         return Example(example.text, example.label, line=example.line)
 
-    def target(self, example: Example, said: Record) -> Target | None:
+    def target(self, example: Example, predicted: Record) -> Target | None:
         """The predicted label, unless it is wrong."""
-        right = example.label in (None, said["label"])
-        return Target(self.run.labels.index(said["label"])) if right else None
+        right = example.label in (None, predicted["label"])
+        return Target(self.run.labels.index(predicted["label"])) if right else None
 
     def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
         """Flipped where the label is another one."""
@@ -85,13 +85,12 @@ class Labels:
             outcome=outcome,
         )
 
-    def sense(self, case: Case, swap: Swap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
         """By the rule of `wordward.attacks.sense`."""
         assert isinstance(case.target.lose, int)
-        position, toward = swap
         if self.judge is None:
             return "unknown", None
-        return self.judge.of(case.target.lose, case.number(position), toward), None
+        return self.judge.of(case.target.lose, case.number(swap.position), swap.word), None
 
 
 @dataclass(frozen=True)
@@ -119,10 +118,10 @@ class Tags:
             text = example.text
         return replace(example, text=text, tokens=None)
 
-    def target(self, example: Example, said: Record) -> Target | None:
+    def target(self, example: Example, predicted: Record) -> Target | None:
         """The flagged tokens, those that are errors where the true tags are given."""
-        flagged = self._flagged(said)
-        under_attack = self._attacked(example, said)
+        flagged = self._flagged(predicted)
+        under_attack = self._attacked(example, predicted)
         if not under_attack.any():
             return None
         never = frozenset()
@@ -130,7 +129,7 @@ class Tags:
             tokens = example.text.split()
             edits = self.corrections.get(tuple(tokens), ())
             never = frozenset(
-                (int(at), self.run.vocabulary[self._fold(word)])
+                WordSwap(int(at), self.run.vocabulary[self._fold(word)])
                 for at in np.flatnonzero(under_attack)
                 for word in right_words(edits, tokens, int(at))
             )
@@ -171,28 +170,27 @@ class Tags:
             errors=None if example.tags is None else example.tags.count(name),
         )
 
-    def sense(self, case: Case, swap: Swap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
         """Changed where the swap is the correction, kept where the correction is another."""
-        position, toward = swap
         tokens = [place.word for place in case.places]
         edits = self.corrections.get(tuple(tokens), ())
-        correct = corrections_at(edits, tokens, position)
+        correct = corrections_at(edits, tokens, swap.position)
         if correct is None:
             return "unknown", None
-        right = {self._fold(word) for word in right_words(edits, tokens, position)}
-        return "changed" if self.run.vocabulary.word(toward) in right else "kept", correct
+        right = {self._fold(word) for word in right_words(edits, tokens, swap.position)}
+        return "changed" if self.run.vocabulary.word(swap.word) in right else "kept", correct
 
     def _fold(self, word: str) -> str:
         return word.lower() if self.run.text.lowercase else word
 
-    def _flagged(self, said: Record) -> np.ndarray:
+    def _flagged(self, predicted: Record) -> np.ndarray:
         """Where the positive tag is predicted, (time,)."""
         name = self.run.labels[self.positive]
-        return np.array([token["label"] == name for token in said["tokens"]])
+        return np.array([token["label"] == name for token in predicted["tokens"]])
 
-    def _attacked(self, example: Example, said: Record) -> np.ndarray:
+    def _attacked(self, example: Example, predicted: Record) -> np.ndarray:
         """Where it is predicted, and true as far as known."""
-        flagged = self._flagged(said)
+        flagged = self._flagged(predicted)
         if example.tags is None:
             return flagged
         return flagged & (np.array(example.tags) == self.run.labels[self.positive])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,16 +16,22 @@ from wordward.explain import one_method
 from wordward.explanation import Place
 from wordward.method import Adversary, Found
 from wordward.objective import IGNORE
-from wordward.pointing import adversary_for, kl_gradient, noise_for, pointed_at
 from wordward.predict import Run
 from wordward.reading import Pieces
 from wordward.space import BLOCK
 from wordward.tap import gradient_at
 from wordward.text import small_batches
+from wordward.word_pulls import adversary_for, kl_gradient, noise_for, pointed_at
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere
-Swap = tuple[int, int]  # position, id of the word that comes
+
+
+class WordSwap(NamedTuple):
+    """A word of a text replaced by another."""
+
+    position: int  # of the word that goes
+    word: int  # id of the word that comes
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class State:
     """A text with some words swapped."""
 
     row: np.ndarray  # ids as the model reads them
-    swaps: tuple[Swap, ...] = ()  # in the order they were made
+    swaps: tuple[WordSwap, ...] = ()  # in the order they were made
     margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
     pieces: Pieces | None = None  # where words are among the ids; None: one id a word
 
@@ -44,7 +50,7 @@ class Target:
 
     lose: int | np.ndarray  # the class; a tagger's (time,): the tag, IGNORE where no tag is to change
     watched: np.ndarray | None = None  # a tagger's (time,) bool, where that tag must not be in the end
-    never: frozenset[Swap] = frozenset()  # swaps that may not be made
+    never: frozenset[WordSwap] = frozenset()  # swaps that may not be made
 
     def margin(self, logits: np.ndarray) -> float:
         """How far the logits (classes,) or (time, classes) are from another prediction."""
@@ -91,9 +97,9 @@ class Guide:
 
     def __call__(
         self, states: Sequence[State], cases: Sequence[Case]
-    ) -> tuple[list[list[Swap]], list[float]]:
+    ) -> tuple[list[list[WordSwap]], list[float]]:
         """Swaps of each state, and how far its prediction is from changing."""
-        swaps: list[list[Swap]] = [[] for _ in states]
+        swaps: list[list[WordSwap]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [to_ids(case.target.lose, state.pieces) for state, case in zip(states, cases, strict=True)]
         corpus = self.run.corpus([state.row for state in states], labels)
@@ -105,18 +111,18 @@ class Guide:
             numbers = batch.ids.cpu().numpy().copy()
             for row, at in enumerate(index):
                 state, swappable = states[at], cases[at].open.copy()
-                swappable[[position for position, _ in state.swaps]] = False
-                here = to_ids(swappable, state.pieces, False)
-                open[row, : len(here)] = here
+                swappable[[swap.position for swap in state.swaps]] = False
+                open_ids = to_ids(swappable, state.pieces, False)
+                open[row, : len(open_ids)] = open_ids
                 if state.pieces is not None:
                     numbers[row, : len(state.row)] = state.pieces.numbers
-            found, logits = self._propose(batch, *map(self._there, (open, numbers)))
+            proposed, logits = self._propose(batch, *map(self._on_device, (open, numbers)))
             for row, at in enumerate(index):
-                swaps[at] = _of_words(found[row], states[at].pieces)
+                swaps[at] = _swaps_of_words(proposed[row], states[at].pieces)
                 margins[at] = cases[at].target.margin(of_words(logits[row], states[at]))
         return swaps, margins
 
-    def _there(self, values: np.ndarray) -> Tensor:
+    def _on_device(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.run.device)
 
     def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
@@ -131,7 +137,9 @@ class Guide:
                 gradient, logits = None, forward()
         return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
 
-    def _propose(self, batch: Batch, open: Tensor, numbers: Tensor) -> tuple[list[list[Swap]], np.ndarray]:
+    def _propose(
+        self, batch: Batch, open: Tensor, numbers: Tensor
+    ) -> tuple[list[list[WordSwap]], np.ndarray]:
         """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
 
         `numbers` (batch, time) are those of the words for the rule of sense.
@@ -153,13 +161,15 @@ class Guide:
         candidates = torch.zeros(*ids.shape, count, dtype=ids.dtype, device=ids.device)
         values = torch.zeros(*ids.shape, count, dtype=r.dtype, device=ids.device)
         allowed = self.writable.nonzero().flatten()
-        near, which = pointed_at(r[open], ids[open], self.adversary.tap.table(), allowed=allowed, top=count)
-        candidates[open], values[open] = which, near.to(r.dtype) * r[open].norm(dim=-1, keepdim=True)
+        table = self.adversary.tap.table()
+        cosines, nearest = pointed_at(r[open], ids[open], table, allowed=allowed, top=count)
+        candidates[open] = nearest
+        values[open] = cosines.to(r.dtype) * r[open].norm(dim=-1, keepdim=True)
         return candidates, values
 
     def _best(
         self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor
-    ) -> list[list[Swap]]:
+    ) -> list[list[WordSwap]]:
         """The swaps of the largest values, no more than a round can use."""
         ids = batch.ids.unsqueeze(-1).expand_as(candidates)
         possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
@@ -173,7 +183,7 @@ class Guide:
         k = candidates.shape[-1]
         words = candidates.flatten(1).gather(1, places)
         return [
-            [(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
+            [WordSwap(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
             for row in zip(tops.tolist(), places.tolist(), words.tolist(), strict=True)
         ]
 
@@ -195,23 +205,23 @@ def _gradient(
 def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tensor) -> Tensor:
     """<g, w_k - w>: the rise in loss that each swap promises to first order, (batch, time, k)."""
     words = adversary.tap.words
-    here = words(ids)  # (batch, time, dim)
+    origins = words(ids)  # (batch, time, dim)
     if adversary.method.settings.k is None and adversary.method.recipe.space == "words":  # all words for each
-        return gradient @ words(candidates[0, 0]).T - (gradient * here).sum(-1, keepdim=True)
-    return torch.stack([((words(each) - here) * gradient).sum(-1) for each in candidates.unbind(-1)], -1)
+        return gradient @ words(candidates[0, 0]).T - (gradient * origins).sum(-1, keepdim=True)
+    return torch.stack([((words(kth) - origins) * gradient).sum(-1) for kth in candidates.unbind(-1)], -1)
 
 
 def to_ids(values: Any, pieces: Pieces | None, elsewhere: Any = IGNORE) -> Any:
     """Values of words as values of ids: a label at a word's first piece, a bool at all of them."""
     if pieces is None or not isinstance(values, np.ndarray):
         return values
-    found = np.full(len(pieces.word), elsewhere, dtype=values.dtype)
+    of_ids = np.full(len(pieces.word), elsewhere, dtype=values.dtype)
     if values.dtype == bool:
         real = pieces.word >= 0
-        found[real] = values[pieces.word[real]]
+        of_ids[real] = values[pieces.word[real]]
     else:
-        found[pieces.first] = values
-    return found
+        of_ids[pieces.first] = values
+    return of_ids
 
 
 def of_words(logits: np.ndarray, state: State) -> np.ndarray:
@@ -221,8 +231,8 @@ def of_words(logits: np.ndarray, state: State) -> np.ndarray:
     return logits[: len(state.row)] if state.pieces is None else logits[state.pieces.first]
 
 
-def _of_words(swaps: list[Swap], pieces: Pieces | None) -> list[Swap]:
+def _swaps_of_words(swaps: list[WordSwap], pieces: Pieces | None) -> list[WordSwap]:
     """Swaps of ids as those of words, each once."""
     if pieces is None:
         return swaps
-    return list(dict.fromkeys((int(pieces.word[at]), word) for at, word in swaps))
+    return list(dict.fromkeys(WordSwap(int(pieces.word[at]), word) for at, word in swaps))

@@ -14,10 +14,10 @@ from wordward.attacks.summary import Summary, summarise
 from wordward.console import progress
 from wordward.datasets import DataError, Example
 from wordward.metrics import Interval, mean, share
-from wordward.pointing import pointed_at
 from wordward.predict import Run
 from wordward.tap import evaluating
 from wordward.text import EOS, small_batches
+from wordward.word_pulls import pointed_at
 
 SWAPS = (0, 1, 2, 4, 8)
 
@@ -58,23 +58,26 @@ def compare_models(
         raise DataError("expected true labels to measure accuracy with; some texts have none")
     if not swaps or min(swaps) < 0 or not max(swaps):
         raise ValueError(f"expected numbers of swaps, 0 or more and one of them 1 or more; got {list(swaps)}")
-    settings, found = replace(settings, max_swaps=max(swaps)), []
+    settings, compared = replace(settings, max_swaps=max(swaps)), []
     for run in runs:
         name = str(run.folder)
         results = list(watched(attack(run, examples, settings, jobs=jobs), len(examples), name, quiet=quiet))
         accuracy = accuracies(results, swaps)
         if not accuracy:
             raise DataError("expected sentences with errors to measure a tagger with; there are none")
-        found.append(Robustness(name, run.config.method, accuracy))
-    return found
+        compared.append(Robustness(name, run.config.method, accuracy))
+    return compared
 
 
 def accuracies(results: Sequence[Attacked], swaps: Sequence[int]) -> dict[int, Interval]:
     """The share of texts still right after each number of swaps; empty if there is nothing to get right."""
-    counted = [each for each in results if each.errors != 0]  # a sentence without errors has none to flag
+    # A sentence without errors has none to flag.
+    counted = [attacked for attacked in results if attacked.errors != 0]
     if not counted:
         return {}
-    return {n: share(sum(holds(each, n) for each in counted), len(counted)) for n in sorted(set(swaps))}
+    return {
+        n: share(sum(holds(attacked, n) for attacked in counted), len(counted)) for n in sorted(set(swaps))
+    }
 
 
 def holds(attacked: Attacked, swaps: int) -> bool:
@@ -87,8 +90,8 @@ def watched(results: Iterator[Attacked], total: int, name: str, *, quiet: bool) 
     """The same results, with a progress bar."""
     with progress(quiet=quiet) as bars:
         bar = bars.add_task(name, total=total, unit="texts")
-        for each in results:
-            yield each
+        for attacked in results:
+            yield attacked
             bars.advance(bar)
 
 
@@ -102,17 +105,17 @@ def compare_guides(
     jobs: int = 1,
 ) -> list[Guided]:
     """The same model and texts attacked under the guidance of each method."""
-    found = []
+    guided = []
     for method in methods:
         chosen = replace(settings, method=method)
         results = list(watched(attack(run, examples, chosen, jobs=jobs), len(examples), method, quiet=quiet))
         cosines, near = largest_cosines(run, examples, chosen), _nearness(run, results)
-        found.append(
+        guided.append(
             Guided(
                 method, summarise(results), mean(cosines) if cosines else None, mean(near) if near else None
             )
         )
-    return found
+    return guided
 
 
 def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
@@ -120,35 +123,35 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     goal, guide = goal_of(run, settings), Guide(run, settings, None)
     plain = [goal.plain(example) for example in examples]
     texts = [run.read(example) for example in plain]
-    said = run.predict([text.text for text in texts])
-    cases = list(cases_of(run, plain, texts, said, settings, goal).values())
+    predictions = run.predict([text.text for text in texts])
+    cases = list(cases_of(run, plain, texts, predictions, settings, goal).values())
     corpus = run.corpus(
         [case.row for case in cases], [to_ids(case.target.lose, case.pieces) for case in cases]
     )
     allowed = run.ordinary()
-    table, found = guide.adversary.tap.table(), np.full(len(cases), np.nan)
+    table, means = guide.adversary.tap.table(), np.full(len(cases), np.nan)
     with evaluating(run.model):
         for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             r = guide.perturb(batch)[0].perturbation
             words = batch.mask & (batch.ids != EOS) if not run.of_pieces else run.perturbed(batch)
             real = words & (r.norm(dim=-1) > 0)
-            cosines, near = pointed_at(r[real], batch.ids[real], table, allowed=allowed, top=2)
-            own = near[:, 0] == batch.ids[real]  # its cosine is 0, and others may be below
+            cosines, nearest = pointed_at(r[real], batch.ids[real], table, allowed=allowed, top=2)
+            own = nearest[:, 0] == batch.ids[real]  # its cosine is 0, and others may be below
             largest = torch.where(own, cosines[:, -1], cosines[:, 0])
-            of = real.nonzero()[:, 0].cpu().numpy()
-            sums = np.bincount(of, largest.double().cpu().numpy(), minlength=len(index))
-            counts = np.bincount(of, minlength=len(index))
-            found[index[counts > 0]] = sums[counts > 0] / counts[counts > 0]
-    return found[~np.isnan(found)].tolist()
+            text_of_word = real.nonzero()[:, 0].cpu().numpy()
+            sums = np.bincount(text_of_word, largest.double().cpu().numpy(), minlength=len(index))
+            counts = np.bincount(text_of_word, minlength=len(index))
+            means[index[counts > 0]] = sums[counts > 0] / counts[counts > 0]
+    return means[~np.isnan(means)].tolist()
 
 
 def _nearness(run: Run, results: Sequence[Attacked]) -> list[float]:
     """For each text with swaps, how near the new words are to those they replaced."""
-    found = []
-    for each in results:
-        pairs = [(run.vector(change.word), run.vector(change.toward)) for change in each.changes]
+    cosines = []
+    for attacked in results:
+        pairs = [(run.vector(change.word), run.vector(change.toward)) for change in attacked.changes]
         if pairs:
             old, new = map(torch.stack, zip(*pairs, strict=True))
-            found.append(float(F.cosine_similarity(old, new).mean()))
-    return found
+            cosines.append(float(F.cosine_similarity(old, new).mean()))
+    return cosines

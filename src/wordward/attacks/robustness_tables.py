@@ -36,11 +36,11 @@ def guides_table(rows: Sequence[Guided]) -> str:
     heads += ["nearness of the swapped words", "swaps in a flipped text", "passes a text"]
     cells = []
     for row in rows:
-        told = row.summary
-        shares = [_percent(told.success), _percent(told.success_sense_kept)]
-        swaps = "–" if told.swaps is None else f"{told.swaps:.2f}"
+        summary = row.summary
+        shares = [_percent(summary.success), _percent(summary.success_sense_kept)]
+        swaps = "–" if summary.swaps is None else f"{summary.swaps:.2f}"
         near = [_number(row.cosine), _number(row.nearness)]
-        cells.append([row.method, *shares, *near, swaps, f"{told.passes:.1f}"])
+        cells.append([row.method, *shares, *near, swaps, f"{summary.passes:.1f}"])
     return _aligned(heads, cells)
 
 
@@ -69,7 +69,7 @@ def models_json(rows: Sequence[Robustness]) -> list[dict[str, Any]]:
         {
             "model": row.model,
             "method": row.method,
-            "accuracy": {str(swaps): each._asdict() for swaps, each in row.accuracy.items()},
+            "accuracy": {str(swaps): interval._asdict() for swaps, interval in row.accuracy.items()},
         }
         for row in rows
     ]
@@ -110,8 +110,11 @@ def plot(rows: Sequence[Robustness], path: str | Path) -> None:
         aside = 0.06 * (number - (len(rows) - 1) / 2)  # so that no model hides another
         at = [place + aside for place in range(len(swaps))]
         values = [row.accuracy[n] for n in swaps]
-        below, above = [each.value - each.low for each in values], [each.high - each.value for each in values]
-        middles = [each.value for each in values]
+        below, above = (
+            [interval.value - interval.low for interval in values],
+            [interval.high - interval.value for interval in values],
+        )
+        middles = [interval.value for interval in values]
         colour, marker, dashes = LOOKS[number % len(LOOKS)]
         how = {"color": colour, "marker": marker, "linestyle": dashes, "capsize": 3}
         axes.errorbar(at, middles, yerr=[below, above], label=f"{row.model} ({row.method})", **how)

@@ -56,7 +56,7 @@ class Judge:
 
     def of(self, label: int, word: int, toward: int) -> Sense:
         """The rule's word on one swap, in ids."""
-        swap = tuple(torch.tensor(each, device=self.evidence.device) for each in (label, word, toward))
+        swap = tuple(torch.tensor(number, device=self.evidence.device) for number in (label, word, toward))
         if bool(self.changed(*swap)):
             return "changed"
         return "kept" if bool(self.kept(*swap)) else "unknown"

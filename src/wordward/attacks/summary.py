@@ -40,13 +40,13 @@ class Summary:
 
 def summarise(results: Sequence[Attacked], *, seconds: float | None = None, timed: int = 0) -> Summary:
     """The numbers of these results, of which the last `timed` took so many seconds."""
-    read = [each for each in results if each.outcome != "unreadable"]
-    attacked = [each for each in read if each.outcome != "wrong"]
-    flipped = [each for each in attacked if each.flipped]
-    tagging = any(each.errors is not None or each.flagged for each in results)
+    read = [result for result in results if result.outcome != "unreadable"]
+    attacked = [result for result in read if result.outcome != "wrong"]
+    flipped = [result for result in attacked if result.flipped]
+    tagging = any(result.errors is not None or result.flagged for result in results)
     before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
-    count, kept = len(attacked), sum(each.sense_kept for each in flipped)
-    judged = not flipped or any(change.sense != "unknown" for each in flipped for change in each.changes)
+    count, kept = len(attacked), sum(result.sense_kept for result in flipped)
+    judged = not flipped or any(change.sense != "unknown" for result in flipped for change in result.changes)
     return Summary(
         texts=len(results),
         unreadable=len(results) - len(read),
@@ -56,9 +56,9 @@ def summarise(results: Sequence[Attacked], *, seconds: float | None = None, time
         accuracy_under_attack=after,
         success=share(len(flipped), count) if count else None,
         success_sense_kept=share(kept, count) if count and judged else None,
-        share_changed=sum(each.share for each in flipped) / len(flipped) if flipped else None,
-        swaps=sum(len(each.changes) for each in flipped) / len(flipped) if flipped else None,
-        passes=sum(each.passes for each in results) / len(results) if results else 0.0,
+        share_changed=sum(result.share for result in flipped) / len(flipped) if flipped else None,
+        swaps=sum(len(result.changes) for result in flipped) / len(flipped) if flipped else None,
+        passes=sum(result.passes for result in results) / len(results) if results else 0.0,
         texts_a_second=timed / seconds if seconds and timed else None,
         task="tag" if tagging else "classify",
     )
@@ -68,14 +68,14 @@ Pair = tuple[Interval | None, Interval | None]
 
 
 def _accuracies(read: Sequence[Attacked], attacked: Sequence[Attacked], flipped: Sequence[Attacked]) -> Pair:
-    if not read or not all(each.given for each in read):
+    if not read or not all(result.given for result in read):
         return None, None
     return share(len(attacked), len(read)), share(len(attacked) - len(flipped), len(read))
 
 
 def _errors_flagged(read: Sequence[Attacked]) -> Pair:
-    errors = sum(each.errors or 0 for each in read)
-    if not errors or any(each.errors is None for each in read):
+    errors = sum(result.errors or 0 for result in read)
+    if not errors or any(result.errors is None for result in read):
         return None, None
     return share(sum(len(e.flagged) for e in read), errors), share(sum(len(e.left) for e in read), errors)
 
@@ -88,28 +88,29 @@ def show(results: Sequence[Attacked], summary: Summary, console: Console, *, cou
 
 def show_texts(results: Sequence[Attacked], console: Console) -> None:
     """Texts with their swaps, whatever the outcome."""
-    for each in results:
-        tagging = bool(each.flagged)
-        said = {
-            "flipped": "no longer flagged" if tagging else f"{each.before} → {each.after}",
-            "kept": "still flagged" if tagging else f"stays {each.before}",
+    for attacked in results:
+        tagging = bool(attacked.flagged)
+        verdict = {
+            "flipped": "no longer flagged" if tagging else f"{attacked.before} → {attacked.after}",
+            "kept": "still flagged" if tagging else f"stays {attacked.before}",
             "wrong": "no error is flagged"
-            if each.errors is not None or each.before == each.label  # of a tagger, without true tags
-            else f"{each.before}, but it is {each.label}",
+            if attacked.errors is not None
+            or attacked.before == attacked.label  # of a tagger, without true tags
+            else f"{attacked.before}, but it is {attacked.label}",
             "unreadable": "not read: no words, or more than the model can read",
-        }[each.outcome]
-        whose = "flag" if tagging else plain(each.before)
-        chance = f"  p({whose}) {each.probability_before:.0%} → {each.probability_after:.0%}"
-        told = f"{chance}  sense {each.sense}" if each.changes else ""
-        console.print(f"[bold]{escape(plain(said))}[/]{escape(told)}")
-        console.print(_inline(each), soft_wrap=True)
+        }[attacked.outcome]
+        whose = "flag" if tagging else plain(attacked.before)
+        chance = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
+        effect = f"{chance}  sense {attacked.sense}" if attacked.changes else ""
+        console.print(f"[bold]{escape(plain(verdict))}[/]{escape(effect)}")
+        console.print(_inline(attacked), soft_wrap=True)
         console.print()
 
 
 def telling(results: Sequence[Attacked]) -> list[Attacked]:
     """The flipped texts: first those whose sense is kept, then those of fewer swaps, then of larger effect."""
-    flipped = [each for each in results if each.flipped]
-    effect = [each.probability_before - each.probability_after for each in flipped]
+    flipped = [attacked for attacked in results if attacked.flipped]
+    effect = [attacked.probability_before - attacked.probability_after for attacked in flipped]
     order = sorted(
         range(len(flipped)),
         key=lambda at: (not flipped[at].sense_kept, len(flipped[at].changes), -effect[at]),

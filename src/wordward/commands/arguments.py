@@ -33,7 +33,7 @@ def _may_be_none(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | Non
         return None
     return replace(
         inner,
-        instance_from_str=lambda given: None if given == ["None"] else inner.instance_from_str(given),
+        instance_from_str=lambda words: None if words == ["None"] else inner.instance_from_str(words),
         is_instance=lambda value: value is None or inner.is_instance(value),
         str_from_instance=lambda value: ["None"] if value is None else inner.str_from_instance(value),
         choices=inner.choices and ("None", *inner.choices),

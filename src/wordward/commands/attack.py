@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from wordward.attacks.attacked import Attacked
     from wordward.datasets import Example
     from wordward.datasets.m2 import Corrections
-    from wordward.growing import ResultsFile
     from wordward.predict import Run
+    from wordward.results_file import ResultsFile
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Attack:
             return [Example(text) for text in self.text]
         run = runs[0]
         if is_split(run, data) and (
-            other := {each.config.data.corpus for each in runs} - {run.config.data.corpus}
+            other := {other_run.config.data.corpus for other_run in runs} - {run.config.data.corpus}
         ):
             raise ValueError(
                 f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
@@ -149,19 +149,19 @@ class Attack:
         from wordward.attacks.files import from_record, write_csv
         from wordward.attacks.summary import show, show_texts, summarise
         from wordward.console import progress
-        from wordward.growing import goes_on
+        from wordward.results_file import hint_to_continue
 
         corrections, file = self._read_corrections(), self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
         left = examples[before:]
-        found = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
-        with goes_on(file), closing(found), progress(quiet=self.quiet) as bars:
+        attacks = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
+        with hint_to_continue(file), closing(attacks), progress(quiet=self.quiet) as bars:
             bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
-            for each in found:
+            for attacked in attacks:
                 if file is not None:
-                    file.append(asdict(each))
-                results.append(each)
+                    file.append(asdict(attacked))
+                results.append(attacked)
                 bars.advance(bar)
         new, seconds = len(results) - before, time.monotonic() - started
         if self.csv:
@@ -176,7 +176,7 @@ class Attack:
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""
-        from wordward.growing import ResultsFile, describe, fingerprint
+        from wordward.results_file import ResultsFile, describe, fingerprint
 
         if self.out is None:
             return None

@@ -15,10 +15,10 @@ from wordward.commands.use import is_file, standard_input
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
-    from wordward.explaining import Question
+    from wordward.explain_corpus import Question
     from wordward.explanation import Explanation
-    from wordward.growing import ResultsFile
     from wordward.predict import Run
+    from wordward.results_file import ResultsFile
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Explain:
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """The method that finds the words, from `wordward methods`."""
     compare: Annotated[str | None, tyro.conf.arg(metavar="METHOD")] = None
-    """A second method, shown beside the first."""
+    """A second method, output beside the first."""
     top: int = 3
     """How many pulling words to name for each word, at most."""
     focus: Annotated[str | None, tyro.conf.arg(metavar="N|WORD")] = None
@@ -72,7 +72,7 @@ class Explain:
     """Show no progress."""
 
     def __call__(self) -> None:
-        from wordward.explaining import Question, explain_all
+        from wordward.explain_corpus import Question, explain_all
         from wordward.predict import load_run
         from wordward.processes.workers import jobs_for
 
@@ -87,29 +87,29 @@ class Explain:
         left = examples[file.done :] if file else examples
         jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
         with naming(None if self.label is not None else self._source(run)):
-            found = explain_all(run, left, question, jobs=jobs)
-        self._follow(found, len(examples), file)
+            explained = explain_all(run, left, question, jobs=jobs)
+        self._follow(explained, len(examples), file)
 
     def _follow(
-        self, found: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
+        self, explained: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
     ) -> None:
         """Show each text's explanations as they come."""
-        from wordward.commands.explained import Shown
+        from wordward.commands.explain_output import ExplainOutput
         from wordward.console import progress
-        from wordward.growing import goes_on
+        from wordward.results_file import hint_to_continue
 
-        shown = Shown(file, json=self.json, html=self.html, figure=self.figure)
-        quiet = self.quiet or total < 2 or (not shown.to_files and sys.stdout.isatty())
-        with goes_on(file), closing(found), progress(quiet=quiet) as bars:
-            bar = bars.add_task("explain", total=total, completed=shown.count, unit="texts")
-            for each in found:
-                shown.add(each)
+        output = ExplainOutput(file, json=self.json, html=self.html, figure=self.figure)
+        quiet = self.quiet or total < 2 or (not output.to_files and sys.stdout.isatty())
+        with hint_to_continue(file), closing(explained), progress(quiet=quiet) as bars:
+            bar = bars.add_task("explain", total=total, completed=output.count, unit="texts")
+            for of_text in explained:
+                output.add(of_text)
                 bars.advance(bar)
-        shown.finish()
+        output.finish()
 
     def _file(self, run: "Run", examples: "Sequence[Example]", question: "Question") -> "ResultsFile | None":
         """The file of --json with what it holds already, where the texts are more than a few given by hand."""
-        from wordward.growing import ResultsFile, describe
+        from wordward.results_file import ResultsFile, describe
 
         if self.json in (None, "-") or self._by_hand(run):
             return None
@@ -164,7 +164,7 @@ class Explain:
             examples = some_of(self._read(run, source), self.limit)
         else:
             self._hint()
-            texts = (*self.texts, *self.text) or [line for some in standard_input() for line in some]
+            texts = (*self.texts, *self.text) or [line for lines in standard_input() for line in lines]
             examples = some_of([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:

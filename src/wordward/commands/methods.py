@@ -56,9 +56,9 @@ class Methods:
         table.columns[0].no_wrap = True
         for row in rows:
             if width < ROOMY:
-                told = (
+                cells = (
                     f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-"
                 )
-                row = (row[0], f"{row[1]}\n[dim]{', '.join(told)}[/]")
+                row = (row[0], f"{row[1]}\n[dim]{', '.join(cells)}[/]")
             table.add_row(*row)
         return table

@@ -45,15 +45,15 @@ class Serve:
 
         if not 0 <= self.port <= 65535:
             raise ValueError(f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
-        with listen(self.port) as there:
+        with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]
             examples = self._examples(runs[0]) if self.examples else None
-            port = there.getsockname()[1]
+            port = listener.getsockname()[1]
             app = create_app(runs, port=port, examples=examples)
             warm_up(runs)
             say(f"{' and '.join(folders)}: open http://127.0.0.1:{port}/ in a browser; Ctrl-C stops")
-            serve(app, there, open_page=self.open)
+            serve(app, listener, open_page=self.open)
 
     def _examples(self, run: "Run") -> list[str]:
         from wordward.examples import read_as

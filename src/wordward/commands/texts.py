@@ -41,9 +41,9 @@ def texts_in(
     from wordward.console import waiting
     from wordward.examples import read_as
 
-    given = {name: value for name, value in columns.items() if value is not None}
+    chosen = {name: value for name, value in columns.items() if value is not None}
     with waiting(f"reading {Path(file).name}", quiet=quiet):
-        return read_as(replace(run.config.data, limit=None, **given), file, labelled=labelled)
+        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled)
 
 
 @contextmanager

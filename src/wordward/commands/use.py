@@ -60,7 +60,7 @@ class Evaluate:
         classes = dict(zip(run.labels, by_class(scored.confusion), strict=True))
         if self.json:
             record: dict[str, Any] = {name: interval._asdict() for name, interval in scored.measured.items()}
-            record["classes"] = {name: each._asdict() for name, each in classes.items()}
+            record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
             print(json.dumps({"run": self.run, "data": self.data, "texts": scored.texts, **record}))
             return
         print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
@@ -128,17 +128,17 @@ class Predict:
         failed, seen = 0, sys.stdout.isatty()  # answers on the screen show the progress already
         with progress(quiet=self.quiet or seen) as bars:
             bar = bars.add_task("predicting", total=total, unit="texts")
-            for some in parts:
-                for record in run.predict(some):
+            for texts in parts:
+                for record in run.predict(texts):
                     failed += "error" in record
                     print(json_line(record))
                 sys.stdout.flush()  # someone may wait for these answers before writing the next line
-                bars.advance(bar, len(some))
+                bars.advance(bar, len(texts))
         return failed
 
     def _read(self, run: "Run", file: str) -> list[str]:
         columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
-        return [each.text for each in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
+        return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
 
 
 def json_line(record: Any) -> str:
@@ -159,21 +159,21 @@ def standard_input() -> Iterator[list[str]]:
     rest, number = b"", 0
     incoming = cast(BufferedReader, sys.stdin.buffer)
     while True:
-        came = incoming.read1(1 << 16)
-        *lines, rest = (rest + came).split(b"\n")
-        if not came and rest:
+        received = incoming.read1(1 << 16)
+        *lines, rest = (rest + received).split(b"\n")
+        if not received and rest:
             lines = [rest]
-        some: list[str] = []
+        texts: list[str] = []
         for line in lines:
             number += 1
             try:
-                some.append(line.decode().rstrip("\r"))
+                texts.append(line.decode().rstrip("\r"))
             except UnicodeDecodeError as error:
-                yield some  # the lines before it get their answers
+                yield texts  # the lines before it get their answers
                 raise ValueError(f"standard input, line {number}: expected UTF-8 ({error})") from None
-        if some:
-            yield some
-        if not came:
+        if texts:
+            yield texts
+        if not received:
             return
 
 
@@ -199,9 +199,9 @@ class Neighbors:
         from wordward.console import say
         from wordward.neighbors import nearest_words
 
-        for word, found in nearest_words(
+        for word, nearest in nearest_words(
             self.run, self.words, k=self.k, metric=self.metric, min_count=self.min_count
         ):
-            print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in found))
+            print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in nearest))
         what = "cosine with the word" if self.metric == "cosine" else "distance from the word"
         say(f"numbers: {what}; nearest first")

@@ -11,7 +11,7 @@ from wordward.encoded.corpus import Batch
 from wordward.explain import TEXTS
 from wordward.explanation import Explanation, Place
 from wordward.huggingface.inputs import NO_KL, logits_of, perturbed
-from wordward.huggingface.pointing import Counted
+from wordward.huggingface.piece_pulls import MaskedLoss
 from wordward.huggingface.settings import AdversarialSettings
 from wordward.huggingface.words import (
     Word,
@@ -24,9 +24,9 @@ from wordward.huggingface.words import (
 )
 from wordward.method import Adversary
 from wordward.objective import IGNORE
-from wordward.pointing import Pointing, point
 from wordward.recipes import RECIPES, at_text, parse_methods
 from wordward.tap import Tap, evaluating
+from wordward.word_pulls import BatchPulls, find_pulls
 
 Text = str | Sequence[str]  # as it is, or as the words of a tagger
 
@@ -49,12 +49,12 @@ def explain(
         raise ValueError("texts must be a list of them, but one came: give [text]")
     names = _names(model)
     explainer = _Explainer(model, tokenizer, settings or AdversarialSettings(), top)
-    found = []
+    explanations = []
     for start in range(0, len(texts), TEXTS):
-        some = texts[start : start + TEXTS]
-        given = [None] * len(some) if labels is None else labels[start : start + TEXTS]
-        found += explainer(some, given, names)
-    return found
+        part = texts[start : start + TEXTS]
+        given = [None] * len(part) if labels is None else labels[start : start + TEXTS]
+        explanations += explainer(part, given, names)
+    return explanations
 
 
 def _names(model: nn.Module) -> list[str]:
@@ -91,7 +91,7 @@ class _Explainer:
             raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {settings.method!r}")
         check_size(tokenizer, Tap(model, embedding=settings.embedding).size)
         self.model, self.tokenizer, self.top = model, tokenizer, top
-        self._loss = Counted(methods[0])
+        self._loss = MaskedLoss(methods[0])
         self.adversary = Adversary(
             model,
             at_text(methods[0]),
@@ -121,7 +121,7 @@ class _Explainer:
         labels = _labels(inputs["input_ids"], words, given, names, tagging=tagging)
         self._loss.mask = _first(mask, words) if tagging else None
         with evaluating(self.model):
-            pointing = point(
+            pulls = find_pulls(
                 self.adversary,
                 lambda: _checked(logits_of(self.model(**inputs)), names, tagging=tagging),
                 Batch(inputs["input_ids"], mask, labels),
@@ -131,11 +131,13 @@ class _Explainer:
                 allowed=self._allowed,
             )
         return [
-            self._said(text, words[row], given[row], names, row, inputs["input_ids"][row].tolist(), pointing)
+            self._explained(
+                text, words[row], given[row], names, row, inputs["input_ids"][row].tolist(), pulls
+            )
             for row, text in enumerate(texts)
         ]
 
-    def _said(
+    def _explained(
         self,
         text: Text,
         words: Sequence[Word],
@@ -143,12 +145,12 @@ class _Explainer:
         names: list[str],
         row: int,
         ids: list[int],
-        pointing: Pointing,
+        pulls: BatchPulls,
     ) -> Explanation:
         """What the model says of one text."""
-        chances = pointing.logits[row].double().softmax(-1)
-        toward, strengths, cosines = (each[row].tolist() for each in pointing[1:])
-        there = places(words, ids, self.tokenizer, toward=toward, strengths=strengths, cosines=cosines)
+        chances = pulls.logits[row].double().softmax(-1)
+        toward, strengths, cosines = (tensor[row].tolist() for tensor in pulls[1:])
+        pulled = places(words, ids, self.tokenizer, toward=toward, strengths=strengths, cosines=cosines)
         counts = self.adversary.method.recipe.objective == "label_loss"
         joined = text if isinstance(text, str) else " ".join(text)
         known = Explanation(
@@ -159,12 +161,12 @@ class _Explainer:
             given=counts and given is not None,
             predicted=None,
             probabilities={},
-            places=there,
+            places=pulled,
             unread=len(joined[words[-1].end :].split()) if words else 0,
             model=type(self.model).__name__,
         )
         if chances.dim() > 1:
-            return replace(known, places=tuple(map(_with_tag(chances, names), there, words)))
+            return replace(known, places=tuple(map(_with_tag(chances, names), pulled, words)))
         named = {name: round(float(chance), 6) for name, chance in zip(names, chances, strict=True)}
         predicted = names[int(chances.argmax())]
         label = known.label or (predicted if counts else None)
@@ -184,8 +186,8 @@ def _with_tag(chances: Tensor, names: list[str]) -> Any:
 def _first(mask: Tensor, words: Sequence[Sequence[Word]]) -> Tensor:
     """The first piece of each word, (batch, time)."""
     first = torch.zeros_like(mask)
-    for row, each in enumerate(words):
-        first[row, [word.pieces[0] for word in each]] = True
+    for row, of_text in enumerate(words):
+        first[row, [word.pieces[0] for word in of_text]] = True
     return first
 
 

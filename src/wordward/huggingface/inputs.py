@@ -41,13 +41,13 @@ def refuse_arguments(trainer: Any) -> None:
             "own: leave it off, or take method='random' in its place"
         )
     if args.gradient_checkpointing:
-        given = dict(args.gradient_checkpointing_kwargs or {})
-        if given.get("use_reentrant"):
+        checkpointing = dict(args.gradient_checkpointing_kwargs or {})
+        if checkpointing.get("use_reentrant"):
             raise ValueError(
                 "reentrant checkpoints give no gradient at the vectors: "
                 "gradient_checkpointing_kwargs={'use_reentrant': False}"
             )
-        args.gradient_checkpointing_kwargs = {**given, "use_reentrant": False}
+        args.gradient_checkpointing_kwargs = {**checkpointing, "use_reentrant": False}
 
 
 def refuse_divergence(model: Any, method: str) -> None:
@@ -138,13 +138,13 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
 
 def _seen(trainer: Any) -> int:
     """Labelled batches of the updates so far; the last update of a pass over them may hold fewer than the others."""
-    steps, each = trainer.state.global_step, trainer.args.gradient_accumulation_steps
+    steps, batches_per_update = trainer.state.global_step, trainer.args.gradient_accumulation_steps
     try:
         a_pass = len(trainer.callback_handler.train_dataloader)
     except TypeError:  # a stream
-        return steps * each
-    passes, updates = divmod(steps, ceil(a_pass / each))
-    return passes * a_pass + updates * each
+        return steps * batches_per_update
+    passes, updates = divmod(steps, ceil(a_pass / batches_per_update))
+    return passes * a_pass + updates * batches_per_update
 
 
 def perturbed(inputs: Any, ordinary: Callable[[Tensor], Tensor]) -> Tensor:
@@ -178,7 +178,9 @@ def logits_of(outputs: Any) -> Tensor:
     if isinstance(outputs, Mapping) and "logits" in outputs:
         return outputs["logits"]
     if isinstance(outputs, tuple | list):
-        outputs = next((each for each in outputs if isinstance(each, Tensor) and each.dim() > 0), None)
+        outputs = next(
+            (output for output in outputs if isinstance(output, Tensor) and output.dim() > 0), None
+        )
     if not isinstance(outputs, Tensor):
         raise TypeError(f"the model must give logits, but gave {type(outputs).__name__}: name them 'logits'")
     return outputs

@@ -125,16 +125,16 @@ def known_labels(source: str) -> tuple[str, ...]:
 
 def longest(model: nn.Module, tokenizer: Any) -> int:
     """Pieces of a text that a model can read, special tokens included."""
-    told = tokenizer.model_max_length if tokenizer.model_max_length < UNLIMITED else None
-    places = [
+    of_tokenizer = tokenizer.model_max_length if tokenizer.model_max_length < UNLIMITED else None
+    of_positions = [
         # RoBERTa's begin after its padding.
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()
         if isinstance(module, nn.Embedding) and name.rpartition(".")[2] in ("position_embeddings", "wpe")
     ]
-    if told is None and not places:
+    if of_tokenizer is None and not of_positions:
         return getattr(getattr(model, "config", None), "max_position_embeddings", None) or LONGEST
-    return min(each for each in (told, *places) if each is not None)
+    return min(limit for limit in (of_tokenizer, *of_positions) if limit is not None)
 
 
 def check_folder(source: str) -> None:

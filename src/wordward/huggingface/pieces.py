@@ -21,7 +21,7 @@ from wordward.text import pad
 CHUNK = 1000  # texts that a tokenizer is given at a time
 
 
-class Reads(nn.Module):
+class LogitsModel(nn.Module):
     """A Hugging Face model called as ours are: with ids and mask, for logits."""
 
     def __init__(self, model: Any) -> None:
@@ -111,7 +111,7 @@ class PieceCorpus(Corpus):
 
 
 @dataclass(frozen=True)
-class Reader:
+class PieceReader:
     """How a tokenizer reads the texts of a classifier, or the words of a tagger's sentences."""
 
     tokenizer: Any
@@ -121,9 +121,9 @@ class Reader:
 
     def encoding(self, texts: Sequence[str] | Sequence[Sequence[str]], *, most: int | None = None) -> Any:
         """The tokenizer's own account of texts, a tagger's as words, cut to the longest length."""
-        given = [self._words(words) for words in texts] if self.tagging else list(texts)
+        inputs = [self._words(words) for words in texts] if self.tagging else list(texts)
         return self.tokenizer(
-            given,
+            inputs,
             is_split_into_words=self.tagging,
             truncation=True,
             max_length=most or self.most,
@@ -159,12 +159,12 @@ class Reader:
         with progress(quiet=quiet) as bars:
             bar = bars.add_task("tokenising", total=len(examples), unit="texts")
             for start in range(0, len(examples), CHUNK):
-                some = examples[start : start + CHUNK]
-                encoding = self.encoding([self.text_of(example) for example in some], most=most)
+                chunk = examples[start : start + CHUNK]
+                encoding = self.encoding([self.text_of(example) for example in chunk], most=most)
                 rows += [np.array(ids, dtype=np.int32) for ids in encoding["input_ids"]]
                 if first is not None:
-                    first += [first_pieces(encoding.word_ids(row)) for row in range(len(some))]
-                bars.advance(bar, len(some))
+                    first += [first_pieces(encoding.word_ids(row)) for row in range(len(chunk))]
+                bars.advance(bar, len(chunk))
         if first is not None:
             self._check(examples, first, source, cut=most is not None)
         numbers: Any = None
@@ -202,9 +202,9 @@ class Reader:
 def first_pieces(numbers: Sequence[int | None]) -> np.ndarray:
     """Where each word begins, from the number of the word that each piece is part of."""
     seen = -1
-    found = []
+    begins = []
     for at, number in enumerate(numbers):
         if number is not None and number > seen:
-            found.append(at)
+            begins.append(at)
             seen = number
-    return np.array(found, dtype=np.int64)
+    return np.array(begins, dtype=np.int64)

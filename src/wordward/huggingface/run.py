@@ -16,7 +16,7 @@ from wordward.datasets import Example
 from wordward.encoded.corpus import Batch, Corpus
 from wordward.examples import at_hand, split_examples
 from wordward.huggingface.load import load_model, load_tokenizer, longest
-from wordward.huggingface.pieces import PieceCorpus, PieceVocabulary, Reader, Reads
+from wordward.huggingface.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary
 from wordward.huggingface.words import Word, special_ids, unperturbed_ids, words_of
 from wordward.predict import Run
 from wordward.reading import Pieces, Reading, Row, place_tokens
@@ -36,7 +36,7 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> "PieceRun
         )
     tagging = config.task == "tag"
     tokenizer = load_tokenizer(str(folder), tagging=tagging)
-    model = Reads(load_model(str(folder), tagging=tagging, labels=labels)).to(device).eval()
+    model = LogitsModel(load_model(str(folder), tagging=tagging, labels=labels)).to(device).eval()
     vocabulary: Any = PieceVocabulary(tokenizer, Tap(model).size)
     return PieceRun(path, config, vocabulary, labels, model, device)  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def starting_vectors(run: Run) -> tuple[Tensor | None, str]:
     try:
         source = at_hand(str(run.config.transformer))
         model = load_model(source, tagging=run.tagging, labels=run.labels)
-        table = Tap(Reads(model)).table()
+        table = Tap(LogitsModel(model)).table()
     except (OSError, ValueError, RuntimeError) as error:
         return None, f"The vectors that this run started from cannot be read: {error}."
     if table.shape != run.table().shape:
@@ -66,11 +66,11 @@ class PieceRun(Run):
         return self.vocabulary.tokenizer  # type: ignore[attr-defined]
 
     @cached_property
-    def reader(self) -> Reader:
+    def reader(self) -> PieceReader:
         """How texts become pieces: a classifier's cut as in training, a tagger's only where the model must."""
         can = longest(self.model.model, self.tokenizer)  # type: ignore[arg-type]
         asked = None if self.tagging else self.config.text.max_length
-        return Reader(self.tokenizer, self.tagging, min(can, asked or can))
+        return PieceReader(self.tokenizer, self.tagging, min(can, asked or can))
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
@@ -133,17 +133,17 @@ class PieceRun(Run):
 
     def row(self, text: Reading) -> Row:
         """The pieces of what was read, and which word each is part of."""
-        given = [text.text[t.start : t.end] for t in text.tokens] if self.tagging else text.text
-        ids, words = self._read(given)
-        word = np.full(len(ids), -1)
-        for number, each in enumerate(words):
-            word[list(each.pieces)] = number
-        return np.array(ids, dtype=np.int32), self._pieces(word, [each.text for each in words])
+        as_read = [text.text[t.start : t.end] for t in text.tokens] if self.tagging else text.text
+        ids, words = self._read(as_read)
+        word_of = np.full(len(ids), -1)
+        for number, word in enumerate(words):
+            word_of[list(word.pieces)] = number
+        return Row(np.array(ids, dtype=np.int32), self._pieces(word_of, [word.text for word in words]))
 
-    def _pieces(self, word: np.ndarray, words: Sequence[str]) -> Pieces:
-        first = np.array([int(np.argmax(word == number)) for number in range(len(words))], dtype=np.int64)
-        learnt = np.array([*(self._judged(each) for each in words), 0])
-        return Pieces(word, first, learnt[word])
+    def _pieces(self, word_of: np.ndarray, words: Sequence[str]) -> Pieces:
+        first = np.array([int(np.argmax(word_of == number)) for number in range(len(words))], dtype=np.int64)
+        learnt = np.array([*(self._judged(word) for word in words), 0])
+        return Pieces(word_of, first, learnt[word_of])
 
     def _judged(self, word: str) -> int:
         """A word's row in the rule of sense: after those of the pieces."""
@@ -153,18 +153,18 @@ class PieceRun(Run):
         """The pieces of a text in which one piece took a word's place; None where it is not read so."""
         ids, pieces = row
         assert pieces is not None
-        (there,) = np.nonzero(pieces.word == position)
-        before, after = int(there[0]), int(there[-1]) + 1
+        (replaced,) = np.nonzero(pieces.word == position)
+        before, after = int(replaced[0]), int(replaced[-1]) + 1
         wanted = np.concatenate([ids[:before], [word], ids[after:]])
-        given = text.split() if self.tagging else text
-        if self.tagging and len(given) != len(pieces.first):
+        as_read = text.split() if self.tagging else text
+        if self.tagging and len(as_read) != len(pieces.first):
             return None
-        if not np.array_equal(self.reader.encoding([given])["input_ids"][0], wanted):  # type: ignore[arg-type]
+        if not np.array_equal(self.reader.encoding([as_read])["input_ids"][0], wanted):  # type: ignore[arg-type]
             return None
-        of = np.concatenate([pieces.word[:before], [position], pieces.word[after:]])
+        word_of = np.concatenate([pieces.word[:before], [position], pieces.word[after:]])
         numbers = np.concatenate([pieces.numbers[:before], [word], pieces.numbers[after:]])
         first = pieces.first - np.where(np.arange(len(pieces.first)) > position, after - before - 1, 0)
-        return wanted.astype(np.int32), Pieces(of, first, numbers)
+        return Row(wanted.astype(np.int32), Pieces(word_of, first, numbers))
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Where pieces stand for text, (batch, time)."""
@@ -189,32 +189,34 @@ class PieceRun(Run):
 
     def writable(self) -> np.ndarray:
         """Which pieces are words by themselves: (pieces,)."""
-        found = np.zeros(len(self.vocabulary), dtype=bool)
-        found[self.vocabulary.candidates()] = True
-        return found
+        whole = np.zeros(len(self.vocabulary), dtype=bool)
+        whole[self.vocabulary.candidates()] = True
+        return whole
 
     def judged(self, judge: Any) -> Any:
         """The rule over pieces first, each as the word that it is; then over the words of `learnt`."""
         names = [name.lower() for name in self.vocabulary.words]
-        of = torch.tensor([self.learnt[name] for name in names], device=judge.evidence.device)
-        parts = {name: getattr(judge, name) for name in ("evidence", "variance", "negates")}
-        return replace(judge, **{name: torch.cat([each[of], each]) for name, each in parts.items()})
+        learnt_ids = torch.tensor([self.learnt[name] for name in names], device=judge.evidence.device)
+        tables = {name: getattr(judge, name) for name in ("evidence", "variance", "negates")}
+        return replace(
+            judge, **{name: torch.cat([table[learnt_ids], table]) for name, table in tables.items()}
+        )
 
     def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Label and probabilities of each text; for a tagger of each token."""
-        given = [self.reader.text_of(Example(text)) for text in texts]
+        as_read = [self.reader.text_of(Example(text)) for text in texts]
         filled = [at for at, text in enumerate(texts) if text.split()]
         records = [self._record(text, None, [], known=False) for text in texts]
         if not filled:
             return records
-        read = self.reader.encode([Example(texts[at]) for at in filled], most=self.reader.most)
-        found = probabilities(self.model, read, self.device)
+        corpus = self.reader.encode([Example(texts[at]) for at in filled], most=self.reader.most)
+        chances_of_texts = probabilities(self.model, corpus, self.device)
         special, silent = set(special_ids(self.tokenizer)), set(self._unperturbed.tolist())
-        for at, row, chances in zip(filled, read.rows, found, strict=True):
+        for at, row, chances in zip(filled, corpus.rows, chances_of_texts, strict=True):
             ids = row.tolist()
-            if self.tagging and len(chances) < len(given[at]):
-                records[at] = {"text": texts[at], "error": self.reader.too_long(len(given[at]))}
+            if self.tagging and len(chances) < len(as_read[at]):
+                records[at] = {"text": texts[at], "error": self.reader.too_long(len(as_read[at]))}
             elif not silent.issuperset(ids):  # else a text of blanks and the like, to which no words came
-                words, known = given[at] if self.tagging else [], not special.issuperset(ids)
+                words, known = as_read[at] if self.tagging else [], not special.issuperset(ids)
                 records[at] = self._record(texts[at], chances, words, known=known)
         return records

@@ -22,7 +22,7 @@ from wordward.huggingface.load import (
     longest,
     transformers_quietly,
 )
-from wordward.huggingface.pieces import Reader
+from wordward.huggingface.pieces import PieceReader
 from wordward.huggingface.words import candidate_ids, check_size
 from wordward.method import Adversary
 from wordward.processes.distributed import refuse_several
@@ -70,16 +70,16 @@ class Start:
 
     def encode(self, *, quiet: bool) -> Data:
         """The texts as pieces; settles what the config leaves open."""
-        reader, most = Reader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
+        reader, most = PieceReader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
         encoded = {
             name: reader.encode(
-                some, None if name == "unlabelled" else self.classes, most=most, source=name, quiet=quiet
+                examples, None if name == "unlabelled" else self.classes, most=most, source=name, quiet=quiet
             )
-            for name, some in self.examples.items()
+            for name, examples in self.examples.items()
         }
         words = [split_words(example.text, "words", True) for example in self.examples["train"]]
         vocabulary = Vocabulary.build(words, min_documents=1)
-        self._rows = [vocabulary.encode(each, eos=False) for each in words]
+        self._rows = [vocabulary.encode(of_text, eos=False) for of_text in words]
         parts = encoded["train"], encoded["dev"], encoded.get("unlabelled")
         self.config, self.data = settle(
             self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging)
@@ -131,16 +131,16 @@ def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str,
     if data.corpus:
         whole = split_examples(replace(data, limit=None), "train")
         classes = check_labels(whole)  # a limit leaves out texts, but no label
-        found = {"train": few(whole, data.limit), "dev": split_examples(data, "dev")}
+        examples = {"train": few(whole, data.limit), "dev": split_examples(data, "dev")}
         extra = split_examples(data, "unlabelled") if virtual else []
     else:
         labelled, held_out, classes = labelled_examples(config)
-        found = {"train": labelled, "dev": held_out}
+        examples = {"train": labelled, "dev": held_out}
         extra = []
     if data.unlabelled:
         unlabelled_texts(data)  # refuses a column that is not there
         extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
-    return found | ({"unlabelled": extra} if extra else {}), classes
+    return examples | ({"unlabelled": extra} if extra else {}), classes
 
 
 def fine_tune(

@@ -15,8 +15,8 @@ from torch import Tensor
 from wordward import run_folder
 from wordward.console import progress, say
 from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.huggingface.pieces import Reads
-from wordward.huggingface.rows import Collator, Order, Rows, pool
+from wordward.huggingface.pieces import LogitsModel
+from wordward.huggingface.trainer_data import Collator, Order, TrainerDataset, pool
 from wordward.metrics import Interval
 from wordward.recipes import parse_methods
 from wordward.scoring import probabilities, scores
@@ -75,12 +75,12 @@ class FineTuning(transformers.TrainerCallback):
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device),
             data_collator=Collator(self.tokenizer),
-            train_dataset=Rows(train, labelled=True),
+            train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
             candidates=candidates,
             callbacks=[self],
             adversarial=AdversarialSettings(**named),
-            unlabelled_dataset=Rows(pool(self.data), labelled=False) if virtual else None,
+            unlabelled_dataset=TrainerDataset(pool(self.data), labelled=False) if virtual else None,
             order=Order(train.lengths, settings.batch_size, settings.seed),
         )
 
@@ -94,9 +94,9 @@ class FineTuning(transformers.TrainerCallback):
             if self._bars is not None:
                 self._bars.stop()
 
-    def _load(self, found: Path) -> None:
+    def _load(self, folder: Path) -> None:
         """What the Trainer does not keep."""
-        mark = json.loads((found / MARK).read_text(encoding="utf-8"))
+        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
         if mark["data"] != self.data.fingerprint:
             raise run_folder.RunError(
                 f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
@@ -170,10 +170,10 @@ class FineTuning(transformers.TrainerCallback):
         control.should_save = not control.should_training_stop
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(Reads(self.model), self.data.dev, self.device)
+        chances = probabilities(LogitsModel(self.model), self.data.dev, self.device)
         self.model.train()
         return scores(
-            self.data.dev, found, len(self.data.classes), positive=self.data.positive, intervals=False
+            self.data.dev, chances, len(self.data.classes), positive=self.data.positive, intervals=False
         )
 
     def _record(self, loss: float, dev: dict[str, Interval], better: bool) -> None:
@@ -216,9 +216,9 @@ class FineTuning(transformers.TrainerCallback):
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """The outcome, as for our own models."""
-        told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
+        outcome = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
         spent = {"epochs": self.epoch, "steps": self.steps, "seconds": round(self.seconds, 1)}
-        return told | {"model": self.config.transformer} | spent
+        return outcome | {"model": self.config.transformer} | spent
 
 
 def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:

@@ -60,13 +60,13 @@ def candidate_ids(tokenizer: Tokenizer, *, whole_words: bool = True) -> list[int
     written = [f"{BEFORE} {text}" for text in texts]
     read = tokenizer(written, add_special_tokens=False, return_attention_mask=False)["input_ids"]
     again = zip(ids, texts, read, strict=True)
-    found = [at for at, text, pieces in again if text and list(pieces) == [*before, at]]
-    if not found:
+    words = [at for at, text, pieces in again if text and list(pieces) == [*before, at]]
+    if not words:
         raise ValueError(
             "no piece of the tokenizer is a word by itself (does it split words into letters?): "
             "pass whole_words=False to point to any piece, or ids as `candidates=`"
         )
-    return found
+    return words
 
 
 def piece_texts(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
@@ -159,10 +159,10 @@ def places(
     """
     strongest = [max(word.pieces, key=lambda at: strengths[at][0]) for word in words]
     largest = max((strengths[at][0] for at in strongest), default=0.0)
-    found = []
+    pulled = []
     for word, at in zip(words, strongest, strict=True):
         named = zip(piece_texts(tokenizer, toward[at]), strengths[at], cosines[at], strict=True)
         pulls = pulls_of(named, word=word.text, largest=largest)
         known = all(ids[piece] != tokenizer.unk_token_id for piece in word.pieces)
-        found.append(Place(word.number, word.text, word.start, word.end, known, pulls))
-    return tuple(found)
+        pulled.append(Place(word.number, word.text, word.start, word.end, known, pulls))
+    return tuple(pulled)

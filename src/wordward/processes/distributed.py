@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from wordward.chance import put_back, state_of
+from wordward.rng_state import put_back, state_of
 
 Value = TypeVar("Value")
 TIMEOUT = timedelta(minutes=30)  # how long a process waits for another

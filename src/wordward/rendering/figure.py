@@ -57,14 +57,14 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     except ImportError:
         raise RuntimeError("drawing needs matplotlib: pip install 'wordward[figure]'") from None
     part = part_of(explanations, WORDS)
-    there = set(fontManager.get_font_names())
+    installed = set(fontManager.get_font_names())
     settings: dict[Any, Any] = {
-        "font.family": [name for name in FONTS if name in there],
+        "font.family": [name for name in FONTS if name in installed],
         "svg.hashsalt": "wordward",
         "text.parse_math": False,  # dollar signs in a text are not formulas
     }
     written = io.BytesIO()
-    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as told:
+    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing")
         heads = _heads(explanations) if part.rows else [plain(explanations[0].text), "no words to read"]
         width = 2 * EDGE + WORD + len(explanations) * (BAR + GAP)
@@ -78,17 +78,17 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     whole = path.with_name(path.name + ".part")
     whole.write_bytes(written.getvalue())
     whole.replace(path)
-    missing = (re.match(r"Glyph (\d+) .*missing", str(each.message)) for each in told)
-    return "".join(dict.fromkeys(chr(int(found[1])) for found in missing if found))
+    missing = (re.match(r"Glyph (\d+) .*missing", str(warning.message)) for warning in caught)
+    return "".join(dict.fromkeys(chr(int(match[1])) for match in missing if match))
 
 
 def _heads(explanations: Sequence[Explanation]) -> list[str]:
     """What the models say and what was asked, each once where it is the same for all."""
-    said = dict.fromkeys(predicted(explanation) for explanation in explanations)
-    asked = [question(explanation) for explanation in explanations]
-    if len(set(asked)) > 1:
-        asked = [f"{name}: {each}" for name, each in zip(headings(explanations), asked, strict=True)]
-    return [plain(line) for line in (*said, *dict.fromkeys(asked))]
+    predictions = dict.fromkeys(predicted(explanation) for explanation in explanations)
+    questions = [question(explanation) for explanation in explanations]
+    if len(set(questions)) > 1:
+        questions = [f"{name}: {text}" for name, text in zip(headings(explanations), questions, strict=True)]
+    return [plain(line) for line in (*predictions, *dict.fromkeys(questions))]
 
 
 def _foot(part: Part) -> list[str]:
@@ -127,9 +127,9 @@ def _draw_row(axes: Any, row: Row, y: float, first: Explanation) -> None:
     colour = INK if place.known else SOFT
     word = plain(row.word) + (f"  ({place.label})" if place.label is not None else "")
     _fitted(axes, EDGE + WORD, y, word, WORD, color=colour, fontsize=10, ha="right", fontweight=weight)
-    for number, each in enumerate(row.places):
-        if each is not None and each.pulls:
-            _draw_bar(axes, each, EDGE + WORD + GAP + number * (BAR + GAP), y, SHADES[first.task])
+    for number, pulled in enumerate(row.places):
+        if pulled is not None and pulled.pulls:
+            _draw_bar(axes, pulled, EDGE + WORD + GAP + number * (BAR + GAP), y, SHADES[first.task])
 
 
 def _draw_bar(axes: Any, place: Place, x: float, y: float, shades: tuple[str, str]) -> None:

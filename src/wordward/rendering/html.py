@@ -98,7 +98,7 @@ def shade(share: float) -> str:
 
 def _predictions(explanations: Sequence[Explanation]) -> str:
     """What the models say, once where all say the same."""
-    said = {}
+    lines = {}
     for explanation in explanations:
         ranked, others = likeliest(explanation)
         labels = [
@@ -108,8 +108,8 @@ def _predictions(explanations: Sequence[Explanation]) -> str:
         labels += [f"<span>and {others} more</span>"] if others else []
         labels += [f"<span><b>{safe(tag)}</b> {safe(times)}</span>" for tag, times in tags_of(explanation)]
         model = f'<span class="ww-model">{safe(explanation.model)}</span>' if explanation.model else ""
-        said[f'<p class="ww-said">{" ".join([*labels, model])}</p>'] = None
-    return "\n".join(said)
+        lines[f'<p class="ww-said">{" ".join([*labels, model])}</p>'] = None
+    return "\n".join(lines)
 
 
 def _running(explanation: Explanation, part: Part) -> str:

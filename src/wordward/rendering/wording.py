@@ -169,11 +169,11 @@ def tags_of(explanation: Explanation) -> list[tuple[str, str]]:
 def predicted(explanation: Explanation) -> str:
     """What the model says, in a line."""
     ranked, others = likeliest(explanation)
-    said = [f"{label} {percent(chance)}" for label, chance in ranked]
-    said += [f"and {others} more"] if others else []
-    said += [f"{tag}: {times}" for tag, times in tags_of(explanation)]
-    said += [f"(model {explanation.model})"] if explanation.model else []
-    return "   ".join(said)
+    parts = [f"{label} {percent(chance)}" for label, chance in ranked]
+    parts += [f"and {others} more"] if others else []
+    parts += [f"{tag}: {times}" for tag, times in tags_of(explanation)]
+    parts += [f"(model {explanation.model})"] if explanation.model else []
+    return "   ".join(parts)
 
 
 def plain(text: str, *, keep: str = "") -> str:

@@ -59,13 +59,13 @@ def lines(
             if x == line.best
         )
         out.append(f'<g class="{kind(number)}"><polyline points="{path}"/>{dots}{best}</g>')
-    told = "; ".join(
+    label = "; ".join(
         f"{line.name}: {', '.join(form(y) for _, y in points)}"
         for line, points in zip(drawn, real, strict=True)
         if points
     )
     return (
-        f'<svg class="rp-lines" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}. {told}")}">'
+        f'<svg class="rp-lines" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(f"{title}. {label}")}">'
         + "".join(out)
         + "</svg>"
     )
@@ -91,7 +91,7 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
         low, high = (min(0.0, low), max(0.0, low)) if low else (0.0, 1.0)
     rough = (high - low) / count
     size = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * each for each in (1, 2, 2.5, 5, 10) if size * each >= rough * 0.999)
+    step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough * 0.999)
     start, end = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(number * step, 12) for number in range(start, max(end, start + 1) + 1)]
 

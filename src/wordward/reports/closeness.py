@@ -92,18 +92,22 @@ def moved(
         pairs = _swapped(run, swapped, allowed)
     else:
         pairs = _opposites(run, judge, after if before is None else before, allowed)
-    found = []
+    moved_words = []
     for word, other in pairs[:count]:
         leans = None if judge is None else int(judge.evidence[word].argmax())
         against = _against(judge, word, other, len(run.vocabulary))
-        there, here = (
+        standing_before, standing_after = (
             None if table is None else _stand(run, table, word, other, allowed=allowed, k=k, against=against)
             for table in (before, after)
         )
-        assert here is not None
+        assert standing_after is not None
         label = None if leans is None else run.labels[leans]
-        found.append(Moved(run.vocabulary.word(word), label, run.vocabulary.word(other), there, here))
-    return found
+        moved_words.append(
+            Moved(
+                run.vocabulary.word(word), label, run.vocabulary.word(other), standing_before, standing_after
+            )
+        )
+    return moved_words
 
 
 def _opposites(run: Run, judge: Judge, table: Tensor, allowed: Tensor) -> list[Pair]:
@@ -124,7 +128,7 @@ def _opposites(run: Run, judge: Judge, table: Tensor, allowed: Tensor) -> list[P
     used: set[int] = set()
     pairs = []
     for _, word, other in sorted(scored, reverse=True):
-        names = [run.vocabulary.word(each) for each in (word, other)]
+        names = [run.vocabulary.word(number) for number in (word, other)]
         if not {word, other} & used and names[0][:STEM] != names[1][:STEM]:
             pairs.append((word, other))
             used |= {word, other}
@@ -166,7 +170,7 @@ def _stand(
     best = cosines.topk(min(k, len(others)))
     words: Sequence[int] = others[best.indices].tolist()
     near = tuple(
-        Near(run.vocabulary.word(each), float(cosine), bool(against[each]))
-        for each, cosine in zip(words, best.values, strict=True)
+        Near(run.vocabulary.word(number), float(cosine), bool(against[number]))
+        for number, cosine in zip(words, best.values, strict=True)
     )
     return Standing(1 + int((cosines > own).sum()), float(own), near)

@@ -55,8 +55,8 @@ def draw(report: Report) -> str:
         "words": (f"Nearest words{'' if report.words_note else ', before and after'}", neighbours(report)),
         "made": ("How it was made", _made(report)),
     }
-    there = {name: part for name, part in sections.items() if part[1]}
-    links = "\n".join(f'<a href="#{name}">{heading}</a>' for name, (heading, _) in there.items())
+    present = {name: part for name, part in sections.items() if part[1]}
+    links = "\n".join(f'<a href="#{name}">{heading}</a>' for name, (heading, _) in present.items())
     notes = "".join(f"<li>{safe(note)}</li>" for subject in report.subjects for note in subject.notes)
     body = [
         f'<p class="rp-lead">{_lead(first)}</p>',
@@ -65,7 +65,7 @@ def draw(report: Report) -> str:
     ]
     body += [
         f'<section id="{name}">\n<h2>{heading}</h2>\n{inside}\n</section>'
-        for name, (heading, inside) in there.items()
+        for name, (heading, inside) in present.items()
     ]
     return page(f"Report on {first.name}", "\n".join(body), style=STYLE)
 
@@ -88,10 +88,10 @@ def _how(method: str) -> str:
     methods = parse_methods(method)
     if not methods:
         return "as they are, without perturbations (the baseline)."
-    named = " and ".join(title(each.name) for each in methods)
-    words = any(each.recipe.space == "words" for each in methods)
+    named = " and ".join(title(one.name) for one in methods)
+    words = any(one.recipe.space == "words" for one in methods)
     where = "toward other words" if words else "away from where they were"
-    guided = any(each.recipe.follows_gradient for each in methods)
+    guided = any(one.recipe.follows_gradient for one in methods)
     how = "in the way that hurts it most" if guided else "in a way drawn at random"
     return (
         f"with {safe(named)}: at every step its word vectors were pushed {where}, {how}, and it had to be right all "
@@ -118,7 +118,9 @@ def _results(report: Report) -> str:
         "The interval says how far off a number may be because only so many texts were counted. Dev texts chose the "
         "epoch whose model was kept, so their numbers flatter it a little."
     )
-    shown = [scored for each in report.subjects for scored in (each.dev, each.test) if scored is not None]
+    shown = [
+        scored for subject in report.subjects for scored in (subject.dev, subject.test) if scored is not None
+    ]
     if any(interval.tells_nothing for scored in shown for interval in scored.measured.values()):
         why += " Where there is no interval, texts drawn from these all give the same number; others may not."
     return "\n".join(
@@ -165,7 +167,7 @@ def _made(report: Report) -> str:
         result, config = subject.result, subject.run.config
         versions = ", ".join(f"{name} {version}" for name, version in result.get("versions", {}).items())
         texts = ", ".join(f"{count:,} {name}" for name, count in (result.get("texts") or {}).items())
-        told = {
+        of_run = {
             "method": title(config.method),
             "texts": texts,
             "seed": str(config.training.seed),
@@ -176,7 +178,7 @@ def _made(report: Report) -> str:
             "device": str(result.get("device", "")),
             "versions": versions,
         }
-        for name, value in told.items():
+        for name, value in of_run.items():
             facts.setdefault(name, []).append(value or "–")
     head = column_heads(subject.name for subject in report.subjects)
     rows = "".join(f'<tr><th scope="row">{name}</th>{_cells(values)}</tr>' for name, values in facts.items())

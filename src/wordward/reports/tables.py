@@ -52,17 +52,17 @@ def meaning(metric: str, report: Report) -> str:
 
 def results(report: Report, split: str) -> str:
     """All measures on dev or test texts, a column a run."""
-    some = [(s, scored) for s in report.subjects if (scored := getattr(s, split)) is not None]
-    if not some:
+    subjects = [(s, scored) for s in report.subjects if (scored := getattr(s, split)) is not None]
+    if not subjects:
         return ""
-    first = some[0][1]
+    first = subjects[0][1]
     unit = "sentences" if report.subjects[0].run.tagging else "texts"
     where = "" if split == "dev" else f" of {first.source}"
     own = "" if split == "test" or report.same_dev else ", of each run its own"
-    head = column_heads(subject.name for subject, _ in some)
+    head = column_heads(subject.name for subject, _ in subjects)
     rows = []
     for metric in first.measured:
-        cells = "".join(f"<td>{_measured(scored.measured.get(metric))}</td>" for _, scored in some)
+        cells = "".join(f"<td>{_measured(scored.measured.get(metric))}</td>" for _, scored in subjects)
         name = f"{NAMES[metric]}<small>{safe(meaning(metric, report))}</small>"
         rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     return (
@@ -80,20 +80,20 @@ def _measured(interval: Interval | None, digits: int = 2) -> str:
 
 def strips(report: Report, metric: str) -> str:
     """The measure that counts, of all runs, on one scale."""
-    some = [
+    measured = [
         (number, subject.name, subject.scored.measured[metric])
         for number, subject in enumerate(report.subjects)
         if subject.scored is not None and metric in subject.scored.measured  # F0.5 needs a tag to flag
     ]
-    if len(some) < 2:
+    if len(measured) < 2:
         return ""
-    ends = [value for *_, interval in some for value in interval]
+    ends = [value for *_, interval in measured for value in interval]
     marks = ticks(min(ends), max(ends))
     rows = [
         f'<div class="rp-row"><span class="rp-name">{safe(name)}</span>'
         f"{strip(interval, number, low=marks[0], high=marks[-1])}"
         f'<span class="rp-value">{percent(interval.value)}</span></div>'
-        for number, name, interval in some
+        for number, name, interval in measured
     ]
     scale = f"<span>{percent(marks[0], 0)}</span><span>{percent(marks[-1], 0)}</span>"
     return (
@@ -108,7 +108,7 @@ def paired(report: Report) -> str:
     first, *others = report.subjects
     if first.run.tagging or (report.shown_from == "dev" and not report.same_dev):
         return ""
-    told = []
+    items = []
     for other in others:
         if first.scored is None or other.scored is None:
             continue
@@ -117,16 +117,16 @@ def paired(report: Report) -> str:
         both = f"<b>{safe(first.name)}</b> against <b>{safe(other.name)}</b>"
         if not any(only):
             same = "get the very same texts wrong" if ours.any() else "get every text right"
-            told.append(f"<li>{both}: they {same}.</li>")
+            items.append(f"<li>{both}: they {same}.</li>")
             continue
         p = mcnemar(*only)
         verdict = "may well be chance" if p >= 0.05 else "is unlikely to be chance alone"
-        told.append(
+        items.append(
             f"<li>{both}: {only[0]:,} {'text' if only[0] == 1 else 'texts'} only "
             f"{safe(first.name)} gets wrong, {only[1]:,} only {safe(other.name)}. Such a difference {verdict} "
             f"(McNemar’s test, p {f'= {p:.2f}' if p >= 0.01 else '&lt; 0.01'}).</li>"
         )
-    return f'<ul class="rp-list">{"".join(told)}</ul>' if told else ""
+    return f'<ul class="rp-list">{"".join(items)}</ul>' if items else ""
 
 
 def key(names: Iterable[str]) -> str:
@@ -209,10 +209,10 @@ def _mixups(counts: np.ndarray, shares: np.ndarray, labels: Sequence[str], unit:
     wrong = counts * (1 - np.eye(len(labels), dtype=counts.dtype))
     worst = [divmod(int(at), len(labels)) for at in np.argsort(-wrong, axis=None, kind="stable")[:PAIRS]]
     rows = "".join(
-        f"<tr><td>{safe(labels[true])}</td><td>{safe(labels[said])}</td><td>{counts[true, said]:,}</td>"
-        f"<td>{percent(float(shares[true, said]), 1)}</td></tr>"
-        for true, said in worst
-        if wrong[true, said]
+        f"<tr><td>{safe(labels[true])}</td><td>{safe(labels[predicted])}</td><td>{counts[true, predicted]:,}</td>"
+        f"<td>{percent(float(shares[true, predicted]), 1)}</td></tr>"
+        for true, predicted in worst
+        if wrong[true, predicted]
     )
     head = column_heads(("is", "said", unit, "share of that label"))
     table = NUMBERS.replace("rp-numbers", "rp-numbers rp-mixups")
@@ -224,16 +224,21 @@ def under_attack(report: Report) -> str:
     titles = {"any": "Any swaps", "kept": "Swaps judged to keep the sense"}
     charts, groups = [], []
     for sense, title in titles.items():
-        some = [(s, found) for s in report.subjects if sense in s.attacks and (found := s.accuracy(sense))]
-        if not some:
+        attacked = [
+            (s, accuracy) for s in report.subjects if sense in s.attacks and (accuracy := s.accuracy(sense))
+        ]
+        if not attacked:
             continue
-        drawn = [Line(s.name, [(n, each.value) for n, each in found.items()]) for s, found in some]
-        told = f"{title}: share right by the number of swaps"
-        svg = lines(told, drawn, form=lambda y: f"{100 * y:.3g} %", within=(0, 1))
+        drawn = [
+            Line(s.name, [(n, interval.value) for n, interval in accuracy.items()])
+            for s, accuracy in attacked
+        ]
+        caption = f"{title}: share right by the number of swaps"
+        svg = lines(caption, drawn, form=lambda y: f"{100 * y:.3g} %", within=(0, 1))
         charts.append(f"<figure><figcaption>{title}</figcaption>{svg}</figure>")
         groups.append(f'<tbody><tr><th scope="rowgroup" colspan="{1 + len(SWAPS)}">{title}</th></tr>')
-        for subject, found in some:
-            cells = "".join(f"<td>{_measured(each, 1)}</td>" for each in found.values())
+        for subject, accuracy in attacked:
+            cells = "".join(f"<td>{_measured(interval, 1)}</td>" for interval in accuracy.values())
             groups.append(f'<tr><th scope="row">{safe(subject.name)}</th>{cells}</tr>')
         groups.append("</tbody>")
     if not groups:

@@ -25,8 +25,8 @@ class Telling:
     label: str  # the true one; a tagger's of the word in focus
     before: float  # its probability, as `Run.predict` gives it for the sentence
     after: float  # and for the text
-    said_before: str
-    said_after: str
+    predicted_before: str
+    predicted_after: str
 
     @property
     def toward(self) -> str:
@@ -36,20 +36,20 @@ class Telling:
     @property
     def right(self) -> bool:
         """Whether the model gets the sentence right."""
-        return self.said_before == self.label
+        return self.predicted_before == self.label
 
     @property
     def changes(self) -> bool:
         """Whether the prediction is another one after."""
-        return self.said_before != self.said_after
+        return self.predicted_before != self.predicted_after
 
 
 def telling(run: Run, examples: Sequence[Example], *, count: int, seed: int = 0) -> list[Telling]:
     """Short sentences that the model gets right, those first that their strongest pull hurts most."""
-    found = [each for each in tell(run, _pool(examples, count, seed)) if each.right]
+    right = [candidate for candidate in tell(run, _pool(examples, count, seed)) if candidate.right]
     chosen: dict[tuple[str, str], Telling] = {}
-    for each in sorted(found, key=lambda each: each.after - each.before):
-        chosen.setdefault((each.place.word, each.toward), each)  # no swap twice
+    for candidate in sorted(right, key=lambda candidate: candidate.after - candidate.before):
+        chosen.setdefault((candidate.place.word, candidate.toward), candidate)  # no swap twice
     return list(chosen.values())[:count]
 
 
@@ -64,23 +64,29 @@ def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
 def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
     """What the model says of each example, and of its text with the strongest pull put in."""
     explained = _tags(run, examples) if run.tagging else _labels(run, examples)
-    found = [(label, each, each.strongest) for label, each in explained]
-    pulled = [(label, each, place) for label, each, place in found if place is not None]
-    texts = [apply(run, each.text, [(place, place.pulls[0].toward)]) for _, each, place in pulled]
-    said = run.predict([each.text for _, each, _ in pulled] + texts)
+    with_place = [(label, explanation, explanation.strongest) for label, explanation in explained]
+    pulled = [(label, explanation, place) for label, explanation, place in with_place if place is not None]
+    texts = [
+        apply(run, explanation.text, [(place, place.pulls[0].toward)]) for _, explanation, place in pulled
+    ]
+    predictions = run.predict([explanation.text for _, explanation, _ in pulled] + texts)
     return [
-        Telling(each, place, text, label, *_chances(each.focus, label, before, after))
-        for (label, each, place), text, before, after in zip(
-            pulled, texts, said[: len(texts)], said[len(texts) :], strict=True
+        Telling(explanation, place, text, label, *_chances(explanation.focus, label, before, after))
+        for (label, explanation, place), text, before, after in zip(
+            pulled, texts, predictions[: len(texts)], predictions[len(texts) :], strict=True
         )
-        if each.focus is None or len(before["tokens"]) == len(after["tokens"])  # a word may hold a blank
+        if explanation.focus is None
+        or len(before["tokens"]) == len(after["tokens"])  # a word may hold a blank
     ]
 
 
 def _labels(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]]:
     """Texts with their true labels, explained."""
-    given = [example for example in examples if example.label is not None]
-    return [(str(example.label), each) for example, each in zip(given, explain(run, given), strict=True)]
+    labelled = [example for example in examples if example.label is not None]
+    return [
+        (str(example.label), explanation)
+        for example, explanation in zip(labelled, explain(run, labelled), strict=True)
+    ]
 
 
 def _tags(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]]:
@@ -99,9 +105,9 @@ def _tags(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]
         if right:
             by_focus.setdefault(right[0], []).append(example)
     return [
-        ((example.tags or ())[focus], each)
-        for focus, some in by_focus.items()
-        for example, each in zip(some, explain(run, some, focus=focus), strict=True)
+        ((example.tags or ())[focus], explanation)
+        for focus, of_focus in by_focus.items()
+        for example, explanation in zip(of_focus, explain(run, of_focus, focus=focus), strict=True)
     ]
 
 

@@ -85,11 +85,11 @@ def _split(data: DataSettings, name: str) -> list[Example]:
 
 def score(run: Run, corpus: Corpus, source: str, *, quiet: bool = False) -> Scored:
     """What `wordward.predict.evaluate` measures, with the predictions behind it."""
-    found = probabilities(run.model, corpus, run.device, quiet=quiet)
-    measured = scores(corpus, found, len(run.labels), positive=run.positive)
+    chances_of_texts = probabilities(run.model, corpus, run.device, quiet=quiet)
+    measured = scores(corpus, chances_of_texts, len(run.labels), positive=run.positive)
     assert corpus.labels is not None
     gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
-    said = np.concatenate([np.atleast_1d(chances.argmax(-1)) for chances in found])
+    predicted = np.concatenate([np.atleast_1d(chances.argmax(-1)) for chances in chances_of_texts])
     confusion = np.zeros((len(run.labels), len(run.labels)), dtype=np.int64)
-    np.add.at(confusion, (gold, said), 1)
-    return Scored(source, len(corpus.rows), measured, confusion, gold != said)
+    np.add.at(confusion, (gold, predicted), 1)
+    return Scored(source, len(corpus.rows), measured, confusion, gold != predicted)

@@ -37,7 +37,7 @@ def sentences(report: Report) -> str:
         "bar, the stronger the pull. The line above each picture says what the model answers once the strongest "
         "swap is really made; sentences that it moves most come first."
     )
-    parts = [f'<p class="rp-say">{say}</p>', *(_telling(each) for each in report.tellings)]
+    parts = [f'<p class="rp-say">{say}</p>', *(_telling(telling) for telling in report.tellings)]
     if report.compared:
         parts.append(
             "<details><summary>The first sentence again, beside AdvT, which may push in any direction</summary>"
@@ -47,17 +47,19 @@ def sentences(report: Report) -> str:
     return "\n".join(parts)
 
 
-def _telling(told: Telling) -> str:
-    focus = told.explanation.focus
+def _telling(telling: Telling) -> str:
+    focus = telling.explanation.focus
     about = "the prediction"
     if focus is not None:
-        word = next(place.word for place in told.explanation.places if place.position == focus)
+        word = next(place.word for place in telling.explanation.places if place.position == focus)
         about = f"the tag of “{safe(word)}”"
-    verdict = f"{about} becomes <b>{safe(told.said_after)}</b>" if told.changes else f"{about} stays"
+    verdict = (
+        f"{about} becomes <b>{safe(telling.predicted_after)}</b>" if telling.changes else f"{about} stays"
+    )
     return (
-        f'<figure class="rp-telling">\n<figcaption><span><del><bdi>{safe(told.place.word)}</bdi></del> → '
-        f"<ins><bdi>{safe(told.toward)}</bdi></ins></span><span>{safe(told.label)} {_likely(told.before)} → "
-        f"{_likely(told.after)}: {verdict}</span></figcaption>\n{html_fragment([told.explanation])}\n</figure>"
+        f'<figure class="rp-telling">\n<figcaption><span><del><bdi>{safe(telling.place.word)}</bdi></del> → '
+        f"<ins><bdi>{safe(telling.toward)}</bdi></ins></span><span>{safe(telling.label)} {_likely(telling.before)} → "
+        f"{_likely(telling.after)}: {verdict}</span></figcaption>\n{html_fragment([telling.explanation])}\n</figure>"
     )
 
 
@@ -86,44 +88,46 @@ def adversarial(report: Report) -> str:
         ("Not judged", of_sense(every, "unknown"), unknown),
     ]
     seen: set[str] = set()
-    for heading, found, what in groups:
-        chosen = [each for each in most_telling(found) if each.text not in seen][: report.settings.sentences]
-        seen |= {each.text for each in chosen}
+    for heading, flipped, note in groups:
+        chosen = [attacked for attacked in most_telling(flipped) if attacked.text not in seen][
+            : report.settings.sentences
+        ]
+        seen |= {attacked.text for attacked in chosen}
         if chosen:
-            texts = "\n".join(_pair(each) for each in chosen)
-            parts.append(f'<h3>{heading}</h3>\n<p class="rp-note">{what}</p>\n{texts}')
+            texts = "\n".join(_pair(attacked) for attacked in chosen)
+            parts.append(f'<h3>{heading}</h3>\n<p class="rp-note">{note}</p>\n{texts}')
     return "\n".join(parts)
 
 
 def _summaries(subject: Subject) -> str:
-    told = []
+    items = []
     for sense, what in (("any", "any swaps"), ("kept", "swaps judged to keep the sense")):
         if sense not in subject.attacks:
             continue
-        found = subject.summary(sense)
-        if found.success is None:
+        summary = subject.summary(sense)
+        if summary.success is None:
             continue
-        swaps = "" if found.swaps is None else f", {found.swaps:.1f} swaps in the mean"
+        swaps = "" if summary.swaps is None else f", {summary.swaps:.1f} swaps in the mean"
         kind = "sentences with a flagged error" if subject.run.tagging else "texts it got right"
-        told.append(
-            f"<li>{safe(subject.name)}, {what}: {found.flipped:,} of {found.attacked:,} {kind} were flipped "
-            f"({percent(found.success.value, 1)}; 95\u00a0% interval {between(found.success, 1)}){swaps}. "
-            f"The model read {found.passes:.0f} texts for each.</li>"
+        items.append(
+            f"<li>{safe(subject.name)}, {what}: {summary.flipped:,} of {summary.attacked:,} {kind} were flipped "
+            f"({percent(summary.success.value, 1)}; 95\u00a0% interval {between(summary.success, 1)}){swaps}. "
+            f"The model read {summary.passes:.0f} texts for each.</li>"
         )
-    return f'<ul class="rp-list">{"".join(told)}</ul>' if told else ""
+    return f'<ul class="rp-list">{"".join(items)}</ul>' if items else ""
 
 
 def _pair(attacked: Attacked) -> str:
     """A text before and after, the changed words marked, as in the paper's table."""
     tagging = bool(attacked.flagged)
-    said = ("error flagged", "not flagged") if tagging else (attacked.before, attacked.after)
+    verdicts = ("error flagged", "not flagged") if tagging else (attacked.before, attacked.after)
     name = "" if tagging else f"{safe(attacked.before)} "
     chances = attacked.probability_before, attacked.probability_after
     lines = [
         f'<div><dt>{kind}</dt><dd class="rp-one" dir="auto">{text}</dd>'
         f"<dd><b>{safe(label)}</b><small>{name}{_likely(chance)}</small></dd></div>"
         for kind, text, label, chance in zip(
-            ("original", "adversarial"), _marked(attacked), said, chances, strict=True
+            ("original", "adversarial"), _marked(attacked), verdicts, chances, strict=True
         )
     ]
     for change in attacked.changes:
@@ -173,17 +177,19 @@ def neighbours(report: Report) -> str:
         else " Here are words that were swapped in the adversarial texts; the word that came for them is marked."
     )
     note = f'<p class="rp-note">{safe(report.words_note)}</p>' if report.words_note else ""
-    return f'<p class="rp-say">{say}</p>{note}' + "\n".join(_moved(each) for each in report.words)
+    return f'<p class="rp-say">{say}</p>{note}' + "\n".join(_moved(word) for word in report.words)
 
 
 def _moved(moved: Moved) -> str:
     speaks = f" <small>speaks for {safe(moved.label)}</small>" if moved.label else ""
-    told = f"<b>{safe(moved.other)}</b> is {_place(moved.after)}."
+    sentence = f"<b>{safe(moved.other)}</b> is {_place(moved.after)}."
     if moved.before is not None:
-        told = f"<b>{safe(moved.other)}</b> was {_place(moved.before)}; now it is {_place(moved.after)}."
+        sentence = f"<b>{safe(moved.other)}</b> was {_place(moved.before)}; now it is {_place(moved.after)}."
     rows = [("before", moved.before), ("after" if moved.before else "nearest", moved.after)]
-    lists = "".join(f"<div><dt>{name}</dt><dd>{_near(there)}</dd></div>" for name, there in rows if there)
-    return f'<div class="rp-moved"><h3>{safe(moved.word)}{speaks}</h3><p>{told}</p><dl>{lists}</dl></div>'
+    lists = "".join(
+        f"<div><dt>{name}</dt><dd>{_near(standing)}</dd></div>" for name, standing in rows if standing
+    )
+    return f'<div class="rp-moved"><h3>{safe(moved.word)}{speaks}</h3><p>{sentence}</p><dl>{lists}</dl></div>'
 
 
 def _near(standing: Standing) -> str:

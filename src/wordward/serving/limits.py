@@ -134,8 +134,8 @@ class Gate:
             f"expected a body of at most {self.limits.body:,} bytes: send a shorter text",
             {"Connection": "close"},
         )
-        told = headers.get("content-length", "0")
-        if told.isdecimal() and int(told) > self.limits.body:
+        announced = headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self.limits.body:
             raise too_large
         body, more = bytearray(), True
         try:
@@ -150,13 +150,13 @@ class Gate:
                         raise too_large
         except TimeoutError:
             raise HTTPException(408, "the body took too long to come", {"Connection": "close"}) from None
-        given = False
+        delivered = False
 
         async def again() -> Message:
-            nonlocal given
-            if given:
+            nonlocal delivered
+            if delivered:
                 return await receive()
-            given = True
+            delivered = True
             return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         return again

@@ -144,21 +144,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(texts, labels)
         classes, numbers = np.unique(labels, return_inverse=True)
         names = names_of(classes)
-        more = None if unlabelled is None else texts_of(unlabelled, "unlabelled", filled=True)
-        with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(self.device):
-            here = Path(place)
+        more_texts = None if unlabelled is None else texts_of(unlabelled, "unlabelled", filled=True)
+        with TemporaryDirectory(prefix="wordward-") as created, _chance_apart(self.device):
+            folder = Path(created)
             data = DataSettings(
-                train=str(here / "texts.jsonl"),
+                train=str(folder / "texts.jsonl"),
                 dev_share=plain(self.dev_share),
                 split_seed=plain(self.split_seed),
             )
             _write(data.train, texts, [names[number] for number in numbers])
-            if more is not None:
-                data = replace(data, unlabelled=str(here / "unlabelled.jsonl"))
-                _write(str(data.unlabelled), more)
-            self._train(self._config(data), here / "run")
-            self._files = _files(here / "run", here / NAME)
-            self.run_ = load_run(here / NAME, device=self.device)
+            if more_texts is not None:
+                data = replace(data, unlabelled=str(folder / "unlabelled.jsonl"))
+                _write(str(data.unlabelled), more_texts)
+            self._train(self._config(data), folder / "run")
+            self._files = _files(folder / "run", folder / NAME)
+            self.run_ = load_run(folder / NAME, device=self.device)
         self.classes_ = classes
         return self
 
@@ -166,9 +166,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (texts, classes) in the order of `classes_`."""
         check_is_fitted(self)
         corpus = self.run_.encode([Example(text) for text in texts_of(X)], labelled=False)
-        found = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
+        chances = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
         columns = [self.run_.labels.index(name) for name in names_of(self.classes_)]
-        return found[:, columns] / found.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
+        return chances[:, columns] / chances.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The likeliest class of each text."""
@@ -210,7 +210,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         values["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
 
         def part(kind: Any) -> Any:
-            return kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})
+            return kind(**{item.name: values[item.name] for item in fields(kind) if item.name in values})
 
         return TrainConfig(
             method=values["method"],
@@ -244,7 +244,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             message = message.replace(path, name) if path else message
         message = message.replace(", or --dev FILE", "")  # there is no such parameter
         flags = {f"--{name.replace('_', '-')}": name for name in self.get_params(deep=False)}
-        return re.sub(r"--[a-z]+(?:-[a-z]+)*", lambda found: flags.get(found[0], found[0]), message)
+        return re.sub(r"--[a-z]+(?:-[a-z]+)*", lambda match: flags.get(match[0], match[0]), message)
 
     def __sklearn_tags__(self) -> Any:
         """Texts, not rows of numbers."""
@@ -287,6 +287,6 @@ def _files(folder: Path, place: Path) -> dict[str, bytes]:
     place.mkdir()
     run_folder.copy_run(folder, place)
     config = run_folder.load_config(place, TrainConfig)
-    given = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
-    run_folder.write(place / run_folder.CONFIG, run_folder.to_toml(replace(config, data=given)))
+    data = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
+    run_folder.write(place / run_folder.CONFIG, run_folder.to_toml(replace(config, data=data)))
     return {file.name: file.read_bytes() for file in sorted(place.iterdir())}

@@ -8,15 +8,15 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 
-def texts_of(given: Any, what: str = "X", *, filled: bool = False) -> list[str]:
+def texts_of(values: Any, what: str = "X", *, filled: bool = False) -> list[str]:
     """Texts of a list, an array, a pandas Series or the like; `filled`: none of them empty."""
-    if isinstance(given, (str, bytes, Mapping)):
-        raise ValueError(f"expected {what} to be several texts; got one {type(given).__name__}: pass a list")
-    if getattr(given, "ndim", 1) != 1:
+    if isinstance(values, (str, bytes, Mapping)):
+        raise ValueError(f"expected {what} to be several texts; got one {type(values).__name__}: pass a list")
+    if getattr(values, "ndim", 1) != 1:
         raise ValueError(
-            f"expected {what} to be one column of texts; got shape {given.shape}: choose a column"
+            f"expected {what} to be one column of texts; got shape {values.shape}: choose a column"
         )
-    texts = list(given)
+    texts = list(values)
     if not texts:
         raise ValueError(f"expected {what} to be one text or more; got none")
     for at, text in enumerate(texts):
@@ -31,12 +31,12 @@ def texts_of(given: Any, what: str = "X", *, filled: bool = False) -> list[str]:
     return [str(text) for text in texts]  # numpy's strings are a kind of their own
 
 
-def labels_of(given: Any) -> np.ndarray:
+def labels_of(y: Any) -> np.ndarray:
     """One class for each text."""
-    if given is None:
+    if y is None:
         raise ValueError("expected labels, requires y to be passed, but the target y is None")
-    _refuse_missing(given)
-    labels = column_or_1d(given, warn=True)
+    _refuse_missing(y)
+    labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
     try:
         check_classification_targets(labels)
@@ -48,12 +48,12 @@ def labels_of(given: Any) -> np.ndarray:
     return labels
 
 
-def _refuse_missing(given: Any) -> None:
+def _refuse_missing(y: Any) -> None:
     """Refuse labels that are missing, which an array of strings would hold as the words nan or None."""
-    kind = getattr(given, "dtype", object)
-    if not hasattr(given, "__iter__") or (isinstance(kind, np.dtype) and not kind.hasobject):
+    kind = getattr(y, "dtype", object)
+    if not hasattr(y, "__iter__") or (isinstance(kind, np.dtype) and not kind.hasobject):
         return
-    for at, label in enumerate(given):
+    for at, label in enumerate(y):
         nan = isinstance(label, (float, np.floating)) and np.isnan(label)
         if label is None or nan or type(label).__name__ == "NAType":  # the last is of pandas
             raise ValueError(

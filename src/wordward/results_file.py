@@ -21,15 +21,15 @@ Read = TypeVar("Read")
 def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, Any]:
     """What determines the results, wherever it is stored: the model, how it reads, the labelled texts, and `more`."""
     config = run.config
-    reads = [config.task, asdict(config.text), asdict(config.perturbation)]
-    reads += [config.training.seed, config.training.min_candidate_count]
+    settings = [config.task, asdict(config.text), asdict(config.perturbation)]
+    settings += [config.training.seed, config.training.min_candidate_count]
     texts = hashlib.sha256()
     for example in examples:
         texts.update(json.dumps([example.text, example.label, example.tokens, example.tags]).encode())
     return {
         "weights": fingerprint(run.weights),
         "vocabulary": fingerprint(_words(run.folder)),
-        "run_settings": _short(hashlib.sha256(json.dumps(reads).encode())),
+        "run_settings": _short(hashlib.sha256(json.dumps(settings).encode())),
         "texts": len(examples),
         "fingerprint": _short(texts),
         "positive": config.training.positive,
@@ -40,18 +40,20 @@ def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, An
 
 def fingerprint(files: Iterable[str | Path]) -> str | None:
     """A fingerprint of the contents of files; None if there are none."""
-    found = None
+    digest = None
     for file in files:
-        found = found or hashlib.sha256()
-        found.update(Path(file).read_bytes())
-    return None if found is None else _short(found)
+        digest = digest or hashlib.sha256()
+        digest.update(Path(file).read_bytes())
+    return None if digest is None else _short(digest)
 
 
 def _words(folder: Path) -> list[Path]:
     """The files that define which words and labels a run knows, including a Hugging Face model's tokenizer."""
     names = run_folder.VOCABULARY, run_folder.LABELS, run_folder.CLASS_COUNTS
-    theirs = (file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind))
-    return [file for name in names if (file := folder / name).exists()] + sorted(theirs)
+    tokenizer_files = (
+        file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind)
+    )
+    return [file for name in names if (file := folder / name).exists()] + sorted(tokenizer_files)
 
 
 def _short(digest: Any) -> str:
@@ -75,7 +77,7 @@ class ResultsFile:
         self.path = Path(path)
         self.beside = self.path.with_name(self.path.name + ".settings.json")
         self.command, self.lines = command, lines
-        self._described, self._again = described, f"choose another {flag}, or --force to overwrite it"
+        self._described, self._remedy = described, f"choose another {flag}, or --force to overwrite it"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.done = 0 if force else self._done()  # texts
 
@@ -85,13 +87,13 @@ class ResultsFile:
             return 0
         if not self.beside.exists():
             raise DataError(
-                f"expected {self.beside.name} beside it, which says what it belongs to: {self._again}",
+                f"expected {self.beside.name} beside it, which says what it belongs to: {self._remedy}",
                 self.path,
             )
-        before = json.loads(self.beside.read_text(encoding="utf-8"))
-        if other := [name for name, value in self._described.items() if before.get(name) != value]:
+        earlier = json.loads(self.beside.read_text(encoding="utf-8"))
+        if other := [name for name, value in self._described.items() if earlier.get(name) != value]:
             raise DataError(
-                f"it holds results of another `wordward {self.command}` (other {', '.join(other)}): {self._again}",
+                f"it holds results of another `wordward {self.command}` (other {', '.join(other)}): {self._remedy}",
                 self.path,
             )
         ends = [0]
@@ -106,17 +108,17 @@ class ResultsFile:
         if not self.done:
             return
         with self.path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-            for at, line in zip(range(self.done * self.lines), file, strict=True):
+            for number, line in zip(range(self.done * self.lines), file, strict=True):
                 try:
                     record = json.loads(line)
-                    if record.pop("number") != at // self.lines:
+                    if record.pop("number") != number // self.lines:
                         raise ValueError("the texts are not in order")
-                    found = read(record)
+                    result = read(record)
                 except (ValueError, TypeError, KeyError, AttributeError) as error:
                     raise DataError(
-                        f"expected results of `wordward {self.command}` ({error}): {self._again}", self.path
+                        f"expected results of `wordward {self.command}` ({error}): {self._remedy}", self.path
                     ) from None
-                yield found
+                yield result
 
     def append(self, *records: Mapping[str, Any]) -> None:
         """Write the lines of one more text immediately."""
@@ -130,7 +132,7 @@ class ResultsFile:
 
 
 @contextmanager
-def goes_on(file: ResultsFile | None) -> Iterator[None]:
+def hint_to_continue(file: ResultsFile | None) -> Iterator[None]:
     """After Ctrl-C, say that the same command continues the file."""
     try:
         yield

@@ -10,7 +10,7 @@ State = dict[torch.device, Tensor]  # of each device's default generator
 CPU = torch.device("cpu")
 
 
-def settled(model: nn.Module) -> State:
+def pinned_state(model: nn.Module) -> State:
     """The random state before a first pass; also set, so that a replay starts in exactly the same way.
 
     cuDNN's recurrent layers draw a new dropout seed whenever a generator's state is set.

@@ -1,16 +1,19 @@
 """Which words a batch of texts is pulled toward: a perturbation of it, read as words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from wordward.encoded.corpus import Batch
+from wordward.example_labels import Labels
 from wordward.method import Adversary, Found, Loss
 from wordward.objective import IGNORE, kl
 from wordward.predict import Run
+from wordward.reading import Reading
 from wordward.recipes import Method
 from wordward.space import BLOCK
 from wordward.tap import gradient_at
@@ -18,13 +21,31 @@ from wordward.text import SPECIALS
 from wordward.training.prepare import adversary_of
 
 
-class Pointing(NamedTuple):
+class BatchPulls(NamedTuple):
     """What the model says of each text and the words that pull its tokens, strongest first."""
 
     logits: Tensor
     words: Tensor  # (batch, time, top) ids
     strengths: Tensor  # (batch, time, top)
     cosines: Tensor  # (batch, time, top)
+
+
+class TextPulls(NamedTuple):
+    """The same of one text, on the CPU: a list for each of its words, or longer where the batch was padded."""
+
+    number: int  # of the text among those asked about
+    probabilities: np.ndarray  # (classes,), a tagger's (words, classes)
+    words: list[list[int]]  # (words, top) ids
+    strengths: list[list[float]]  # (words, top)
+    cosines: list[list[float]]  # (words, top)
+
+
+class PullFinder(Protocol):
+    """Finds what pulls the words of texts, in any order; those of similar length are read together."""
+
+    def __call__(
+        self, texts: Sequence[Reading], labels: Sequence[Labels], *, focus: int | None
+    ) -> Iterator[TextPulls]: ...
 
 
 def adversary_for(
@@ -44,7 +65,7 @@ def adversary_for(
     return adversary_of(method, run.model, run.vocabulary, run.config.training.min_candidate_count, loss=loss)
 
 
-def point(
+def find_pulls(
     adversary: Adversary,
     forward: Callable[[], Tensor],
     batch: Batch,
@@ -53,7 +74,7 @@ def point(
     focus: int | None,
     seed: int,
     allowed: Tensor | None = None,
-) -> Pointing:
+) -> BatchPulls:
     """The `top` words that pull each token hardest; a label IGNORE stands for the predicted one.
 
     `allowed`: ids of the words that a free perturbation is compared with, by default all but our special tokens.
@@ -66,10 +87,10 @@ def point(
         gradient, logits = _label_gradient(adversary, forward, batch, focus)
     found = adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
     if found.candidates is not None:
-        return Pointing(logits.detach(), *_toward_words(adversary, found, batch, top))
+        return BatchPulls(logits.detach(), *_toward_words(adversary, found, batch, top))
     if allowed is None:
         allowed = torch.arange(len(SPECIALS), adversary.tap.size, device=batch.ids.device)
-    return Pointing(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
+    return BatchPulls(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
 
 
 def kl_gradient(
@@ -134,10 +155,12 @@ def _anywhere(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The allowed words whose directions are closest to r, and how far r goes toward them."""
     r = found.perturbation[batch.mask]  # (n, dim)
-    near, which = pointed_at(r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top)
-    words = torch.zeros(*batch.ids.shape, which.shape[-1], dtype=which.dtype, device=which.device)
+    nearest_cosines, nearest = pointed_at(
+        r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top
+    )
+    words = torch.zeros(*batch.ids.shape, nearest.shape[-1], dtype=nearest.dtype, device=nearest.device)
     cosines = torch.zeros_like(words, dtype=r.dtype)
-    words[batch.mask], cosines[batch.mask] = which, near.to(r.dtype)
+    words[batch.mask], cosines[batch.mask] = nearest, nearest_cosines.to(r.dtype)
     return words, cosines * found.perturbation.norm(dim=-1, keepdim=True), cosines
 
 
@@ -152,23 +175,23 @@ def pointed_at(
     """
     wide = table.dtype if table.device.type == "mps" else torch.float64  # MPS has no double precision
     table = table.to(wide)
-    there = table[allowed]
+    targets = table[allowed]
     # |w_k - w|^2 as a sum of products loses digits near w: double precision and a common offset keep enough.
-    middle = there.mean(0)
-    there = there - middle
-    squares = there.square().sum(-1)  # (allowed,)
+    middle = targets.mean(0)
+    targets = targets - middle
+    squares = targets.square().sum(-1)  # (allowed,)
     top = min(top, len(allowed))
     rounding = 64 * torch.finfo(wide).eps
     rows = max(1, block // len(allowed))  # never (n, allowed, dim), nor (n, allowed) for many n
     cosines, words = [], []
-    for some, at in zip(vectors.split(rows), ids.split(rows), strict=True):
-        r, here = some.to(wide), table[at] - middle  # (some, dim)
-        own = here.square().sum(-1, keepdim=True)
-        apart = own + squares - 2 * (here @ there.T)  # (some, allowed)
-        along = r @ there.T - (r * here).sum(-1, keepdim=True)
+    for part, part_ids in zip(vectors.split(rows), ids.split(rows), strict=True):
+        r, origins = part.to(wide), table[part_ids] - middle  # (rows, dim)
+        own_squares = origins.square().sum(-1, keepdim=True)
+        squared_distance = own_squares + squares - 2 * (origins @ targets.T)  # (rows, allowed)
+        product = r @ targets.T - (r * origins).sum(-1, keepdim=True)
         length = r.norm(dim=-1, keepdim=True)
-        none = (apart <= rounding * (own + squares)) | (length == 0)
-        cosine = torch.where(none, 0.0, along / (apart.clamp(min=0).sqrt() * length))
+        undefined = (squared_distance <= rounding * (own_squares + squares)) | (length == 0)
+        cosine = torch.where(undefined, 0.0, product / (squared_distance.clamp(min=0).sqrt() * length))
         best = cosine.topk(top, dim=-1)
         cosines.append(best.values)
         words.append(allowed[best.indices])

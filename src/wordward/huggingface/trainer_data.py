@@ -15,7 +15,7 @@ from wordward.objective import IGNORE
 from wordward.text import length_batches, pad
 
 
-class Rows(Dataset):
+class TrainerDataset(Dataset):
     """A corpus as the Trainer takes it."""
 
     def __init__(self, corpus: PieceCorpus, *, labelled: bool) -> None:
@@ -46,7 +46,7 @@ class Collator:
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         """The batch of some rows."""
         ids = [row["input_ids"] for row in rows]
-        lengths = torch.tensor([len(each) for each in ids])
+        lengths = torch.tensor([len(row_ids) for row_ids in ids])
         batch = {"input_ids": torch.from_numpy(pad(ids, self.tokenizer.pad_token_id))}
         batch["attention_mask"] = (torch.arange(int(lengths.max())) < lengths.unsqueeze(-1)).long()
         if "labels" in rows[0]:

@@ -11,62 +11,62 @@ from rich.console import Console
 from wordward.commands.use import json_line
 from wordward.console import say
 from wordward.explanation import Explanation
-from wordward.growing import ResultsFile
 from wordward.render import figure, from_json, html_fragment, page, terminal, to_json
+from wordward.results_file import ResultsFile
 from wordward.run_folder import write
 
 
-class Shown:
-    """Where explanations go, text by text; a page, a figure and a file without `growing` are written at the end."""
+class ExplainOutput:
+    """Where explanations go, text by text; a page, a figure and a file without `results` are written at the end."""
 
     def __init__(
-        self, growing: ResultsFile | None, *, json: str | None, html: str | None, figure: str | None
+        self, results: ResultsFile | None, *, json: str | None, html: str | None, figure: str | None
     ) -> None:
-        self.growing, self.json, self.html, self.figure = growing, json, html, figure
+        self.results, self.json, self.html, self.figure = results, json, html, figure
         self.to_files = [name for name in (figure, html, json) if name not in (None, "-")]
         self.count = self.empty = 0  # texts, and those without words
         self._lines: list[str] = []
         self._fragments: list[str] = []
         self._first: Sequence[Explanation] = ()
         self._console = Console(highlight=False)
-        if growing is not None:
-            self._recall(growing)
+        if results is not None:
+            self._read_earlier(results)
 
-    def _recall(self, growing: ResultsFile) -> None:
+    def _read_earlier(self, results: ResultsFile) -> None:
         """Count the texts that were explained before, and draw them again where there is to be a page."""
-        held: list[Mapping[str, Any]] = []
-        for record in growing.records(dict):
-            held.append(record)
-            if len(held) == growing.lines:
-                self._note([from_json(each) for each in held] if self.html else held)
-                held = []
+        of_text: list[Mapping[str, Any]] = []
+        for record in results.records(dict):
+            of_text.append(record)
+            if len(of_text) == results.lines:
+                self._count([from_json(one) for one in of_text] if self.html else of_text)
+                of_text = []
 
-    def _note(self, each: Sequence[Any]) -> None:
+    def _count(self, explanations: Sequence[Any]) -> None:
         """Count a text and draw it for the page."""
         self.count += 1
-        first = each[0] if isinstance(each[0], Mapping) else vars(each[0])
+        first = explanations[0] if isinstance(explanations[0], Mapping) else vars(explanations[0])
         self.empty += not first["places"] and first["predicted"] is None
         if self.html is not None:
-            self._fragments.append(html_fragment(each))
+            self._fragments.append(html_fragment(explanations))
 
-    def add(self, each: Sequence[Explanation]) -> None:
+    def add(self, explanations: Sequence[Explanation]) -> None:
         """One more text's explanations, one a method."""
-        if self.growing is not None:
-            self.growing.append(*map(to_json, each))
+        if self.results is not None:
+            self.results.append(*map(to_json, explanations))
         elif self.json is not None:
-            records = map(to_json, each)
+            records = map(to_json, explanations)
             if self.json == "-":
                 sys.stdout.writelines(f"{json_line(record)}\n" for record in records)
                 sys.stdout.flush()
             else:
                 self._lines += [f"{json.dumps(record, ensure_ascii=False)}\n" for record in records]
         if self.figure is not None:
-            self._first = each
+            self._first = explanations
         if not self.to_files and self.json is None:
             if self.count:
                 self._console.rule(style="dim")
-            terminal(each, self._console)
-        self._note(each)
+            terminal(explanations, self._console)
+        self._count(explanations)
 
     def finish(self) -> None:
         """Write what is written at the end, each file whole or not at all."""
@@ -77,7 +77,7 @@ class Shown:
                 say(f"{boxes}: install one of Noto's that does, or take --html")
         if self.html is not None:
             write(Path(self.html), page("Which words pull", "\n".join(self._fragments)))
-        if self.json not in (None, "-") and self.growing is None:
+        if self.json not in (None, "-") and self.results is None:
             write(Path(self.json), "".join(self._lines))
         if self.to_files:
             say(f"wrote {', '.join(map(str, self.to_files))}")

@@ -3,16 +3,23 @@
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from wordward.datasets import Example
+from wordward.example_labels import check_focus, check_known_labels
 from wordward.explain import Explainer
 from wordward.explanation import Explanation
-from wordward.given import check_focus, check_known
 from wordward.predict import Run, opener
 from wordward.processes.workers import spread
 
 TEXTS = 128  # explained side by side, texts of similar length together
-Asked = tuple[Example, int | None]  # a text, and the position of its word whose tag counts
+
+
+class FocusedExample(NamedTuple):
+    """A text, and the position of its word whose tag counts."""
+
+    example: Example
+    focus: int | None
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,12 @@ def explain_all(
     work = Work(run, question)
     if any(explainer.method.recipe.objective == "label_loss" for explainer in work.explainers):
         for example in examples:
-            check_known(run, example.tags if run.tagging and example.tags else [example.label], example.line)
-    asked = _with_focus(run, examples, question.focus)
-    parts = [asked[start : start + TEXTS] for start in range(0, len(asked), TEXTS)]
-    found = spread(work, partial(_work, opener(run), question), parts, jobs=jobs)
-    return (each for some in found for each in some)
+            names = example.tags if run.tagging and example.tags else [example.label]
+            check_known_labels(run, names, example.line)
+    focused = _with_focus(run, examples, question.focus)
+    parts = [focused[start : start + TEXTS] for start in range(0, len(focused), TEXTS)]
+    explained_parts = spread(work, partial(_work, opener(run), question), parts, jobs=jobs)
+    return (explanations for part in explained_parts for explanations in part)
 
 
 class Work:
@@ -47,36 +55,36 @@ class Work:
     def __init__(self, run: Run, question: Question) -> None:
         self.explainers = [Explainer(run, method, top=question.top) for method in question.methods]
 
-    def __call__(self, asked: Sequence[Asked]) -> list[list[Explanation]]:
+    def __call__(self, texts: Sequence[FocusedExample]) -> list[list[Explanation]]:
         """The explanations of some texts, those with their focus at the same position together."""
-        found: list[list[Explanation]] = [[] for _ in asked]
-        for focus in dict.fromkeys(focus for _, focus in asked):
-            numbers = [number for number, (_, other) in enumerate(asked) if other == focus]
+        by_text: list[list[Explanation]] = [[] for _ in texts]
+        for focus in dict.fromkeys(text.focus for text in texts):
+            numbers = [number for number, text in enumerate(texts) if text.focus == focus]
             for explainer in self.explainers:
-                explanations = explainer([asked[number][0] for number in numbers], focus=focus)
+                explanations = explainer([texts[number].example for number in numbers], focus=focus)
                 for number, explanation in zip(numbers, explanations, strict=True):
-                    found[number].append(explanation)
-        return found
+                    by_text[number].append(explanation)
+        return by_text
 
 
 def _work(opened: Callable[[], Run], question: Question) -> Work:
     return Work(opened(), question)
 
 
-def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> list[Asked]:
+def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> list[FocusedExample]:
     """Each text with the position of its focus, where there is to be one."""
     if focus is None:
-        return [(example, None) for example in examples]
+        return [FocusedExample(example, None) for example in examples]
     if not run.tagging:
         raise ValueError("--focus is for taggers: this run gives one label to the whole text")
-    wanted, found = focus.lower() if run.text.lowercase else focus, []
+    wanted, focused = focus.lower() if run.text.lowercase else focus, []
     for number, example in enumerate(examples, start=1):
         text = run.read(example)
         words = [token.text for token in text.tokens]
         if not wanted.isdecimal() and wanted not in words:
-            there = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
-            raise ValueError(f"expected --focus to be a word of text {number} ({there}); got {focus!r}")
+            possible = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
+            raise ValueError(f"expected --focus to be a word of text {number} ({possible}); got {focus!r}")
         at = int(wanted) if wanted.isdecimal() else words.index(wanted)
         check_focus(text, at, number)
-        found.append((example, at))
-    return found
+        focused.append(FocusedExample(example, at))
+    return focused

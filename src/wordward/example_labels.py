@@ -27,34 +27,34 @@ def check_focus(text: Reading, focus: int, number: int) -> None:
     """Refuse a position that text `number` does not have."""
     words = len(text.tokens)
     if not 0 <= focus < words:
-        there = f"it has positions 0 to {words - 1}" if words else "it has no words"
-        raise ValueError(f"expected focus to be a word of text {number}; got {focus}, but {there}")
+        possible = f"it has positions 0 to {words - 1}" if words else "it has no words"
+        raise ValueError(f"expected focus to be a word of text {number}; got {focus}, but {possible}")
 
 
-def given_labels(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
+def labels_of(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
     """The labels that came with an example: a classifier's one, a tagger's for each token, None where none came."""
     if not run.tagging:
-        found: list[str | None] = [example.label]
+        labels: list[str | None] = [example.label]
     elif example.tags is not None:
-        found = list(example.tags)
-        if len(found) != len(text.tokens):
+        labels = list(example.tags)
+        if len(labels) != len(text.tokens):
             raise DataError(
-                f"expected a tag for each of {len(text.tokens)} tokens; got {len(found)}", line=example.line
+                f"expected a tag for each of {len(text.tokens)} tokens; got {len(labels)}", line=example.line
             )
     else:
-        found = [None] * len(text.tokens)
+        labels = [None] * len(text.tokens)
         if example.label is not None:
             if focus is None:
                 raise DataError(
                     f"a tagger labels each word, but got one label, {example.label!r}: give the focus it is for",
                     line=example.line,
                 )
-            found[focus] = example.label
-    check_known(run, found, example.line)
-    return found if any(name is not None for name in found) else None
+            labels[focus] = example.label
+    check_known_labels(run, labels, example.line)
+    return labels if any(name is not None for name in labels) else None
 
 
-def check_known(run: Run, names: Sequence[str | None], line: int = 0) -> None:
+def check_known_labels(run: Run, names: Sequence[str | None], line: int = 0) -> None:
     """Refuse labels that the run does not give."""
     for name in names:
         if name is not None and name not in run.labels:
@@ -62,11 +62,11 @@ def check_known(run: Run, names: Sequence[str | None], line: int = 0) -> None:
             raise DataError(f"expected a label that the model knows ({known}); got {name!r}", line=line)
 
 
-def encode_given(run: Run, texts: Sequence[Reading], given: Sequence[Labels]) -> Corpus:
+def encode_labelled(run: Run, texts: Sequence[Reading], labels: Sequence[Labels]) -> Corpus:
     """The ids of the texts and the numbers of their labels; IGNORE where none is given."""
-    labels = []
-    for text, names in zip(texts, given, strict=True):
+    numbered = []
+    for text, names in zip(texts, labels, strict=True):
         names = names or [None] * (len(text.tokens) if run.tagging else 1)
         numbers = [IGNORE if name is None else run.labels.index(name) for name in names]
-        labels.append(np.array(numbers, dtype=np.int64) if run.tagging else numbers[0])
-    return Corpus([run.row(text)[0] for text in texts], labels)
+        numbered.append(np.array(numbers, dtype=np.int64) if run.tagging else numbers[0])
+    return Corpus([run.row(text).ids for text in texts], numbered)

@@ -14,20 +14,20 @@ from wordward.explanation import Explanation, Place
 from wordward.predict import Run
 from wordward.recipes import RECIPES
 from wordward.render import html_fragment, page
-from wordward.serving import bodies as given
+from wordward.serving import schemas
 from wordward.serving.limits import Limits
 
 FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
 
 
-class Desk:
+class Service:
     """The runs that are served, by name."""
 
     def __init__(self, runs: Sequence[Run], limits: Limits) -> None:
         names = _names([run.folder for run in runs])
         self.runs, self.limits = dict(zip(names, runs, strict=True)), limits
 
-    def _run(self, asked: given.Asked, *, words: int | None = None) -> tuple[str, Run]:
+    def _run(self, asked: schemas.Asked, *, words: int | None = None) -> tuple[str, Run]:
         """The run that is asked, with its name; a text too long for this place, or without words, is refused."""
         name = next(iter(self.runs)) if asked.run is None else asked.run
         if name not in self.runs:
@@ -48,46 +48,46 @@ class Desk:
             raise ValueError("the text is empty: no words to read")
         return name, run
 
-    def predict(self, asked: given.Asked) -> dict[str, Any]:
+    def predict(self, asked: schemas.Asked) -> dict[str, Any]:
         """What the run says of a text."""
         _, run = self._run(asked)
         return run.predict([asked.text])[0]
 
-    def explain(self, asked: given.AskedExplain) -> Explanation:
+    def explain(self, asked: schemas.AskedExplain) -> Explanation:
         """A text explained."""
         name, run = self._run(asked)
         example = Example(asked.text, asked.label)
-        (found,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
-        return replace(found, model=name)
+        (explanation,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
+        return replace(explanation, model=name)
 
-    def swap(self, asked: given.AskedSwap) -> given.Swapped:
+    def swap(self, asked: schemas.AskedSwap) -> schemas.Swapped:
         """A text with a word swapped."""
         _, run = self._run(asked)
         word = asked.text[asked.start : asked.end]
         if not word or asked.end > len(asked.text):
             raise ValueError(f"expected a word within the {len(asked.text):,} characters of the text")
         text = apply(run, asked.text, [(Place(0, word, asked.start, asked.end, True, ()), asked.toward)])
-        return given.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
+        return schemas.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
 
-    def page(self, asked: given.AskedPage) -> str:
+    def page(self, asked: schemas.AskedPage) -> str:
         """Explanations as a page of its own."""
-        found = [
+        explanations = [
             self.explain(
-                given.AskedExplain(
+                schemas.AskedExplain(
                     text=asked.text, run=view.run, method=view.method, label=asked.label, focus=asked.focus
                 )
             )
             for view in asked.views
         ]
-        return page("wordward", html_fragment(found))
+        return page("wordward", html_fragment(explanations))
 
-    def served(self, examples: Sequence[str]) -> given.Served:
+    def served(self, examples: Sequence[str]) -> schemas.Served:
         """What there is to choose from."""
         order = sorted(RECIPES, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-        return given.Served(
+        return schemas.Served(
             version=__version__,
             runs=[
-                given.RunInfo(
+                schemas.RunInfo(
                     name=name,
                     task="tag" if run.tagging else "classify",
                     labels=list(run.labels),
@@ -98,7 +98,7 @@ class Desk:
                 for name, run in self.runs.items()
             ],
             methods=[
-                given.MethodInfo(
+                schemas.MethodInfo(
                     name=name,
                     title=name if name not in FIRST else f"{name} ({RECIPES[name].summary})",
                     points=RECIPES[name].space,
@@ -107,54 +107,54 @@ class Desk:
                 )
                 for name in order
             ],
-            limits=given.Allowed(
+            limits=schemas.Allowed(
                 characters=self.limits.characters, words=self.limits.words, attacked=self.limits.attacked
             ),
             examples=list(examples),
         )
 
-    def attack(self, asked: given.AskedAttack) -> given.Attack:
+    def attack(self, asked: schemas.AskedAttack) -> schemas.Attack:
         """Swaps that change the prediction, and what each of them does."""
         _, run = self._run(asked, words=self.limits.attacked)
         settings = AttackSettings(method=asked.method, max_swaps=asked.max_swaps)
-        (found,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
-        return given.Attack(
+        (attacked,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
+        return schemas.Attack(
             task="tag" if run.tagging else "classify",
-            text=found.text,
-            adversarial=found.adversarial,
-            outcome=found.outcome,
-            label=found.label,
-            before=found.before,
-            after=found.after,
-            probability_before=found.probability_before,
-            probability_after=found.probability_after,
-            passes=found.passes,
-            steps=_steps(run, found),
+            text=attacked.text,
+            adversarial=attacked.adversarial,
+            outcome=attacked.outcome,
+            label=attacked.label,
+            before=attacked.before,
+            after=attacked.after,
+            probability_before=attacked.probability_before,
+            probability_after=attacked.probability_after,
+            passes=attacked.passes,
+            steps=_steps(run, attacked),
         )
 
 
-def _steps(run: Run, found: Attacked) -> list[given.Step]:
+def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:
     """The swaps one by one, each with what the model says of the text so far."""
-    texts, moved, text = [], 0, found.text
+    texts, moved, text = [], 0, attacked.text
     places = []
-    for change in found.changes:  # in the order of the text, so each moves those after it
+    for change in attacked.changes:  # in the order of the text, so each moves those after it
         start, end = change.start + moved, change.end + moved
         text = text[:start] + change.toward + text[end:]
         moved += len(change.toward) - len(change.word)
         texts.append(text)
         places.append(start)
-    assert text == found.adversarial
+    assert text == attacked.adversarial
     steps = []
-    for change, said, start in zip(found.changes, run.predict(texts), places, strict=True):
-        one = said["tokens"][change.position] if run.tagging else said
+    for change, prediction, start in zip(attacked.changes, run.predict(texts), places, strict=True):
+        of_word = prediction["tokens"][change.position] if run.tagging else prediction
         steps.append(
-            given.Step(
+            schemas.Step(
                 word=change.word,
                 toward=change.toward,
                 start=start,
                 sense=change.sense,
-                label=one["label"],
-                probability=one["probabilities"][one["label"]],
+                label=of_word["label"],
+                probability=of_word["probabilities"][of_word["label"]],
             )
         )
     return steps
@@ -164,7 +164,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     """The last names of the folders, with as many of those before as it takes to tell them apart."""
     parts = [folder.resolve().parts for folder in folders]
     for count in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(each[-count:]) for each in parts]
+        names = ["/".join(of_folder[-count:]) for of_folder in parts]
         if len(set(names)) == len(names):
             return names
     raise ValueError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")
