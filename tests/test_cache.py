@@ -220,7 +220,7 @@ def test_a_damaged_cache_is_named(file: str, left: float | None, tmp_path: Path)
         cut = round(left * len(whole))
         damaged.write_bytes(whole[: whole.rfind(b"\n", 0, cut) + 1 if file == "vocabulary.txt" else cut])
     with pytest.raises(
-        DataError, match=rf"{place.name}: expected encoded texts .*: delete this folder of the"
+        DataError, match=rf"{place.name}: expected encoded texts .*: delete this cache folder"
     ):
         get(tmp_path)
     shutil.rmtree(place)
@@ -318,7 +318,7 @@ def test_broken_packs_are_refused(tmp_path: Path) -> None:
     )
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="whole packed corpus"):
+    with pytest.raises(DataError, match="complete packed corpus"):
         read_pack(path, TextSettings())
     path.write_bytes(lzma.compress(b"something else"))
     with pytest.raises(DataError, match="another kind of file"):
@@ -375,5 +375,7 @@ def test_a_pack_is_refused_with_other_text_settings(tmp_path: Path) -> None:
 def test_a_pack_that_does_not_tell_its_settings_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "old.pack"
     path.write_bytes(lzma.compress(EARLIER + b"and more"))
-    with pytest.raises(DataError, match=r"written before they were kept: write it again with `wordward data"):
+    with pytest.raises(
+        DataError, match=r"written before they were stored: write it again with `wordward data"
+    ):
         read_pack(path, TextSettings())

@@ -89,7 +89,7 @@ def test_list_says_what_is_here_and_how_to_get_the_others(run: Run, fce: Path):
     assert list(blocks) == list(registry.CORPORA)
     assert f"here      {registry.find('fce')}" in blocks["fce"]
     assert "`wordward data fetch imdb` (84 MB)" in blocks["imdb"]
-    assert "`wordward data fetch rcv1 --accept-licence` (size not known)" in blocks["rcv1"]
+    assert "`wordward data fetch rcv1 --accept-licence` (size unknown)" in blocks["rcv1"]
     for name, block in blocks.items():
         info = registry.corpus(name).INFO
         assert all(
@@ -251,11 +251,11 @@ def test_check_verifies_a_pinned_or_recorded_hash(
     ledger = tmp_path / "data" / fetch.LEDGER
     download = registry.corpus("fce").INFO.downloads[0]
     fetch.record(path, download, path.parent, ledger)
-    assert "(1 hash as known)" in run("check", "fce")[1]
+    assert "(1 hash verified)" in run("check", "fce")[1]
     ledger.write_text('{"fce/fce-error-detection.tar.gz": "sha256:00"}')
     status, _, err = run("check", "fce")
     assert status == 1
-    assert "expected a file of hash sha256:00" in err
+    assert "expected a file with hash sha256:00" in err
 
 
 def test_check_and_stats_of_what_is_not_there(run: Run):
@@ -341,7 +341,7 @@ def test_fetch_claims_no_hash_of_a_file_that_was_laid_there(run: Run, fce: Path,
     packed(fce, place / "fce-error-detection.tar.gz")
     status, _, err = run("fetch", "fce", "--accept-licence")
     assert status == 0
-    assert "hash not known" in err
+    assert "hash unknown" in err
     assert not (tmp_path / "data" / fetch.LEDGER).exists()
 
 
@@ -357,7 +357,7 @@ def test_pack_looks_first_whether_it_can_write(
     monkeypatch.setattr("wordward.encoded.corpora.open_corpus", never)
     status, _, err = run("pack", "fce", str(tmp_path / file))
     assert status == 1
-    assert "cannot be written: name a file in a folder that is there" in err
+    assert "cannot be written: name a file in an existing, writable folder" in err
 
 
 def test_every_pin_is_cited_and_of_a_known_kind():

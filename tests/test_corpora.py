@@ -266,8 +266,8 @@ class TestFaults:
             ("rcv1", "rcv1-v2.topics.qrels", b"C11 x 1\n", "line 1: expected a line `topic id 1`"),
             ("rcv1", "rcv1.topics.hier.orig", b"Root C11\n", "line 1: expected parent: NAME child: NAME"),
             ("rcv1", "rcv1.topics.hier.orig", b"", "with the topics below Root; found none"),
-            ("rcv1", "lyrl2004_tokens_train.dat", b"words\n", "line 1: expected .I and the id"),
-            ("rcv1", "lyrl2004_tokens_train.dat", b".I x\n", "line 1: expected .I and the id"),
+            ("rcv1", "lyrl2004_tokens_train.dat", b"words\n", "line 1: expected .I and a document id"),
+            ("rcv1", "lyrl2004_tokens_train.dat", b".I x\n", "line 1: expected .I and a document id"),
             ("rcv1", "lyrl2004_tokens_train.dat", None, "found none"),
         ],
     )

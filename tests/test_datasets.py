@@ -187,9 +187,7 @@ class TestTables:
         """As where files are put together by `cat`."""
         twice = f"text{mark}label\na warm film{mark}good\na dull one{mark}bad\n" * 2
         file = written(tmp_path, "a.csv" if mark == "," else "a.tsv", twice)
-        with pytest.raises(
-            DataError, match=r"line 4: expected a text; got the header line once more.* delete"
-        ):
+        with pytest.raises(DataError, match=r"line 4: expected a text; got the header line again.* delete"):
             read(file, labelled=labelled)
 
     def test_a_text_may_be_the_word_that_names_its_column(self, tmp_path):
@@ -220,7 +218,9 @@ class TestJson:
     @pytest.mark.parametrize("indent", [None, 1])
     def test_one_array_says_what_to_do(self, tmp_path, indent: int | None):
         path = written(tmp_path, "a.json", json.dumps([{"text": "a", "label": 1}], indent=indent))
-        with pytest.raises(DataError, match=r"line 1: expected .*: write each object of the array on a line"):
+        with pytest.raises(
+            DataError, match=r"line 1: expected .*: write each object of the array on its own line"
+        ):
             read(path)
 
     def test_values_become_labels(self, tmp_path):
@@ -230,15 +230,15 @@ class TestJson:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ('{"text": "a"', "expected one JSON object a line"),
+            ('{"text": "a"', "expected one JSON object per line"),
             ("[1]", "expected a JSON object"),
-            ("[" * 100_000, "expected one JSON object a line"),
+            ("[" * 100_000, "expected one JSON object per line"),
             (
                 '{"body": "a", "label": 1}',
                 "expected a key 'text'; found body, label: name it with --text-column",
             ),
             ('{"text": "a"}', "expected a key 'label'; found text: name it with --label-column"),
-            ('{"text": 7, "label": 1}', "expected a string; got int: look at the key named by --text-column"),
+            ('{"text": 7, "label": 1}', "expected a string; got int: check the key named by --text-column"),
             ('{"text": "a", "label": null}', "expected one label, a string or a number; got null"),
             ('{"text": "a", "label": NaN}', "expected one label, a string or a number; got NaN"),
             ('{"text": "a", "label": ["x"]}', "expected one label, a string or a number; got list"),
@@ -399,7 +399,7 @@ class TestFolder:
     def test_nothing_there(self, tmp_path):
         with pytest.raises(DataError, match=r"expected files path/<class>/\*\.txt; found none"):
             read(tmp_path)
-        with pytest.raises(DataError, match=r"expected a file \*\.txt or more; found none"):
+        with pytest.raises(DataError, match=r"expected one or more files \*\.txt; found none"):
             read(tmp_path, labelled=False)
 
     def test_a_text_below_the_folder_of_its_class_is_not_left_out(self, folder: Path):
@@ -485,8 +485,8 @@ class TestEveryFormat:
 @pytest.mark.parametrize(
     ("content", "remedy"),
     [
-        (gzip.compress(CSV.encode()), "gzip: let its name end in .gz"),
-        (lzma.compress(CSV.encode()), "xz: let its name end in .xz"),
+        (gzip.compress(CSV.encode()), "gzip: give it a name ending in .gz"),
+        (lzma.compress(CSV.encode()), "xz: give it a name ending in .xz"),
         (bz2.compress(CSV.encode()), "bzip2: unpack it first"),
         (b"PK\x03\x04\x14\x00\n\xdc\x99", "a zip archive: unpack it first"),
         (CSV.encode("utf-16"), "UTF-16: save the file as UTF-8"),
@@ -527,10 +527,10 @@ def test_names_in_capitals(tmp_path, name: str):
         (
             "a.csv",
             "text;label\na warm film;good\n",
-            "semicolons stand between the fields: save the file with commas",
+            "if the fields are separated by semicolons: save the file with commas",
         ),
-        ("a.csv", "text\tlabel\na warm film\tgood\n", "tabs stand between the fields: --format tsv"),
-        ("a.tsv", "text,label\na warm film,good\n", "commas stand between the fields: --format csv"),
+        ("a.csv", "text\tlabel\na warm film\tgood\n", "if the fields are separated by tabs: --format tsv"),
+        ("a.tsv", "text,label\na warm film,good\n", "if the fields are separated by commas: --format csv"),
         ("a.csv", "text,text,label\na warm film,it,good\n", "line 1: expected one column 'text'; found 2"),
         (
             "a.csv",
@@ -546,7 +546,10 @@ def test_a_header_of_other_fields(tmp_path, name: str, content: str, said: str):
 
 def test_columns_by_number_where_other_marks_stand_between_them(tmp_path):
     file = written(tmp_path, "a.csv", "a warm film;good\n")
-    with pytest.raises(DataError, match=r"expected a column 1 from 0; got 1 fields \(where semicolons"):
+    with pytest.raises(
+        DataError,
+        match=r"expected a column 1 from 0; got 1 fields \(if the fields are separated by semicolons",
+    ):
         read(file, text_column="0", label_column="1")
 
 

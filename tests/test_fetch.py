@@ -256,7 +256,7 @@ def test_no_length_is_told(site: Site):
 
 def test_a_wrong_byte_leaves_nothing(site: Site):
     site.how.content = CONTENT[:5000] + b"!" + CONTENT[5001:]
-    with pytest.raises(DataError, match=f"hash {SHA}; got sha256:.*: it was deleted, fetch it again$"):
+    with pytest.raises(DataError, match=f"hash {SHA}; got sha256:.*: it was deleted; fetch it again$"):
         site.fetch(SHA)
     assert site.left() == []
     assert not site.ledger.exists()
@@ -266,13 +266,15 @@ def test_without_a_pin_the_first_download_counts_from_then_on(site: Site):
     path = site.fetch()
     path.unlink()
     site.how.content = CONTENT[:5000] + b"!" + CONTENT[5001:]
-    with pytest.raises(DataError, match=f"hash {SHA}.*another version now, delete its line in .*hashes"):
+    with pytest.raises(DataError, match=f"hash {SHA}.*a new version, delete its line in .*hashes"):
         site.fetch()
     assert site.left() == []
     site.how.content = CONTENT
     path = site.fetch()
     path.write_bytes(b"\x1f\x8bedited")
-    with pytest.raises(DataError, match=r"file\.gz: expected a file of hash .*delete it and fetch it again"):
+    with pytest.raises(
+        DataError, match=r"file\.gz: expected a file with hash .*delete it and fetch it again"
+    ):
         site.fetch()
     assert path.read_bytes() == b"\x1f\x8bedited", "what a person has changed is not deleted"
 
@@ -308,7 +310,7 @@ def test_a_ledger_that_cannot_be_read(site: Site):
 def test_a_refusal_is_final(site: Site, code: int):
     site.how.status = [code]
     with pytest.raises(
-        DataError, match=rf"expected a file at {site.url}; the server answers {code} .*wordward data add"
+        DataError, match=rf"expected a file at {site.url}; the server answered {code} .*wordward data add"
     ):
         site.fetch(SHA, attempts=5)
     assert len(site.how.asked) == 1
@@ -324,7 +326,7 @@ def test_a_server_in_trouble_is_asked_again(site: Site, code: int):
 def test_a_web_page_in_place_of_the_file(site: Site):
     site.how.content = b"<html>Are you sure?</html>"
     with pytest.raises(
-        DataError, match=r"expected the archive file\.gz at http.*; it begins with b'<html>.*hand it over"
+        DataError, match=r"expected the archive file\.gz at http.*; it begins with b'<html>.*add it with"
     ):
         site.fetch()
     assert site.left() == []
@@ -334,7 +336,7 @@ def test_a_web_page_in_place_of_the_file(site: Site):
 
 def test_no_server_at_all(site: Site):
     site.url = "http://127.0.0.1:1/file.gz"
-    with pytest.raises(DataError, match=r"nothing came \(.*refused.*or hand over a copy"):
+    with pytest.raises(DataError, match=r"received nothing \(.*refused.*or add a copy"):
         site.fetch(attempts=2)
 
 

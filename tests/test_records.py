@@ -88,7 +88,7 @@ def test_records_of_other_settings_are_refused(plan: Plan, file: str, change: st
     changed = plan.experiments / "imdb" / file
     changed.write_text(change + changed.read_text())
     for seeds in (1, 2):
-        with pytest.raises(run_folder.RunError, match=rf"baseline, seed 1, .*{told}: put the settings back"):
+        with pytest.raises(run_folder.RunError, match=rf"baseline, seed 1, .*{told}: restore the settings"):
             run(replace(plan, seeds=seeds, out=plan.out / "other"))
 
 
@@ -130,7 +130,9 @@ def test_a_folder_without_the_experiments_of_a_table_is_no_success(
 ) -> None:
     assert main(["reproduce", table, "--experiments", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr()
-    told = f"{tmp_path / table}: expected a folder of TOML files, one a row; there is none: see --experiments"
+    told = (
+        f"{tmp_path / table}: expected a folder of TOML files, one per row; there is none: see --experiments"
+    )
     assert told in shown.out + shown.err
 
 
@@ -194,7 +196,9 @@ def test_a_record_that_stands_twice_is_no_second_seed(tmp_path: Path) -> None:
     path = tmp_path / "imdb.jsonl"
     lines = [json.dumps(each) for each in (RECORD, RECORD | {"seed": 2}, RECORD | {"seconds": 2.0})]
     path.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"line 3: expected one result of baseline, seed 1; got another one"):
+    with pytest.raises(
+        ValueError, match=r"line 3: expected one result of baseline, seed 1; got a second one"
+    ):
         results.load(path)
 
 
@@ -265,7 +269,7 @@ def test_a_killed_process_lets_go_of_its_lock(tmp_path: Path) -> None:
 def test_a_row_of_another_command_is_left_to_it(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     with locks.locked(plan.out / "imdb" / "baseline" / "seed-1.lock"):
         assert run(plan) == []
-    assert "baseline, seed 1 left out: another command is at it" in capsys.readouterr().err
+    assert "baseline, seed 1 left out: another command is training it" in capsys.readouterr().err
     assert len(run(plan)) == 1
 
 
@@ -328,12 +332,12 @@ def test_a_column_that_fails_is_no_column_that_is_missing(
     place = ["--experiments", str(plan.experiments), "--out", str(plan.out), "--device", "cpu"]
     assert main(["reproduce", "elec-rcv1-rotten", "--rows", "baseline", *place]) == 1
     shown, said = capsys.readouterr()
-    assert shown.count("not at hand") == 2  # a corpus, and the TOML files of a column
-    assert "RCV1, test error (%)\n\nnot at hand" in shown
+    assert shown.count("not found") == 2  # a corpus, and the TOML files of a column
+    assert "RCV1, test error (%)\n\nnot found" in shown
     assert "R52, test error (%)\n\nfailed: " in shown
     assert "| Baseline | 17.36 | " in shown
     assert "2 of the 5 columns failed: elec: " in said
-    assert "elec/baseline.toml: expected values that their settings can have; got: invalid literal" in said
+    assert "elec/baseline.toml: expected valid values of their settings; got: invalid literal" in said
     assert "expected a label; it is empty" in said
     assert said.index("r52 failed: ") < said.index("rotten_tomatoes: baseline, seed 1")  # at once
 

@@ -200,7 +200,7 @@ def test_a_row_that_finds_no_memory_goes_on_when_fewer_run(
     rows = ("baseline", "random", "advt", "vat", "ivat")
     reproduce.reproduce("imdb", plan, rows=rows, results_folder=tmp_path / "kept")
     assert {record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")} == set(rows)
-    told = f"{refused[0]}, seed 1 found no memory left beside the others; it goes on later, 2 at a time"
+    told = f"{refused[0]}, seed 1 ran out of memory beside the others; it continues later, 2 at a time"
     assert told in capsys.readouterr().err
     assert len(refused) == 1
 
@@ -278,7 +278,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     finally:
         going.kill()
     assert going.returncode == 130
-    assert "the same command goes on" in said
+    assert "run the same command again to continue" in said
     assert "Traceback" not in said
     before = results.load(kept)
     assert len(before) < 100
@@ -366,7 +366,7 @@ def test_a_row_without_its_toml_is_not_trained_as_another(
     (experiments / "imdb" / "vat.toml").unlink()
     place = ["--experiments", str(experiments), "--out", str(tmp_path / "out"), "--preset", "cpu-small"]
     assert main(["reproduce", "imdb", *place]) == 1
-    assert f"not there: {experiments / 'imdb' / 'vat.toml'}: put it back" in capsys.readouterr().err
+    assert f"missing: {experiments / 'imdb' / 'vat.toml'}: restore it" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -471,7 +471,7 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
     shown = reproduce.reproduce(
         "elec-rcv1-rotten", plan, rows=("baseline",), results_folder=tmp_path / "kept"
     )
-    assert shown.count("not at hand") == shown.count("expected a folder of TOML files")
+    assert shown.count("not found") == shown.count("expected a folder of TOML files")
     (record,) = results.load(tmp_path / "kept" / "r52.jsonl")
     learnt = record["texts"]["train"] + (0 if "dev" in names else record["texts"]["dev"])
     assert learnt == limit
@@ -488,8 +488,8 @@ def test_missing_corpora_are_named_and_passed_over(
     with pytest.raises(reproduce.TableError, match="none of the 5 corpora of elec-rcv1-rotten") as none:
         reproduce.reproduce("elec-rcv1-rotten", plan, results_folder=tmp_path / "kept")
     shown = none.value.shown
-    assert shown.count("not at hand") == 5
-    assert "elec is not at hand and passed over" in capsys.readouterr().err  # said at once, too
+    assert shown.count("not found") == 5
+    assert "elec was not found and is skipped" in capsys.readouterr().err  # said at once, too
     assert "wordward data fetch elec" in shown
     assert f"none of this name here or in the data folder, {tmp_path / 'nothing'}" in shown
     with pytest.raises(DataError, match="wordward data fetch imdb"):
@@ -522,7 +522,7 @@ def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: 
     assert f"| {accuracy:.1f} |" in next(
         line for line in shown.split("\n") if line.startswith("| Baseline |")
     )
-    assert "slice of IMDB, test error (%)\n\nnot at hand" in shown
+    assert "slice of IMDB, test error (%)\n\nnot found" in shown
 
 
 def test_the_readme_shows_what_the_records_say() -> None:

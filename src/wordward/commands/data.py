@@ -1,4 +1,4 @@
-"""`wordward data`: the paper's corpora, listed, fetched, added, checked and measured."""
+"""`wordward data`: list, fetch, add, check, measure and pack the paper's corpora."""
 
 import os
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ Folder = Annotated[str | None, tyro.conf.arg(metavar="FOLDER")]
 
 @dataclass(frozen=True, kw_only=True)
 class InFolder:
-    """What looks into the data folder."""
+    """Options of every action that uses the data folder."""
 
     data: Folder = None
-    """Data folder; by default that of WORDWARD_DATA, else `data`."""
+    """Data folder; by default WORDWARD_DATA, else `data`."""
 
 
 @dataclass(frozen=True)
 class List(InFolder):
-    """List the corpora: what they are, the paper's counts, licence, citation, where they are or how to get them."""
+    """List the corpora: title, the paper's counts, licence, citation, and where they are or how to get them."""
 
     def __call__(self) -> None:
         from wordward.datasets import registry
@@ -54,12 +54,12 @@ class List(InFolder):
 
 @dataclass(frozen=True)
 class Fetch(InFolder):
-    """Download a corpus from its publisher; a broken transfer goes on where it stopped."""
+    """Download a corpus from its publisher; an interrupted transfer is resumed."""
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
     accept_licence: bool = False
-    """Agree to the terms of a corpus that has some; without it they are shown, with what to download."""
+    """Agree to the corpus's terms; without this option they are shown, with what to download."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -76,14 +76,14 @@ class Fetch(InFolder):
             for download in info.downloads:
                 task = bar.add_task(download.name, total=None, unit="MB")
 
-                def report(here: int, total: int | None, task: Any = task) -> None:
-                    bar.update(task, completed=here / 1e6, total=total and total / 1e6)
+                def report(received: int, total: int | None, task: Any = task) -> None:
+                    bar.update(task, completed=received / 1e6, total=total and total / 1e6)
 
                 path = fetch.fetch(download, folder, ledger=ledger, report=report)
-                known = fetch.expected(download, folder, ledger)  # not of a file that was laid there
+                known = fetch.expected(download, folder, ledger)  # None for a file that was put there by hand
                 hash = "as " + download.cited if download.checksum else f"recorded in {ledger}"
                 size = f"{path.stat().st_size / 1e6:,.1f} MB"
-                say(f"{path}: {size}, hash {hash if known else 'not known'}", quiet=self.quiet)
+                say(f"{path}: {size}, hash {hash if known else 'unknown'}", quiet=self.quiet)
         say(f"next: wordward data check {self.name}", quiet=self.quiet)
         if info.note:
             say(info.note, quiet=self.quiet)
@@ -91,7 +91,7 @@ class Fetch(InFolder):
 
 @dataclass(frozen=True)
 class Add(InFolder):
-    """Copy (or link) a copy of a corpus that you have into the data folder, once it has been read."""
+    """Copy (or link) a corpus that you have into the data folder, after checking that it can be read."""
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
@@ -116,7 +116,7 @@ class Add(InFolder):
             raise ValueError(
                 f"expected {target} to be found; {found.resolve()} is found before it: move one of them away"
             )
-        more = registry.beside(self.name, source)  # of an archive, it is not copied
+        more = registry.beside(self.name, source)  # not copied along with an archive
         if more or registry.beside(self.name, found):
             splits = registry.load(self.name, self.data)
         counts = ", ".join(f"{count:,} {split}" for split, count in splits.counts._asdict().items() if count)
@@ -127,7 +127,7 @@ class Add(InFolder):
 
 @dataclass(frozen=True)
 class Check(InFolder):
-    """Compare counts with the paper's, look for duplicates and empty texts; status 1 if a labelled count is wrong."""
+    """Compare counts with the paper's, count duplicates and empty texts; status 1 if a labelled count is wrong."""
 
     name: tyro.conf.Positional[Name]
     """A corpus of `wordward data list`."""
@@ -145,9 +145,9 @@ class Check(InFolder):
         print(f"{self.name}: {source}{_known(len(hashes))}")
         _print_check(found)
         if found.wrong:
-            here = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
+            counts = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
             raise ValueError(
-                f"{self.name}: expected the paper's counts; {here}: the copy is not whole, or not this corpus"
+                f"{self.name}: expected the paper's counts; {counts}: the copy is incomplete, or not this corpus"
             )
 
 
@@ -188,8 +188,8 @@ class Pack(InFolder):
         if not self.out.endswith(PACK):
             raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")
         path = Path(self.out)
-        if path.is_dir() or not os.access(path.parent, os.W_OK):  # said before minutes of work
-            raise ValueError(f"{path} cannot be written: name a file in a folder that is there and can be")
+        if path.is_dir() or not os.access(path.parent, os.W_OK):  # refused before minutes of work
+            raise ValueError(f"{path} cannot be written: name a file in an existing, writable folder")
         encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
         write_pack(path, encoded, self.text, quiet=self.quiet)
         if not self.quiet:
@@ -227,18 +227,18 @@ def _fetch(info: "CorpusInfo") -> str:
 
 
 def _size(info: "CorpusInfo") -> str:
-    """How much there is to download, as far as it is known."""
+    """The download size, if known."""
     sizes = [download.megabytes for download in info.downloads if download.megabytes is not None]
-    return f" ({sum(sizes):g} MB)" if len(sizes) == len(info.downloads) else " (size not known)"
+    return f" ({sum(sizes):g} MB)" if len(sizes) == len(info.downloads) else " (size unknown)"
 
 
 def _known(hashes: int) -> str:
-    """How many files have the hash they should have."""
-    return f" ({hashes} {'hash' if hashes == 1 else 'hashes'} as known)" if hashes else ""
+    """How many files had a known hash, which matched."""
+    return f" ({hashes} {'hash' if hashes == 1 else 'hashes'} verified)" if hashes else ""
 
 
 def _terms(info: "CorpusInfo", folder: Path) -> str:
-    """What to download and where to put it, for a corpus that comes with terms."""
+    """The terms of a corpus, what to download and where to put it."""
     urls = "\n".join(f"  {download.url}" for download in info.downloads)
     return (
         f"{info.name} comes with terms: {info.terms}.\n"
@@ -248,7 +248,7 @@ def _terms(info: "CorpusInfo", folder: Path) -> str:
 
 
 def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
-    """The files of a corpus whose hash is pinned or recorded."""
+    """The files of a corpus whose hash is pinned or recorded, with that hash."""
     from wordward.datasets import fetch
 
     folder = source if source.is_dir() else source.parent
@@ -262,10 +262,12 @@ def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
 
 def _print_check(found: "Findings") -> None:
     print(f"{'':12}{'here':>10}{'paper':>12}{'duplicates':>12}{'empty':>8}")
-    for split, (here, paper) in found.counts.items():
-        mark = "" if here == paper else "  differs" if here else "  none here"
+    for split, (count, paper) in found.counts.items():
+        mark = "" if count == paper else "  differs" if count else "  none here"
         shown = f"{paper:,}" if paper else "-"
-        print(f"{split:12}{here:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}")
+        print(
+            f"{split:12}{count:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}"
+        )
     for (one, other), shared in found.shared.items():
         if shared:
             print(f"{shared:,} texts of {one} are in {other} too")
@@ -273,8 +275,10 @@ def _print_check(found: "Findings") -> None:
 
 def _print_stats(found: "Measures") -> None:
     print(f"{'':12}{'texts':>10}{'words':>14}{'mean':>9}{'median':>9}{'longest':>9}")
-    for split, of in found.lengths.items():
-        print(f"{split:12}{of.texts:>10,}{of.words:>14,}{of.mean:>9.1f}{of.median:>9g}{of.longest:>9,}")
+    for split, sizes in found.lengths.items():
+        print(
+            f"{split:12}{sizes.texts:>10,}{sizes.words:>14,}{sizes.mean:>9.1f}{sizes.median:>9g}{sizes.longest:>9,}"
+        )
     print(
         f"vocabulary of train and unlabelled: {found.vocabulary:,} words, {found.vocabulary_of_two:,} in two texts"
     )

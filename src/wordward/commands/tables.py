@@ -11,22 +11,22 @@ from wordward.commands.arguments import Device, several
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Train the rows of one of the paper's tables, or of ours, and print them beside the paper's."""
+    """Train the rows of one of the paper's tables, or of ours, and print them next to the paper's."""
 
     table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]]
     """Which table."""
     rows: Annotated[tuple[str, ...], several("ROW")] = ()
     """Only these rows, e.g. baseline advt iadvt; all by default."""
     seeds: int = 1
-    """Runs of each row."""
+    """Number of runs per row."""
     jobs: int = 1
     """Number of rows to train in parallel."""
     preset: Literal["paper", "cpu-small"] = "paper"
-    """The paper's sizes, or everything small enough for minutes on two cores."""
+    """The paper's sizes, or all sizes reduced to take minutes on two cores."""
     experiments: str = "experiments"
     """Folder of the TOML files, one per row."""
     out: str = "runs/reproduce"
-    """Folder for the runs; those finished there are not trained again."""
+    """Folder for the runs; finished ones are not trained again."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -51,7 +51,7 @@ class Results:
     """Print the page of results (docs/results.md) from the records in experiments/results."""
 
     folder: str = "experiments/results"
-    """Where the JSON Lines are."""
+    """Folder of the JSON Lines files."""
 
     def __call__(self) -> None:
         from wordward.paper.results import page

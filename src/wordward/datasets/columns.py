@@ -1,4 +1,4 @@
-"""Where the text and its label stand in a table, and whether its first line names them."""
+"""Which columns of a table hold the text and its label, and whether its first line is a header."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import NoReturn
 from wordward.datasets.example import ColumnError, DataError
 from wordward.datasets.lines import Row
 
-# Words that name a column of texts or of labels, and are seldom the whole of a text or a label.
+# Words that name a column of texts or of labels, and are seldom a whole text or label themselves.
 _TEXTS = set("text texts sentence review content body comment message tweet document".split())
 _LABELS = set("label labels class category sentiment target rating stars score polarity".split())
-# The same for the columns of tokens and of their tags: "pos" is not among them, which may be a tag itself.
+# The same for the columns of tokens and of their tags; "pos" is left out, since it may be a tag itself.
 _TOKENS = set("token tokens word words form".split())
 _TAGS = set("tag tags label labels ner".split())
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the text and its label or tags stand, and whether these are read."""
+    """Which columns hold the text and its label or tags, and whether these are read."""
 
     text: str = "text"
     label: str = "label"
@@ -31,18 +31,18 @@ class Columns:
 
     @property
     def wanted(self) -> dict[str, str]:
-        """The columns to find, by the option that names each."""
+        """The columns to look for, by the option that names each."""
         label = {"--label-column": self.label} if self.labelled else {}
         return {"--text-column": self.text} | label
 
 
 def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
-    """Whether the first row is a header, and where the text (and the label) stand."""
+    """Whether the first row is a header, and the indices of the text (and label) columns."""
     line, cells = first
     header = [cell.strip() for cell in cells]
     wanted = columns.wanted
     numbers = all(name.isdecimal() for name in wanted.values())
-    # Numbers are names only in a header of nothing but numbers: a first text labelled 0 is no header.
+    # Numbers are names only in a header of nothing but numbers: a first text labelled 0 is not a header.
     if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
         places = [int(name) for name in wanted.values()]
         if max(places) >= len(cells):
@@ -53,10 +53,10 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
             )
         return False, places
     for option, name in wanted.items():
-        if name not in header and not numbers and any(each.isdecimal() for each in wanted.values()):
-            came = " ".join(f"{each} {quote(value)}" for each, value in wanted.items())
+        if name not in header and not numbers and any(value.isdecimal() for value in wanted.values()):
+            flags = " ".join(f"{flag} {quote(value)}" for flag, value in wanted.items())
             raise ColumnError(
-                f"expected both columns by name, or both by number from 0 if there is no header line; got {came}",
+                f"expected both columns by name, or both by number from 0 if there is no header line; got {flags}",
                 path,
                 line,
             )
@@ -78,25 +78,25 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
 
 
 def check_row(row: Row, first: Row, path: Path, *, headed: bool) -> None:
-    """Refuse a row that has other fields than the first, or is the header come again."""
+    """Refuse a row with a different number of fields from the first, or that repeats the header."""
     (line, fields), width = row, len(first[1])
     if len(fields) != width:
         raise DataError(
             f"expected {width} fields as in the first line; got {len(fields)}: quote a field that "
-            "holds a comma (CSV), take tabs and line breaks out of the texts (TSV)",
+            "contains a comma (CSV), remove tabs and line breaks from the texts (TSV)",
             path,
             line,
         )
     if headed and width > 1 and fields == first[1]:  # a single word may be a text
         raise DataError(
-            "expected a text; got the header line once more, as where files were put together: delete this line",
+            "expected a text; got the header line again, as in concatenated files: delete this line",
             path,
             line,
         )
 
 
 def _hint(header: list[str], path: Path) -> str:
-    """What may be the matter where a first line does not have the fields that were expected."""
+    """What may be wrong if the first line does not have the expected fields."""
     whole = header[0] if len(header) == 1 else ""
     for mark, name, remedy in (
         ("\t", "tabs", "--format tsv"),
@@ -104,23 +104,23 @@ def _hint(header: list[str], path: Path) -> str:
         (",", "commas", "--format csv"),
     ):
         if mark in whole:
-            return f" (where {name} stand between the fields: {remedy})"
-    return " (for one token a line: --format conll)" if ".tsv" in path.name else ""
+            return f" (if the fields are separated by {name}: {remedy})"
+    return " (for one token per line: --format conll)" if ".tsv" in path.name else ""
 
 
 def looks_like_header(first: Row, places: list[int]) -> bool:
-    """Whether a first row that is to be a text (and its label) may name the columns instead."""
+    """Whether a first row that should be a text (and its label) may name the columns instead."""
     text, *label = (first[1][at].strip() for at in places)
     names = (
         [text] if label else [cell.strip() for cell in first[1]]
     )  # without a label, all fields must be names
     if not all(name.replace("-", "_").isidentifier() for name in names if name):
         return False
-    return _holds(text, _TEXTS) or any(_holds(each, _LABELS) for each in label)
+    return _holds(text, _TEXTS) or any(_holds(name, _LABELS) for name in label)
 
 
 def names_tokens(first: list[str]) -> bool:
-    """Whether a first row that is to be a token with its tag names these columns instead."""
+    """Whether a first row that should be a token with its tag names these columns instead."""
     return first[0].lower() in _TOKENS and any(_holds(name, _TAGS) for name in first[1:])
 
 
@@ -130,7 +130,7 @@ def _holds(name: str, known: Container[str]) -> bool:
 
 
 def refuse_header(first: Row, places: list[int], path: Path, columns: Columns) -> NoReturn:
-    """Say that the first line names the columns, where these are given by number."""
+    """Report that the first line names the columns, although they are given by number."""
     line, cells = first
     names = [cells[at].strip() for at in places]
     flags = " ".join(f"{option} {quote(name)}" for option, name in zip(columns.wanted, names, strict=True))

@@ -1,4 +1,4 @@
-"""Read sentences from CoNLL columns: a token a line with its tag, an empty line between two sentences."""
+"""Read sentences from CoNLL columns: one token per line with its tag, an empty line between sentences."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from wordward.datasets.lines import Source, lines, without_end
 
 
 def sentences(path: Source, columns: Columns) -> Iterator[Example]:
-    """The sentences of a CoNLL file, which may stand in an archive, with their tags where these are read."""
+    """The sentences of a CoNLL file, possibly in an archive, with their tags if these are read."""
     sentence: list[list[str]] = []
     start = width = 0
-    doubted, commented = True, False
+    suspect, commented = True, False
     for number, line in enumerate(chain(lines(path), [""]), start=1):
         fields = _fields(line)
         if not fields or fields[0] == "-DOCSTART-":
             if sentence:
-                doubted = doubted and _numbered(sentence, path, start)
+                suspect = suspect and _numbered(sentence, path, start)
                 yield _sentence(sentence, columns, start)
             sentence = []
             continue
@@ -50,15 +50,15 @@ def sentences(path: Source, columns: Columns) -> Iterator[Example]:
 
 
 def _numbered(rows: list[list[str]], path: Source, line: int) -> bool:
-    """Whether a number may stand before each token, as in CoNLL-U; refused once there are enough to be sure."""
-    numbers = [row[0] for row in rows if "-" not in row[0]]  # 1-2 stands before a token of two words
+    """Whether each token may be preceded by its number, as in CoNLL-U; an error once there are enough to be sure."""
+    numbers = [row[0] for row in rows if "-" not in row[0]]  # 1-2 precedes a token of two words
     counted = [[str(first + at) for at in range(len(numbers))] for first in (0, 1)]
     if len(rows[0]) < 3 or numbers not in counted:
         return False
     if len(numbers) > 2:
         raise DataError(
             f"expected the token in the first column; got the numbers {', '.join(numbers[:3])} ...: keep the columns "
-            "of the token and the tag alone (of CoNLL-U: grep -Ev '^#|^[0-9]+[-.]' FILE | cut -f 2,4)",
+            "of the token and the tag only (for CoNLL-U: grep -Ev '^#|^[0-9]+[-.]' FILE | cut -f 2,4)",
             path,
             line,
         )
@@ -66,7 +66,7 @@ def _numbered(rows: list[list[str]], path: Source, line: int) -> bool:
 
 
 def _fields(line: str) -> list[str]:
-    """Columns by tabs or else by blanks; never by str.split(), which also cuts at U+0085 and U+00A0."""
+    """Columns split at tabs, else at blanks; never by str.split(), which also splits at U+0085 and U+00A0."""
     line = without_end(line)
     if not line.strip(" \t"):
         return []

@@ -30,8 +30,8 @@ INFO = CorpusInfo(
         ),
     ),
     note=(
-        "The publisher's own copy, dbpedia_csv.tar.gz, is on Google Drive, for a browser; fetched is the copy of "
-        "fast.ai, which Hugging Face's datasets took too."
+        "The publisher's own copy, dbpedia_csv.tar.gz, is on Google Drive and needs a browser; the copy fetched is "
+        "fast.ai's, which Hugging Face's datasets used too."
     ),
 )
 
@@ -55,9 +55,9 @@ def load(source: Path) -> Splits:
 
 
 def _rows(entry: Entry) -> list[tuple[int, Example]]:
-    """Class number and text of each row: classes.txt may stand after the rows in an archive."""
+    """Class number and text of each row: in an archive, classes.txt may come after the rows."""
     rows: list[tuple[int, Example]] = []
-    # Not strict, for a stray quote inside a field; the checks find the rows that one would swallow.
+    # Not strict, because of stray quotes inside fields; the checks catch rows that one would swallow.
     for line, fields in csv_rows(entry, strict=False):
         if len(fields) != 3 or not fields[0].strip().isdecimal() or "\n" in fields[2]:
             shown = ", ".join(field[:20] for field in fields[:4])

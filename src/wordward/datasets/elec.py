@@ -17,15 +17,15 @@ INFO = CorpusInfo(
         "Neural Networks. NAACL 2015; the same: Semi-supervised Convolutional Neural Networks for Text "
         "Categorization via Region Embedding. NIPS 2015"
     ),
-    licence="none stated; cut from the Amazon reviews of snap.stanford.edu (McAuley & Leskovec 2013)",
+    licence="none stated; taken from the Amazon reviews of snap.stanford.edu (McAuley & Leskovec 2013)",
     homepage="http://riejohnson.com/cnn_data.html",
     counts=Counts(22_500, 2_500, 25_000, 200_000),
     needs=("elec-25k-train.txt.tok", "elec-25k-train.cat", "elec-test.txt.tok", "elec-test.cat"),
     downloads=(Download("https://www.riejohnson.com/software/elec-unlab.tar.gz", "elec-unlab.tar.gz"),),
-    note="elec2.tar.gz of the same page holds the labelled texts only.",
+    note="elec2.tar.gz on the same page holds only the labelled texts.",
 )
 
-LABELS = {"1": "negative", "2": "positive"}  # the publisher's README
+LABELS = {"1": "negative", "2": "positive"}  # as in the publisher's README
 _UNLABELLED = re.compile(r"elec-25k-unlab\d*\.txt\.tok")
 
 
@@ -61,7 +61,7 @@ def _labelled(name: str, found: dict[str, list[str]], source: Path) -> list[Exam
     texts, labels = found[f"{name}.txt.tok"], found[f"{name}.cat"]
     if len(texts) != len(labels):
         raise DataError(
-            f"expected a label a line; got {len(texts)} lines in {name}.txt.tok and {len(labels)} in {name}.cat",
+            f"expected one label per text; got {len(texts)} lines in {name}.txt.tok and {len(labels)} in {name}.cat",
             source,
         )
     examples: list[Example] = []

@@ -1,4 +1,4 @@
-"""One text of a data set, with what any list of them can be asked."""
+"""One text of a data set, and operations on any list of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text with its class, a sentence with a tag a token, or a text without labels."""
+    """A text with its class, a sentence with a tag for each token, or a text without labels."""
 
     text: str
     label: str | None = None
@@ -25,7 +25,7 @@ class Example:
 
 
 class DataError(ValueError):
-    """Something in the user's data that must be put right there."""
+    """A problem in the user's data, to be fixed there."""
 
     path: object  # the file, folder or member of an archive
     line: int
@@ -38,11 +38,11 @@ class DataError(ValueError):
 
 
 class ColumnError(DataError):
-    """A column that a file does not have as it was asked for."""
+    """A requested column that a file does not have."""
 
 
 class MissingError(DataError):
-    """A corpus or file that is not there."""
+    """A corpus or file that does not exist."""
 
 
 def check_labels(examples: Iterable[Example], source: object = None) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def split(examples: Sequence[Example], share: float, seed: int) -> tuple[list[Ex
     if not 0 < share < 1 or len(examples) < 2:
         raise DataError(
             f"expected a share between 0 and 1 of two texts or more; got {share} of {len(examples)}: "
-            "give more texts, or a held-out file of your own"
+            "give more texts, or a separate held-out file"
         )
     order = np.random.default_rng(seed).permutation(len(examples))
     held = min(max(round(share * len(examples)), 1), len(examples) - 1)
@@ -76,12 +76,12 @@ def split(examples: Sequence[Example], share: float, seed: int) -> tuple[list[Ex
 
 
 def draw(count: int, limit: int, labels: Sequence[Collection[Hashable]] | None = None) -> np.ndarray:
-    """Places of `limit` of `count` texts, at random but always the same; every label stays where there is room."""
+    """Indices of `limit` of `count` texts, at random but always the same; every label is kept if there is room."""
     order = np.random.default_rng(0).permutation(count)
     if labels is None:
         return order[:limit]
     seen: set[Hashable] = set()
-    new = np.zeros(count, dtype=bool)  # in that order: whether a text has a label that none before has
+    new = np.zeros(count, dtype=bool)  # in that order: whether a text has a label that no earlier one has
     for at, place in enumerate(order):
         new[at] = not seen.issuperset(labels[place])
         seen.update(labels[place])
@@ -89,13 +89,13 @@ def draw(count: int, limit: int, labels: Sequence[Collection[Hashable]] | None =
 
 
 def some_of(examples: Sequence[Example], limit: int | None, seed: int = 0) -> list[Example]:
-    """At most `limit` of the examples (None: all), drawn at random but always the same, in their own order."""
+    """At most `limit` of the examples (None: all), drawn at random but always the same, in their original order."""
     drawn = np.random.default_rng(seed).permutation(len(examples))[:limit]
     return [examples[at] for at in np.sort(drawn)]
 
 
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:
-    """The examples whose text is not among the others', white space aside."""
+    """The examples whose text is not among the others', ignoring white space."""
     known = {_folded(other.text) for other in others}
     return [example for example in examples if _folded(example.text) not in known]
 

@@ -1,4 +1,4 @@
-"""FCE-public error detection (Yannakoudakis et al. 2011; Rei & Yannakoudakis 2016), a tag a token."""
+"""FCE-public error detection (Yannakoudakis et al. 2011; Rei & Yannakoudakis 2016), one tag per token."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ INFO = CorpusInfo(
         ),
     ),
     terms=(
-        "downloading enters into the CLC FCE Dataset Licence with the University of Cambridge: non-commercial "
+        "by downloading you enter into the CLC FCE Dataset Licence with the University of Cambridge: non-commercial "
         "research and educational use only, no transfer, citation of Yannakoudakis et al. (2011) in "
         "publications, excerpts of less than 100 words"
     ),

@@ -1,4 +1,4 @@
-"""Fetch published files over HTTP, going on after a broken transfer and never keeping a wrong file."""
+"""Fetch published files over HTTP: resume interrupted transfers, never keep a wrong file."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from wordward.datasets.example import DataError
 from wordward.datasets.published import Download
 from wordward.processes.locks import locked
 
-LEDGER = "hashes.json"  # in the data folder: what was first downloaded
-Report = Callable[[int, int | None], None]  # bytes here, bytes in all
+LEDGER = "hashes.json"  # in the data folder: hashes of first downloads
+Report = Callable[[int, int | None], None]  # bytes received, bytes in total
 _BEGINNINGS = {".gz": b"\x1f\x8b", ".tgz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zip": b"PK"}
-_ELSEWHERE = "look for it on the publisher's page, and hand it over with `wordward data add`"
+_ELSEWHERE = "look for it on the publisher's page, and add it with `wordward data add`"
 
 
-class _BrokenOffError(Exception):
-    """A transfer that may go on."""
+class _InterruptedError(Exception):
+    """A transfer that can be resumed."""
 
 
 def fetch(
@@ -33,41 +33,41 @@ def fetch(
     folder: Path,
     *,
     ledger: Path,
-    report: Report = lambda here, total: None,
+    report: Report = lambda received, total: None,
     attempts: int = 4,
     pause: float = 1.0,
     timeout: float = 60.0,
 ) -> Path:
-    """The file in `folder`, downloaded if it is not there; its hash is as pinned or as recorded before."""
+    """The file in `folder`, downloaded if missing; its hash must be the pinned or the recorded one."""
     target = folder / download.name
     part = target.with_name(target.name + ".part")
     if target.exists():
         verify(target, expected(download, folder, ledger))
         return target
     try:
-        with locked(target.with_name(target.name + ".lock")):  # two commands would write into one part
+        with locked(target.with_name(target.name + ".lock")):  # two commands would write to the same part
             if not target.exists():
-                _whole(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
+                _download(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
                 _check(part, download, expected(download, folder, ledger), ledger)
                 record(part, download, folder, ledger)
                 os.replace(part, target)
-                _forget(part)
+                _discard(part)
     except OSError as error:
         raise DataError(
             f"expected a folder that can be written; got: {error}: free some space and run the same command again, "
-            "which goes on after what has come; or name another folder with --data",
+            "which resumes the download; or name another folder with --data",
             target,
         ) from None
     return target
 
 
 def expected(download: Download, folder: Path, ledger: Path) -> str | None:
-    """The hash a file must have: the pinned one, else the one of its first download."""
+    """The hash a file must have: the pinned one, else that of its first download."""
     return download.checksum or _recorded(ledger).get(f"{folder.name}/{download.name}")
 
 
 def record(path: Path, download: Download, folder: Path, ledger: Path) -> None:
-    """Write down the hash of a first download; a former record stays. Several commands may do so at once."""
+    """Record the hash of a first download; an existing record stays. Several commands may do so at once."""
     with locked(ledger.with_name(ledger.name + ".lock")):
         known = _recorded(ledger)
         if (key := f"{folder.name}/{download.name}") not in known:
@@ -78,12 +78,12 @@ def record(path: Path, download: Download, folder: Path, ledger: Path) -> None:
 
 
 def verify(path: Path, wanted: str | None, remedy: str = "delete it and fetch it again") -> None:
-    """Refuse a file whose hash is not the wanted one."""
+    """Refuse a file with a different hash."""
     if wanted is None:
         return
-    found = checksum(path, wanted.partition(":")[0])
-    if found != wanted:
-        raise DataError(f"expected a file of hash {wanted}; got {found}: {remedy}", path)
+    actual = checksum(path, wanted.partition(":")[0])
+    if actual != wanted:
+        raise DataError(f"expected a file with hash {wanted}; got {actual}: {remedy}", path)
 
 
 def checksum(path: Path, method: str) -> str:
@@ -104,14 +104,14 @@ def _recorded(ledger: Path) -> dict[str, str]:
         ) from None
 
 
-def _whole(url: str, part: Path, report: Report, *, attempts: int, pause: float, timeout: float) -> None:
-    """Fetch a file into `part`; where it breaks off, it goes on until so many attempts in a row bring nothing new."""
+def _download(url: str, part: Path, report: Report, *, attempts: int, pause: float, timeout: float) -> None:
+    """Fetch a file into `part`, resuming interrupted transfers, until `attempts` in a row make no progress."""
     most = failed = 0
     while True:
         try:
             _transfer(url, part, report, timeout)
             return
-        except _BrokenOffError as error:
+        except _InterruptedError as error:
             size = part.stat().st_size if part.exists() else 0
             failed = failed + 1 if size <= most else 1
             most = max(most, size)
@@ -123,66 +123,68 @@ def _whole(url: str, part: Path, report: Report, *, attempts: int, pause: float,
 def _gave_up(url: str, size: int, error: Exception) -> DataError:
     if not size:
         return DataError(
-            f"expected {url}; nothing came ({error}): run the same command again when the network or the "
-            "server is back, or hand over a copy you have with `wordward data add`"
+            f"expected {url}; received nothing ({error}): run the same command again when the network or the "
+            "server is back, or add a copy you have with `wordward data add`"
         )
     return DataError(
-        f"expected the whole of {url}; it broke off after {size:,} bytes ({error}): run the same command "
-        "again to go on from there"
+        f"expected all of {url}; the transfer broke off after {size:,} bytes ({error}): run the same command "
+        "again to resume it"
     )
 
 
 def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
-    """Fetch what is missing of a file into `part`."""
+    """Fetch the missing rest of a file into `part`."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "wordward", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
         if validator := _validator(part):
-            headers["If-Range"] = validator  # the whole file, if it has changed since
+            headers["If-Range"] = validator  # sends the whole file if it has changed
     try:
         with urlopen(Request(url, headers=headers), timeout=timeout) as answer:
-            going_on = answer.status == 206 and _first_byte(answer.headers) == have
-            if answer.status == 206 and not going_on:
-                _forget(part)
-                raise _BrokenOffError("the server sent another part than was asked for")
-            start = have if going_on else 0
+            resumed = answer.status == 206 and _first_byte(answer.headers) == have
+            if answer.status == 206 and not resumed:
+                _discard(part)
+                raise _InterruptedError("the server sent a different part from the one requested")
+            start = have if resumed else 0
             length = answer.headers.get("Content-Length")
             total = start + int(length) if length and length.isdecimal() else None
-            _note(part, answer.headers)
-            with part.open("ab" if going_on else "wb") as file:
+            _save_validator(part, answer.headers)
+            with part.open("ab" if resumed else "wb") as file:
                 report(start, total)
                 while block := _block(answer):
                     file.write(block)
                     report(file.tell(), total)
             if total is not None and part.stat().st_size != total:
-                raise _BrokenOffError(f"of {total:,}")
+                raise _InterruptedError(f"of {total:,}")
     except HTTPError as error:
         with error:
             _refused(error, url, part, have)
     except (HTTPException, URLError, ConnectionError, TimeoutError) as error:
-        raise _BrokenOffError(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        raise _InterruptedError(str(getattr(error, "reason", error)) or type(error).__name__) from None
 
 
 def _block(answer: HTTPResponse) -> bytes:
-    """Some bytes more; here any OSError is the network's, and not that of a full disk."""
+    """The next bytes; any OSError here comes from the network, not from a full disk."""
     try:
         return answer.read(1 << 16)
     except (HTTPException, OSError) as error:
-        raise _BrokenOffError(str(error) or type(error).__name__) from None
+        raise _InterruptedError(str(error) or type(error).__name__) from None
 
 
 def _refused(error: HTTPError, url: str, part: Path, have: int) -> None:
-    """Return if nothing is missing, else say whether to try again."""
+    """Return if nothing is missing, else raise an error that says whether to try again."""
     if error.code == 416 and have:
         if error.headers.get("Content-Range", "").endswith(f"*/{have}"):
             return
-        _forget(part)
-        raise _BrokenOffError("the part here does not fit the file there, begun anew") from None
+        _discard(part)
+        raise _InterruptedError(
+            "the part on disk does not match the file on the server; starting over"
+        ) from None
     if error.code == 429 or error.code >= 500:
-        raise _BrokenOffError(f"the server answers {error.code} {error.reason}") from None
+        raise _InterruptedError(f"the server answered {error.code} {error.reason}") from None
     raise DataError(
-        f"expected a file at {url}; the server answers {error.code} {error.reason}: {_ELSEWHERE}"
+        f"expected a file at {url}; the server answered {error.code} {error.reason}: {_ELSEWHERE}"
     ) from None
 
 
@@ -193,46 +195,46 @@ def _first_byte(headers: Message) -> int | None:
 
 
 def _check(part: Path, download: Download, wanted: str | None, ledger: Path) -> None:
-    """Refuse a wrong file; nothing of it is kept, not even to go on from."""
-    remedy = "it was deleted, fetch it again"
+    """Refuse and delete a wrong file, so that it is not resumed from either."""
+    remedy = "it was deleted; fetch it again"
     if not download.checksum:
-        remedy += f"; if the publisher has another version now, delete its line in {ledger}"
+        remedy += f"; if the publisher has a new version, delete its line in {ledger}"
     try:
         _check_beginning(part, download)
         verify(part, wanted, remedy)
     except DataError:
-        _forget(part)
+        _discard(part)
         raise
 
 
 def _check_beginning(part: Path, download: Download) -> None:
-    """Refuse a web page that comes in place of the file: without a pinned hash it would be recorded as right."""
+    """Refuse a web page sent in place of the file: without a pinned hash it would be recorded as correct."""
     wanted = _BEGINNINGS.get(Path(download.name).suffix.lower())
     with part.open("rb") as file:
-        found = file.read(16)
-    if wanted and not found.startswith(wanted):
+        beginning = file.read(16)
+    if wanted and not beginning.startswith(wanted):
         raise DataError(
-            f"expected the archive {download.name} at {download.url}; it begins with {found!r}: {_ELSEWHERE}"
+            f"expected the archive {download.name} at {download.url}; it begins with {beginning!r}: {_ELSEWHERE}"
         )
 
 
-def _note(part: Path, headers: Message) -> None:
-    """Keep what tells this version of the file from another."""
+def _save_validator(part: Path, headers: Message) -> None:
+    """Save what identifies this version of the file."""
     tag = headers.get("ETag", "")
     validator = tag if tag and not tag.startswith("W/") else headers.get("Last-Modified", "")
-    _note_file(part).write_text(validator, encoding="utf-8")
+    _validator_file(part).write_text(validator, encoding="utf-8")
 
 
 def _validator(part: Path) -> str:
-    note = _note_file(part)
-    return note.read_text(encoding="utf-8").strip() if note.exists() else ""
+    file = _validator_file(part)
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
-def _note_file(part: Path) -> Path:
+def _validator_file(part: Path) -> Path:
     return part.with_name(part.name + ".version")
 
 
-def _forget(part: Path) -> None:
-    for path in (part, _note_file(part)):
+def _discard(part: Path) -> None:
+    for path in (part, _validator_file(part)):
         with suppress(FileNotFoundError):
             path.unlink()

@@ -14,7 +14,7 @@ from wordward.datasets.example import ColumnError, DataError, Example, MissingEr
 from wordward.datasets.lines import Row, csv_rows, lines, tsv_rows
 from wordward.datasets.snap import is_snap, reviews
 
-# The first ending that fits decides; Elec publishes its one-text-a-line files as .txt.tok.
+# The first ending that matches decides; Elec publishes its files of one text per line as .txt.tok.
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -40,7 +40,7 @@ def read(
     format: str | None = None,
     tag_column: int = -1,
 ) -> list[Example]:
-    """The examples of a file or folder, also compressed as .gz or .xz; `format` overrides the name.
+    """The examples in a file (also .gz or .xz) or folder; `format` overrides the file name.
 
     A column given as a number counts from 0 in a file without a header line.
     """
@@ -49,18 +49,18 @@ def read(
 
 
 def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterator[Example]:
-    """As `read`, one after the other."""
+    """Like `read`, but one example at a time."""
     if not path.exists():
         raise MissingError("expected a file or folder; there is none of this name", path)
     kind = "folder" if path.is_dir() else format or _format(path)
     if kind not in _READERS:
         raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
-    found = _READERS[kind](path, columns)
-    first = next(found, None)
+    examples = _READERS[kind](path, columns)
+    first = next(examples, None)
     if first is None:
-        inside = "files path/<class>/*.txt" if columns.labelled else "a file *.txt or more"
-        raise DataError(f"expected {inside if kind == 'folder' else 'one text or more'}; found none", path)
-    return chain([first], found)
+        inside = "files path/<class>/*.txt" if columns.labelled else "one or more files *.txt"
+        raise DataError(f"expected {inside if kind == 'folder' else 'one or more texts'}; found none", path)
+    return chain([first], examples)
 
 
 def _format(path: Path) -> str:
@@ -73,7 +73,7 @@ def _format(path: Path) -> str:
         kinds = ", ".join(kind for kind in FORMATS if kind != "folder")
         remedy = f"rename the file or give --format with one of {kinds}"
     raise DataError(
-        f"expected a folder or a name ending in {', '.join(_ENDINGS)} (or these with .gz or .xz): {remedy}",
+        f"expected a folder or a name ending in {', '.join(_ENDINGS)} (also compressed as .gz or .xz): {remedy}",
         path,
     )
 
@@ -83,20 +83,20 @@ def _table(rows: Iterator[Row], path: Path, columns: Columns) -> Iterator[Exampl
     if first is None:
         return
     headed, places = places_of(first, path, columns)
-    doubted = not headed and looks_like_header(first, places)
-    if doubted and not columns.labelled:
+    suspect = not headed and looks_like_header(first, places)
+    if suspect and not columns.labelled:
         refuse_header(first, places, path, columns)
     for line, fields in rows if headed else chain([first], rows):
         check_row((line, fields), first, path, headed=headed)
-        # A label that comes again is one, whatever it looks like.
-        doubted = doubted and (line == first[0] or fields[places[-1]].strip() != first[1][places[-1]].strip())
+        # A label that occurs again is a label, whatever it looks like.
+        suspect = suspect and (line == first[0] or fields[places[-1]].strip() != first[1][places[-1]].strip())
         yield _example([fields[at] for at in places], path, line)
-    if doubted:
+    if suspect:
         refuse_header(first, places, path, columns)
 
 
 def _example(values: list[str], path: Path, line: int = 0) -> Example:
-    """An example of [text] or [text, label]."""
+    """An example from [text] or [text, label]."""
     text, *label = (value.strip() for value in values)
     if not text:
         raise DataError("expected a text; it is empty: fill it in or delete the row", path, line)
@@ -113,7 +113,7 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataError(
-                f"expected one JSON object a line; got: {error}{_array_hint(line, number)}", path, number
+                f"expected one JSON object per line; got: {error}{_array_hint(line, number)}", path, number
             ) from None
         if not isinstance(record, dict):
             raise DataError(
@@ -132,9 +132,9 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
 
 
 def _array_hint(line: str, number: int) -> str:
-    """What to do where the file is one array, as most programs write JSON."""
-    found = number == 1 and line.lstrip().startswith("[")
-    return ": write each object of the array on a line of its own (jq -c '.[]')" if found else ""
+    """What to do if the file is a single array, as most programs write JSON."""
+    is_array = number == 1 and line.lstrip().startswith("[")
+    return ": write each object of the array on its own line (jq -c '.[]')" if is_array else ""
 
 
 def _json_text(value: object, option: str, path: Path, line: int) -> str:
@@ -142,23 +142,24 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"expected whole characters; got half a pair: {error}", path, line) from None
+            raise DataError(
+                f"expected whole characters; got half of a surrogate pair: {error}", path, line
+            ) from None
         return value
     label = option == "--label-column"
-    if (
-        label and isinstance(value, (bool, int, float)) and value == value
-    ):  # what is missing may be written as NaN
+    # A missing value may be written as NaN.
+    if label and isinstance(value, (bool, int, float)) and value == value:
         return json.dumps(value)
     kind = "null" if value is None else "NaN" if value != value else type(value).__name__
     wanted = "one label, a string or a number" if label else "a string"
-    raise DataError(f"expected {wanted}; got {kind}: look at the key named by {option}", path, line)
+    raise DataError(f"expected {wanted}; got {kind}: check the key named by {option}", path, line)
 
 
 def _txt(path: Path, columns: Columns) -> Iterator[Example]:
     if columns.labelled:
         raise DataError(
-            "expected labels; plain text has none: give a CSV with a label column, or use it where no labels are "
-            "needed (train --unlabelled, attack --no-labels)",
+            "expected labels; plain text has none: give a CSV file with a label column, or use this file where no "
+            "labels are needed (train --unlabelled, attack --no-labels)",
             path,
         )
     if is_snap(path):
@@ -174,13 +175,13 @@ def _folder(path: Path, columns: Columns) -> Iterator[Example]:
         # Editors and archives leave hidden folders and files (.ipynb_checkpoints, ._1.txt) behind.
         parts = file.relative_to(path).parts
         if columns.labelled and len(parts) < 2:
-            continue  # beside the folders of the classes: a README.txt
+            continue  # next to the folders of the classes, such as README.txt
         hidden = any(part.startswith(".") for part in parts)
         if not hidden and file.name.lower().endswith((".txt", ".txt.gz", ".txt.xz")) and file.is_file():
             if columns.labelled and len(parts) > 2:
                 raise DataError(
                     f"expected texts as {path.name}/<class>/*.txt; found this one deeper: move it up, or name the "
-                    "folder that holds those of the classes",
+                    "folder that contains those of the classes",
                     file,
                 )
             yield _example(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)

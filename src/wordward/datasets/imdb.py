@@ -31,18 +31,18 @@ INFO = CorpusInfo(
     ),
 )
 
-FIRST_DEV = {"pos": 10_621, "neg": 10_625}  # ids of the training reviews from which on they are dev
+FIRST_DEV = {"pos": 10_621, "neg": 10_625}  # training reviews from these ids on are dev
 LABELS = {"pos": "positive", "neg": "negative"}
 _REVIEW = re.compile(r"(|.*/)(train|test)/(pos|neg|unsup)/(\d+)_\d+\.txt")
 
 
 def load(source: Path) -> Splits:
-    """All reviews, byte for byte, by class and id."""
+    """All reviews, byte for byte, ordered by class and id."""
     found: dict[tuple[str, str], dict[int, str]] = {}
     roots: set[str] = set()
     for entry in files(source, lambda name: _REVIEW.fullmatch(name) is not None):
         match = _REVIEW.fullmatch(entry.name)
-        assert match is not None, "only reviews are asked for"
+        assert match is not None, "only reviews are requested"
         root, part, kind, number = match.groups()
         roots.add(root)
         try:
@@ -51,7 +51,7 @@ def load(source: Path) -> Splits:
             raise DataError(f"expected UTF-8; got: {error}", entry) from None
         reviews = found.setdefault((part, kind), {})
         if len(roots) > 1 or int(number) in reviews:
-            raise DataError("expected one copy of each review; this one is there twice", entry)
+            raise DataError("expected one copy of each review; found a second one of this review", entry)
         reviews[int(number)] = text
     for part, kind in [(part, kind) for part in ("train", "test") for kind in LABELS]:
         if (part, kind) not in found:

@@ -1,4 +1,4 @@
-"""Lines and rows of a file, plain, compressed or in an archive."""
+"""Lines and rows of a file: plain, compressed or in an archive."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wordward.datasets.example import DataError
 
 Row = tuple[int, list[str]]  # line number, fields
 Source = Path | Entry
-_OTHERS = {  # kinds of files by their first bytes, with what to do
-    b"\x1f\x8b": "gzip: let its name end in .gz",
-    b"\xfd7zXZ": "xz: let its name end in .xz",
+_OTHERS = {  # kinds of files by their first bytes, and what to do about them
+    b"\x1f\x8b": "gzip: give it a name ending in .gz",
+    b"\xfd7zXZ": "xz: give it a name ending in .xz",
     b"BZh91AY": "bzip2: unpack it first",
-    b"PK\x03\x04": "a zip archive: unpack it first (of Excel: save the table as CSV)",
+    b"PK\x03\x04": "a zip archive: unpack it first (for an Excel file: save the table as CSV)",
     b"PAR1\x15": "Parquet: save it as CSV or JSON Lines",
     codecs.BOM_UTF16_LE: "UTF-16: save the file as UTF-8",
     codecs.BOM_UTF16_BE: "UTF-16: save the file as UTF-8",
@@ -35,7 +35,7 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
 
 
 def legacy_text(raw: bytes) -> str:
-    """UTF-8, or else Windows-1252 (Latin-1 where that has no character), as older corpora are."""
+    """UTF-8, else Windows-1252 (Latin-1 for bytes undefined there), as in older corpora."""
     for encoding in ("utf-8", "cp1252"):
         try:
             return raw.decode(encoding)
@@ -45,7 +45,7 @@ def legacy_text(raw: bytes) -> str:
 
 
 def legacy_lines(source: Source) -> Iterator[str]:
-    """Lines without their ends, each in the encoding that fits it."""
+    """Lines without line endings, each decoded by itself as `legacy_text` does."""
     try:
         with _opened(source) as stream:
             for number, raw in enumerate(stream):
@@ -55,7 +55,7 @@ def legacy_lines(source: Source) -> Iterator[str]:
 
 
 def lines(path: Source) -> Iterator[str]:
-    """Lines with their ends, split on line feeds only: U+0085 and the like belong to the text."""
+    """Lines with line endings, split at line feeds only: U+0085 and the like belong to the text."""
     offset = 0
     try:
         with _opened(path) as stream:
@@ -80,22 +80,22 @@ def lines(path: Source) -> Iterator[str]:
 
 
 def _packed(source: Source) -> str:
-    """What may be the matter with a compressed file."""
+    """What may be wrong with a compressed file."""
     named = isinstance(source, Path) and source.name.lower().endswith((".gz", ".xz"))
-    return ": it is not whole, or not what its name says: get it again, or rename it" if named else ""
+    return ": it is incomplete, or not what its name says: get it again, or rename it" if named else ""
 
 
 def _refuse_others(first: bytes, path: Source) -> None:
-    """Refuse a file that is no text by its first bytes; in some of them, words of text could be found."""
+    """Refuse a file whose first bytes show that it is not text, even if parts of it could be decoded."""
     for beginning, kind in _OTHERS.items():
         if first.startswith(beginning):
             raise DataError(f"expected text in UTF-8; got {kind}", path)
 
 
 def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
-    """Rows of a CSV file with the line each begins on."""
-    csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than a long review
-    # Strict, because a quote left open would otherwise swallow the rest of the file in silence.
+    """Rows of a CSV file, each with the line it begins on."""
+    csv.field_size_limit(2**31 - 1)  # a long review exceeds the default of 128 KiB
+    # Strict, because a quote left open would otherwise silently swallow the rest of the file.
     reader = csv.reader(lines(path), strict=strict)
     line = 1
     try:
@@ -104,17 +104,17 @@ def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
                 yield line, fields
             line = reader.line_num + 1
     except csv.Error as error:
-        wanted, got = 'fields in double quotes with "" for a quote inside', str(error)
+        wanted, got = 'fields in double quotes, with "" for a quote inside', str(error)
         if "new-line" in got:
             wanted, got = (
-                "lines that end with a line feed",
+                "lines ending in a line feed",
                 "a carriage return alone: save the file with LF or CRLF",
             )
         raise DataError(f"expected {wanted}; got {got}", path, line) from None
 
 
 def tsv_rows(path: Source) -> Iterator[Row]:
-    """Rows of a TSV file; quotes are plain characters there, as corpora publish it."""
+    """Rows of a TSV file, in which quotes are plain characters, as corpora use them."""
     for number, line in enumerate(lines(path), start=1):
         if line.strip(" \r\n"):
             yield number, without_end(line).split("\t")

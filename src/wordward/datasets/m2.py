@@ -1,4 +1,4 @@
-"""Read corrections of sentences from an M2 file, the format of the grammatical error correction tasks."""
+"""Read corrected sentences from an M2 file, the format of shared tasks on grammatical error correction."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,19 @@ _NOTHING = "-NONE-"
 
 
 class Edit(NamedTuple):
-    """The tokens from `start` up to `end` should read `correction`; where both are one, it comes in before it."""
+    """Replace the tokens from `start` up to `end` by `correction`; if both are equal, insert it before that token."""
 
     start: int
     end: int
     kind: str
-    correction: str  # tokens with blanks between; "" where they should go
+    correction: str  # tokens separated by blanks; "" to delete
 
 
 Corrections = Mapping[tuple[str, ...], Sequence[Edit]]  # by a sentence's tokens
 
 
 def read_m2(path: str | PathLike[str]) -> dict[tuple[str, ...], tuple[Edit, ...]]:
-    """The edits of each sentence, of all annotators; none where a sentence is correct. Also .gz and .xz."""
+    """The edits of each sentence by all annotators; none if it is correct. Also reads .gz and .xz."""
     path = Path(path)
     if not path.exists():
         raise DataError("expected an M2 file; there is none of this name", path)
@@ -47,7 +47,7 @@ def read_m2(path: str | PathLike[str]) -> dict[tuple[str, ...], tuple[Edit, ...]
             tokens = None
         else:
             raise DataError(
-                f"expected lines that begin with S or A, or are empty; got {line[:60]!r}", path, number
+                f"expected empty lines or lines beginning with S or A; got {line[:60]!r}", path, number
             )
     if not found:
         raise DataError("expected sentences (S ...) with their edits; found none", path)
@@ -55,12 +55,12 @@ def read_m2(path: str | PathLike[str]) -> dict[tuple[str, ...], tuple[Edit, ...]
 
 
 def _edits(line: str, tokens: tuple[str, ...], path: Path, number: int) -> list[Edit]:
-    """The edit of a line, once for each way to correct it."""
+    """The edits of a line, one for each alternative correction."""
     match = _EDIT.fullmatch(line)
     if match is None:
         raise DataError(f"expected A start end|||kind|||correction|||...; got {line[:60]!r}", path, number)
     start, end, kind = int(match[1]), int(match[2]), match[3]
-    if kind in ("noop", "UNK") or start == end == -1:  # no error, or one that was found but not corrected
+    if kind in ("noop", "UNK") or start == end == -1:  # no error, or one detected but not corrected
         return []
     if not 0 <= start <= end <= len(tokens):
         raise DataError(
@@ -73,27 +73,27 @@ def _edits(line: str, tokens: tuple[str, ...], path: Path, number: int) -> list[
 
 
 def corrections_at(edits: Sequence[Edit], tokens: Sequence[str], position: int) -> str | None:
-    """What should stand at a token, to read; None where no edit touches it."""
+    """The corrections at a token, for display; None if no edit touches it."""
     ways = []
     for edit in edits:
         if edit.start <= position < edit.end:
-            here = " ".join(tokens[edit.start : edit.end])
-            one = edit.end - edit.start == 1
-            ways.append(edit.correction if one else f"{here} → {edit.correction}")
+            original = " ".join(tokens[edit.start : edit.end])
+            single = edit.end - edit.start == 1
+            ways.append(edit.correction if single else f"{original} → {edit.correction}")
         elif edit.start == edit.end == position:
             ways.append(f"{edit.correction} {tokens[position]}")
     return " / ".join(dict.fromkeys(ways)) if ways else None
 
 
 def right_words(edits: Sequence[Edit], tokens: Sequence[str], position: int) -> set[str]:
-    """The words that, put at a token, make one of its corrections."""
-    found = set()
+    """The words that, put in place of a token, yield one of its corrections."""
+    words = set()
     for edit in edits:
         wanted = edit.correction.split()
         if not edit.start <= position < edit.end or len(wanted) != edit.end - edit.start:
             continue
-        put = [*tokens[edit.start : edit.end]]
-        put[position - edit.start] = wanted[position - edit.start]
-        if put == wanted:
-            found.add(wanted[position - edit.start])
-    return found
+        changed = [*tokens[edit.start : edit.end]]
+        changed[position - edit.start] = wanted[position - edit.start]
+        if changed == wanted:
+            words.add(wanted[position - edit.start])
+    return words

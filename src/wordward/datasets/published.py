@@ -1,4 +1,4 @@
-"""What every published corpus says of itself, and the shape in which it comes."""
+"""The description that every published corpus has, and the form in which it is loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from wordward.datasets.example import Example
 
 Item = TypeVar("Item")
-SEED = 0  # of the splits that no publication fixes
+SEED = 0  # of the splits that are not published
 
 
 class Counts(NamedTuple):
@@ -39,18 +39,18 @@ class Splits(NamedTuple):
 
 @dataclass(frozen=True)
 class Download:
-    """A file to fetch, with the hash that some public source states for it."""
+    """A file to fetch, with its hash if a public source states one."""
 
     url: str
     name: str
-    checksum: str | None = None  # "sha256:..." or "md5:..."; never one that we computed
+    checksum: str | None = None  # "sha256:..." or "md5:..."; never computed by us
     cited: str = ""  # where the checksum is stated
-    megabytes: float | None = None  # where it is known
+    megabytes: float | None = None  # if known
 
 
 @dataclass(frozen=True)
 class CorpusInfo:
-    """A published corpus: where it comes from, on what terms, and how large the paper says it is."""
+    """A published corpus: its source, its terms, and its size according to the paper."""
 
     name: str
     task: Literal["classify", "tag"]
@@ -58,32 +58,32 @@ class CorpusInfo:
     citation: str
     licence: str
     homepage: str
-    counts: Counts  # of the paper's table "Summary of datasets"
-    needs: tuple[str, ...]  # what a folder must hold, also compressed, to be this corpus
+    counts: Counts  # from the paper's table "Summary of datasets"
+    needs: tuple[str, ...]  # files, plain or compressed, by which a folder is recognised as this corpus
     downloads: tuple[Download, ...]
-    terms: str = ""  # what one agrees to by downloading; such a corpus is fetched only when told to
-    note: str = ""  # what else to know before getting it
+    terms: str = ""  # what one agrees to by downloading; if set, fetching needs --accept-licence
+    note: str = ""  # anything else to know before downloading it
 
 
 class Corpus(Protocol):
-    """A module of one published corpus."""
+    """The module of a published corpus."""
 
     INFO: CorpusInfo
 
     def load(self, source: Path) -> Splits:
-        """The corpus from a folder or archive as published."""
+        """Load the corpus from a folder or archive as published."""
         ...
 
 
 def tenth(count: int) -> int:
-    """A tenth, rounded up: what is held out where a split is not published."""
+    """A tenth, rounded up: how much is held out if no split is published."""
     return -(-count // 10)
 
 
 def hold_out(items: Sequence[Item], count: int) -> tuple[list[Item], list[Item]]:
-    """(kept, held out), drawn at random, both in the order they came.
+    """(kept, held out), drawn at random, both in their original order.
 
-    Places are drawn by a hash of their number: the same on every machine and version of Python and numpy.
+    Indices are ranked by a hash, so the draw is the same on every machine and version of Python and numpy.
     """
     drawn = sorted(range(len(items)), key=lambda at: blake2b(b"%d %d" % (SEED, at), digest_size=16).digest())
     held = set(drawn[:count])

@@ -1,4 +1,4 @@
-"""RCV1-v2 newswire (Lewis et al. 2004) from its token files, cut to one second-level topic a text."""
+"""RCV1-v2 newswire (Lewis et al. 2004) from its token files, with one second-level topic per text."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -33,22 +33,22 @@ INFO = CorpusInfo(
     ),
     terms=(
         "the texts are Reuters', under the agreements of https://trec.nist.gov/data/reuters/reuters.html; the "
-        "token files are published beside the article as stems in scrambled order, so that the texts cannot be "
-        "put together again: cite Lewis et al. (2004), and do not try to"
+        "token files are published with the article as stems in scrambled order, so that the texts cannot be "
+        "reconstructed: cite Lewis et al. (2004), and do not try to reconstruct them"
     ),
     note="The paper's models read words in order; these token files hold stems in scrambled order.",
 )
 
 LAST_TRAIN = 26_150  # LYRL2004 trains on the documents up to this id, 20 to 31 August 1996
-LATER = 781_265  # documents after it
+LATER = 781_265  # number of documents after it
 
 
 def load(source: Path) -> Splits:
-    """Texts with a single second-level topic; unlabelled are all of the months before the test month.
+    """Texts with a single second-level topic; all texts of the months before the test month are unlabelled.
 
-    Johnson & Zhang (2015), whose counts the paper has, tested on one month and took September 1996 to June
-    1997 as unlabelled. The files carry no dates, so the counts are laid off along the ids, which rise with
-    the date.
+    Johnson & Zhang (2015), whose counts the paper uses, tested on one month and took September 1996 to June
+    1997 as unlabelled. The files carry no dates, so the splits are cut by these counts along the ids, which
+    increase with the date.
     """
     second = _second_level(source)
     topics = _topics(source, second)
@@ -78,7 +78,7 @@ def load(source: Path) -> Splits:
 
 
 def _second_level(source: Path) -> set[str]:
-    """Topics whose parent is a child of the root, of lines `parent: CCAT child: C11 child-description: ...`."""
+    """Topics whose parent is a child of the root, from lines `parent: CCAT child: C11 child-description: ...`."""
     children: defaultdict[str, set[str]] = defaultdict(set)
     for entry in named(source, _HIERARCHY):
         for number, line in enumerate(legacy_lines(entry), start=1):
@@ -93,7 +93,7 @@ def _second_level(source: Path) -> set[str]:
 
 
 def _topics(source: Path, second: set[str]) -> dict[int, str]:
-    """The second-level topic of each document, of lines `topic id 1`; "" for none, "*" for several."""
+    """The second-level topic of each document, from lines `topic id 1`; "" for none, "*" for several."""
     topics: dict[int, str] = {}
     for entry in named(source, _TOPICS):
         for line, text in enumerate(legacy_lines(entry), start=1):
@@ -111,7 +111,7 @@ def _topics(source: Path, second: set[str]) -> dict[int, str]:
 
 
 def _documents(entry: Entry) -> Iterator[tuple[int, int, str]]:
-    """Id, line and words of each document, of blocks `.I id`, `.W`, lines of words, an empty line."""
+    """Id, line and words of each document, from blocks `.I id`, `.W`, lines of words, an empty line."""
     number, start = -1, 0
     words: list[str] = []
     for line, text in enumerate(legacy_lines(entry), start=1):
@@ -119,10 +119,10 @@ def _documents(entry: Entry) -> Iterator[tuple[int, int, str]]:
             if number >= 0:
                 yield number, start, " ".join(words)
             if not text[2:].strip().isdecimal():
-                raise DataError(f"expected .I and the id of a document; got {text[:60]!r}", entry, line)
+                raise DataError(f"expected .I and a document id; got {text[:60]!r}", entry, line)
             number, start, words = int(text[2:]), line, []
         elif number < 0 and text.strip():
-            raise DataError(f"expected .I and the id of a document; got {text[:60]!r}", entry, line)
+            raise DataError(f"expected .I and a document id; got {text[:60]!r}", entry, line)
         elif text.strip() != ".W":
             words += text.split()
     if number >= 0:

@@ -1,4 +1,4 @@
-"""The published corpora by name: where their files are, and what is in them."""
+"""The published corpora by name: finding, loading and adding them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VARIABLE = "WORDWARD_DATA"
 
 
 def corpus(name: str) -> Corpus:
-    """The module of a corpus, imported now."""
+    """The module of a corpus, imported on demand."""
     if name not in CORPORA:
         close = difflib.get_close_matches(name, CORPORA, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -38,40 +38,40 @@ def corpus(name: str) -> Corpus:
 
 
 def folder(data: str | PathLike[str] | None = None) -> Path:
-    """The data folder: the one given, else that of WORDWARD_DATA, else `data`."""
+    """The data folder: the one given, else WORDWARD_DATA, else `data`."""
     return Path(data or os.environ.get(VARIABLE) or "data")
 
 
 def find(name: str, data: str | PathLike[str] | None = None) -> Path:
-    """The folder or archive that holds a corpus, looked for in the data folder."""
+    """The folder or archive of a corpus in the data folder."""
     info, place = corpus(name).INFO, folder(data)
-    for found in _candidates(info, place):
-        return found
+    for path in _candidates(info, place):
+        return path
     several = ", ".join(path.name for path in _archives(place / name))
-    found = f"which of {several} is it? Move the others away, or" if several else "it is not there:"
+    problem = f"which of {several} is it? Move the others away, or" if several else "it is not there:"
     raise MissingError(
-        f"expected {info.title} in {place / name}, its archive or {', '.join(info.needs)}; {found} get it with "
+        f"expected {info.title} in {place / name}, its archive or {', '.join(info.needs)}; {problem} get it with "
         f"`wordward data fetch {name}`, or `wordward data add {name} PATH` for a copy you have; {VARIABLE}, or "
         "--data of `wordward data`, names another data folder"
     )
 
 
 def sources(name: str, data: str | PathLike[str] | None = None) -> list[Path]:
-    """Everything that `load` reads of a corpus: its folder or archive, and what lies beside that."""
+    """Everything that `load` reads for a corpus: its folder or archive, and files next to it."""
     source = find(name, data)
     return [source, *beside(name, source)]
 
 
 def beside(name: str, source: Path) -> list[Path]:
-    """Files that a corpus reads beside its folder or archive; most are all in one place."""
-    theirs = getattr(corpus(name), "beside", None)
-    return theirs(source) if theirs else []
+    """Files that a corpus reads from next to its folder or archive; for most there are none."""
+    find_beside = getattr(corpus(name), "beside", None)
+    return find_beside(source) if find_beside else []
 
 
 def load(
     name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None
 ) -> Splits:
-    """A corpus in the paper's splits, with unlabelled texts of another file if one is given."""
+    """A corpus in the paper's splits, with the unlabelled texts of another file if one is given."""
     splits = corpus(name).load(find(name, data))
     if unlabelled is None:
         return splits
@@ -79,12 +79,12 @@ def load(
 
 
 def place(name: str, source: Path, target: Path, *, link: bool) -> None:
-    """Link or copy a corpus to where it is looked for; of a copy that breaks off nothing stays."""
+    """Link or copy a corpus into the data folder; an interrupted copy leaves nothing behind."""
     needs = corpus(name).INFO.needs
     if source.is_dir() and not holds(source, corpus(name).INFO, depth=2):  # one less than in the data folder
         raise DataError(
             f"expected {', '.join(needs)} in one folder, this one or up to two folders down; found them apart or "
-            "deeper: name the folder that they are in",
+            "deeper: name the folder that contains them",
             source,
         )
     new = target.with_name(f".{target.name}.new")
@@ -93,18 +93,18 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
         if link:
             target.symlink_to(source, target_is_directory=source.is_dir())
             return
-        _clear(new)  # of a command that was killed
+        _clear(new)  # left by a command that was killed
         if source.is_dir():
             shutil.copytree(source, new, ignore_dangling_symlinks=True)
         else:
             shutil.copyfile(source, new)
         os.replace(new, target)
     except OSError as error:
-        # Of a folder every file that failed is told: the first is enough.
-        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
+        # For a folder, every failed file is reported; the first is enough.
+        reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
         raise DataError(
-            f"expected a folder that can be written; got: {why}: free some space, name another folder with --data, "
-            "or give --link, which copies nothing",
+            f"expected a folder that can be written; got: {reason}: free some space, name another folder with "
+            "--data, or give --link, which copies nothing",
             target.parent,
         ) from None
     finally:
@@ -112,7 +112,7 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Delete a file or folder that may be there."""
+    """Delete a file or folder if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -121,7 +121,7 @@ def _clear(path: Path) -> None:
 
 
 def holds(path: Path, info: CorpusInfo, depth: int = 3) -> bool:
-    """Whether a folder holds the files of a corpus, itself or up to so many folders down."""
+    """Whether a folder, or one up to `depth` levels below it, holds the files of a corpus."""
     return path.is_dir() and any(
         all(any((base / f"{need}{packed}").exists() for packed in ("", ".gz", ".xz")) for need in info.needs)
         for base in _folders(path, depth)
@@ -129,7 +129,7 @@ def holds(path: Path, info: CorpusInfo, depth: int = 3) -> bool:
 
 
 def _candidates(info: CorpusInfo, place: Path) -> Iterator[Path]:
-    """What may be the corpus, the likeliest first: an archive as published is whole, a folder may not be."""
+    """Possible locations of the corpus, likeliest first: a published archive is complete, a folder may not be."""
     stems = [_stem(download.name) for download in info.downloads if is_archive(Path(download.name))]
     own = place / info.name
     archives = _archives(own)
@@ -142,9 +142,9 @@ def _candidates(info: CorpusInfo, place: Path) -> Iterator[Path]:
 
 
 def _archives(folder: Path) -> list[Path]:
-    """The archives in a folder, without links whose file is gone and a system's own files (._mine.zip)."""
-    found = (path for path in folder.glob("*") if not path.name.startswith("."))
-    return sorted(path for path in found if is_archive(path) and path.is_file())
+    """The archives in a folder, except for broken links and hidden system files (._mine.zip)."""
+    visible = (path for path in folder.glob("*") if not path.name.startswith("."))
+    return sorted(path for path in visible if is_archive(path) and path.is_file())
 
 
 def _stem(name: str) -> str:

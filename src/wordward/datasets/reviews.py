@@ -27,6 +27,6 @@ def load(source: str = "rotten_tomatoes") -> list[Example]:
             raise DataError(f"expected the columns text, label, source; found {', '.join(header)}", path, 1)
         return [
             Example(text.strip(), LABELS[label], line=line)
-            for line, (text, label, of) in rows
-            if of == source
+            for line, (text, label, origin) in rows
+            if origin == source
         ]

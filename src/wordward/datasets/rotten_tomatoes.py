@@ -1,4 +1,4 @@
-"""Rotten Tomatoes, sentence polarity v1.0 (Pang & Lee 2005), with unlabelled reviews beside it."""
+"""Rotten Tomatoes, sentence polarity v1.0 (Pang & Lee 2005), with unlabelled reviews next to it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,17 +32,17 @@ INFO = CorpusInfo(
     ),
     note=(
         "The paper's unlabelled texts are Amazon's film reviews, 3.3 GB: put "
-        "https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) beside it, or texts of "
-        "your own as unlabelled.txt, .csv, .tsv or .jsonl (also .gz and .xz)."
+        "https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) next to it, or your "
+        "own texts as unlabelled.txt, .csv, .tsv or .jsonl (also .gz and .xz)."
     ),
 )
 
 LABELS = {"rt-polarity.pos": "positive", "rt-polarity.neg": "negative"}
-UNLABELLED = ("unlabelled.*", "movies.txt*")  # names of files beside it
+UNLABELLED = ("unlabelled.*", "movies.txt*")  # names of files next to it
 
 
 def load(source: Path) -> Splits:
-    """All sentences; a random tenth is test, a random tenth of the others dev."""
+    """All sentences; a random tenth is test, a random tenth of the rest dev."""
     found = {entry.base: _sentences(legacy_text(entry.read())) for entry in named(source, *LABELS)}
     if missing := [name for name in LABELS if name not in found]:
         raise DataError(f"expected {' and '.join(missing)}; found {', '.join(found) or 'neither'}", source)
@@ -61,7 +61,7 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def beside(source: Path) -> list[Path]:
-    """The unlabelled texts beside the archive; in a folder, those beside the sentences or above them."""
+    """The files of unlabelled texts next to the archive; in a folder, next to the sentences or above them."""
     folders = {source.parent}
     if source.is_dir():
         folders = {source / above for entry in named(source, *LABELS) for above in Path(entry.name).parents}
@@ -69,7 +69,7 @@ def beside(source: Path) -> list[Path]:
 
 
 def _unlabelled(source: Path) -> list[Example]:
-    """The unlabelled texts of the one file that may lie beside the corpus."""
+    """The unlabelled texts from the one file, if any, next to the corpus."""
     found = beside(source)
     if len(found) > 1:
         folder = source if source.is_dir() else source.parent

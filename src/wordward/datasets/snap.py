@@ -1,4 +1,4 @@
-"""Amazon's reviews as SNAP publishes them: a `name: value` a line, an empty line between two reviews."""
+"""Amazon's reviews as SNAP publishes them: one `name: value` per line, an empty line between reviews."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from wordward.datasets.example import Example
 from wordward.datasets.lines import legacy_lines
 
-FIRST = "product/productId:"  # what such a file begins with
+FIRST = "product/productId:"  # the beginning of such a file
 
 
 def is_snap(path: Path) -> bool:
-    """Whether a file of plain text begins as such a file does."""
+    """Whether a plain text file is in this format."""
     return next(legacy_lines(path), "").startswith(FIRST)
 
 

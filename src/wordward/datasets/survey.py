@@ -17,41 +17,43 @@ from wordward.datasets.published import CorpusInfo, Splits
 class Check:
     """What `wordward data check` finds."""
 
-    counts: dict[str, tuple[int, int]]  # split: (here, in the paper)
-    duplicates: dict[str, int]  # texts that stand in their split before
-    shared: dict[tuple[str, str], int]  # different texts that stand in both splits
+    counts: dict[str, tuple[int, int]]  # split: (found, in the paper)
+    duplicates: dict[str, int]  # texts that occur earlier in their split
+    shared: dict[tuple[str, str], int]  # distinct texts that occur in both splits
     empty: dict[str, int]
 
     @property
     def wrong(self) -> list[str]:
         """The labelled splits whose count is not the paper's."""
-        return [name for name, (here, paper) in self.counts.items() if name != "unlabelled" and here != paper]
+        return [
+            name for name, (found, paper) in self.counts.items() if name != "unlabelled" and found != paper
+        ]
 
 
 def check(splits: Splits, info: CorpusInfo) -> Check:
-    """Counts against the paper's, texts that occur twice (white space aside), texts without words."""
+    """Counts compared with the paper's, duplicate texts (ignoring white space), and empty texts."""
     named = splits._asdict()
-    prints = {name: [_print(example.text) for example in examples] for name, examples in named.items()}
-    different = {name: set(values) for name, values in prints.items()}
+    digests = {name: [_digest(example.text) for example in examples] for name, examples in named.items()}
+    distinct = {name: set(values) for name, values in digests.items()}
     return Check(
-        counts={name: (len(values), getattr(info.counts, name)) for name, values in prints.items()},
-        duplicates={name: len(values) - len(different[name]) for name, values in prints.items()},
+        counts={name: (len(values), getattr(info.counts, name)) for name, values in digests.items()},
+        duplicates={name: len(values) - len(distinct[name]) for name, values in digests.items()},
         shared={
-            (one, other): len(different[one] & different[other])
+            (one, other): len(distinct[one] & distinct[other])
             for one, other in combinations(named, 2)
-            if different[one] and different[other]
+            if distinct[one] and distinct[other]
         },
         empty={name: sum(not e.text.strip() for e in examples) for name, examples in named.items()},
     )
 
 
-def _print(text: str) -> bytes:
+def _digest(text: str) -> bytes:
     return blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Texts of a split and the words in them."""
+    """The number of texts in a split, and of words in them."""
 
     texts: int
     words: int
@@ -65,9 +67,9 @@ class Stats:
     """What `wordward data stats` finds."""
 
     lengths: dict[str, Lengths]
-    vocabulary: int  # different words of the training and unlabelled texts
-    vocabulary_of_two: int  # of these, the words in two texts or more
-    classes: dict[str, Counter[str]]  # texts (or tokens) of each class, by split
+    vocabulary: int  # distinct words of the training and unlabelled texts
+    vocabulary_of_two: int  # of these, those in two or more texts
+    classes: dict[str, Counter[str]]  # texts (or tokens) in each class, by split
 
 
 def stats(splits: Splits, *, tokenizer: str = "words") -> Stats:

@@ -1,1 +1,1 @@
-"""Texts as word ids: encoded, kept in the cache or in one file, opened again, and made into batches."""
+"""Texts as word ids: encoding them, keeping them in the cache or one file, reading them, batching them."""

@@ -1,4 +1,4 @@
-"""A corpus encoded once: word ids in memory-mapped files, under a key that changes with all that shapes them."""
+"""Encode a corpus once: word ids in memory-mapped files, under a key that covers everything they depend on."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from wordward.encoded.ragged import Rows
 from wordward.encoded.tokens import Tokens, tokenise
 from wordward.text import EOS, SPECIALS, UNK, Vocabulary
 
-VERSION = 3  # of the encoding; raise it when the same settings would give other ids
+VERSION = 3  # of the encoding; increase it when the same settings would give other ids
 Splits = dict[str, list[Example]]  # train, dev, test, unlabelled
 
 
@@ -41,7 +41,7 @@ def load_or_encode(
     workers: int = 1,
     quiet: bool = False,
 ) -> Encoded:
-    """The encoded corpus from the cache in `folder`; `read` gives the texts of `sources` where it is not there."""
+    """The encoded corpus from the cache in `folder`; if it is missing, `read` loads the texts of `sources`."""
     place = folder / f"{name}-{_key(name, sources, settings, vocabulary)}"
     if not place.exists():
         encoded = encode_splits(read(), settings, vocabulary, workers=workers, quiet=quiet)
@@ -51,7 +51,7 @@ def load_or_encode(
 
 
 def _key(name: str, sources: Sequence[Path], settings: TextSettings, vocabulary: Vocabulary | None) -> str:
-    """What an encoding depends on: the corpus and its files, the text settings, the words if given, the version."""
+    """A hash of what an encoding depends on: corpus, files, text settings, given vocabulary, version."""
     words = [] if vocabulary is None else [vocabulary.fingerprint]
     parts = json.dumps([VERSION, name, stamps(sources), asdict(settings), *words])
     return hashlib.sha256(parts.encode()).hexdigest()[:16]
@@ -65,11 +65,11 @@ def encode_splits(
     workers: int = 1,
     quiet: bool = False,
 ) -> Encoded:
-    """All splits as ids of a vocabulary; by default that of the training and unlabelled texts."""
+    """All splits as ids of a vocabulary, by default the one built from the training and unlabelled texts."""
     tagging = splits["train"][0].tags is not None
     labelled = [example for name in ("train", "dev", "test") for example in splits[name]]
     classes = check_labels(labelled)  # of all splits: a rare class may be missing from the training texts
-    examples = [example for some in splits.values() for example in some]
+    examples = [example for split in splits.values() for example in split]
     tokens = tokenise(examples, settings, workers=workers, quiet=quiet)
     ends = np.cumsum([0, *map(len, splits.values())])
     places = {name: slice(ends[at], ends[at + 1]) for at, name in enumerate(splits)}
@@ -79,22 +79,22 @@ def encode_splits(
     if vocabulary is None:
         vocabulary = _vocabulary(tokens, learnt, settings)
     ids = np.array([vocabulary[word] for word in tokens.words], dtype=np.int32)[tokens.numbers]
-    whole = replace(settings, max_length=None)  # every token of a tagger's test texts is to get a tag
+    whole = replace(settings, max_length=None)  # every token of a tagger's test texts must get a tag
     reading = {name: whole if tagging and name == "test" else settings for name in splits}
     longest = [reading[name].max_length or np.iinfo(np.int64).max for name in splits]
-    limits = np.repeat(np.array(longest), [len(some) for some in splits.values()])  # (texts,)
+    limits = np.repeat(np.array(longest), [len(split) for split in splits.values()])  # (texts,)
     rows = _rows(ids, tokens.lengths, limits, drop=settings.unknown == "drop", eos=not tagging)
-    found = {}
-    for name, some in splits.items():
+    corpora = {}
+    for name, split in splits.items():
         labels = None
         if name != "unlabelled":
-            labels = label_numbers(some, classes, reading[name], tagging=tagging, source=name)
-        found[name] = Corpus(rows[places[name]], labels)
-    return Encoded(vocabulary, classes, found, tagging)
+            labels = label_numbers(split, classes, reading[name], tagging=tagging, source=name)
+        corpora[name] = Corpus(rows[places[name]], labels)
+    return Encoded(vocabulary, classes, corpora, tagging)
 
 
 def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> Vocabulary:
-    """As `Vocabulary.build` over the texts marked in `learnt` (texts,), from numbers."""
+    """Like `Vocabulary.build` over the texts marked in `learnt` (texts,), but from token numbers."""
     chosen = np.repeat(learnt, tokens.lengths)  # (tokens,)
     numbers = tokens.numbers[chosen]
     text = np.repeat(np.arange(len(learnt)), tokens.lengths)[chosen]
@@ -105,14 +105,14 @@ def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> V
     kept.sort(key=lambda at: (-counts[at], tokens.words[at]))
     kept = kept[: settings.max_vocabulary]
     if not kept:
-        raise ValueError(f"no word occurs in {settings.min_documents} texts or more: lower --min-documents")
+        raise ValueError(f"no word occurs in {settings.min_documents} or more texts: lower --min-documents")
     totals = counts[kept]
     words = (*SPECIALS, *(tokens.words[at] for at in kept))
     return Vocabulary(words, np.array([0, len(numbers) - totals.sum(), learnt.sum(), *totals]))
 
 
 def _rows(ids: np.ndarray, lengths: np.ndarray, limits: np.ndarray, *, drop: bool, eos: bool) -> Rows:
-    """Texts cut to the length that each may have, unknown words dropped where asked, <eos> put after each."""
+    """Each text cut to its maximum length, unknown words dropped with `drop`, followed by <eos> with `eos`."""
     text = np.repeat(np.arange(len(lengths)), lengths)
     if drop and eos:
         known = ids != UNK
@@ -133,9 +133,9 @@ def save(folder: Path, encoded: Encoded) -> None:
     """Write an encoded corpus as plain arrays."""
     folder.mkdir(parents=True)
     encoded.vocabulary.save(folder / "vocabulary.txt")
-    told = {"classes": encoded.classes, "tagging": encoded.tagging, "splits": list(encoded.splits)}
-    told["words"] = len(encoded.vocabulary)
-    (folder / "corpus.json").write_text(json.dumps(told))
+    header = {"classes": encoded.classes, "tagging": encoded.tagging, "splits": list(encoded.splits)}
+    header["words"] = len(encoded.vocabulary)
+    (folder / "corpus.json").write_text(json.dumps(header))
     for name, corpus in encoded.splits.items():
         rows = Rows.of(corpus.rows)
         np.save(folder / f"{name}.ids.npy", rows.flat)
@@ -147,17 +147,17 @@ def save(folder: Path, encoded: Encoded) -> None:
 
 def load(folder: Path) -> Encoded:
     """An encoded corpus whose ids stay on disk until they are used."""
-    told = json.loads((folder / "corpus.json").read_text())
+    header = json.loads((folder / "corpus.json").read_text())
     vocabulary = Vocabulary.load(folder / "vocabulary.txt")
-    if len(vocabulary) != told.get("words", len(vocabulary)):  # not told by earlier versions
-        raise ValueError(f"{len(vocabulary)} words in vocabulary.txt instead of {told['words']}")
+    if len(vocabulary) != header.get("words", len(vocabulary)):  # missing in earlier versions
+        raise ValueError(f"{len(vocabulary)} words in vocabulary.txt instead of {header['words']}")
     splits = {}
-    for name in told["splits"]:
+    for name in header["splits"]:
         offsets = np.load(folder / f"{name}.offsets.npy")
         rows = Rows(np.load(folder / f"{name}.ids.npy", mmap_mode="r"), offsets)
         labels = None
         if name != "unlabelled":
             flat = np.load(folder / f"{name}.labels.npy")
-            labels = Rows(flat, offsets) if told["tagging"] else flat
+            labels = Rows(flat, offsets) if header["tagging"] else flat
         splits[name] = Corpus(rows, labels)
-    return Encoded(vocabulary, tuple(told["classes"]), splits, bool(told["tagging"]))
+    return Encoded(vocabulary, tuple(header["classes"]), splits, bool(header["tagging"]))

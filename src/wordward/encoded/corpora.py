@@ -29,9 +29,9 @@ def open_corpus(
     texts: Texts | None = None,
     quiet: bool = False,
 ) -> Encoded:
-    """A corpus by its name, encoded once and cached; or that of a packed file, packed with the same settings.
+    """A corpus by name, encoded once and cached; or a packed file, which must have the same settings.
 
-    `texts` come to its unlabelled ones, and their words into the vocabulary unless one is given.
+    `texts` are added to its unlabelled ones, and their words to the vocabulary unless one is given.
     """
     common = None
     if texts is not None and vocabulary is None:
@@ -51,12 +51,12 @@ def open_corpus(
 def _encoded(
     name: str, settings: TextSettings, data: str | None, vocabulary: Vocabulary | None, *, quiet: bool
 ) -> Encoded:
-    """A corpus as ids of a vocabulary, by default its own; a packed one has no other."""
+    """A corpus as ids of a vocabulary, by default its own; a packed one can have no other."""
     if name.endswith(PACK):
         if vocabulary is not None:
             raise DataError(
-                "expected the vocabulary it was packed with; got another, which its numbers do not fit: give the "
-                "corpus by its name",
+                "expected the vocabulary it was packed with; got a different one, which its word numbers do not "
+                "match: give the corpus by name",
                 name,
             )
         return read_pack(Path(name), settings)
@@ -66,7 +66,7 @@ def _encoded(
             splits = registry.load(name, data)._asdict()
         if empty := [split for split in ("train", "dev", "test") if not splits[split]]:
             raise DataError(
-                f"expected texts to train, choose and test by; {name} has none in {', '.join(empty)}: compare it "
+                f"expected texts to train, select and test on; {name} has none in {', '.join(empty)}: compare it "
                 f"with the paper's counts by `wordward data check {name}`",
                 registry.find(name, data),
             )
@@ -87,11 +87,11 @@ def _encoded(
 def _common_vocabulary(
     name: str, texts: Texts, settings: TextSettings, data: str | None, *, quiet: bool
 ) -> Vocabulary:
-    """The words of a corpus's training and unlabelled texts and of some more."""
+    """The vocabulary of a corpus's training and unlabelled texts and of `texts`."""
     if name.endswith(PACK):
         raise DataError(
-            f"expected a corpus by its name beside texts of your own, whose words are counted together; got {name}, "
-            "which holds word numbers alone"
+            f"expected a corpus by name to use with your own texts, whose words are counted together; got {name}, "
+            "which holds only word numbers"
         )
     with waiting(f"counting the words of {name} and your texts", quiet=quiet):
         splits = registry.load(name, data)

@@ -1,4 +1,4 @@
-"""What the cache is made of: folders written whole or not at all, and the stamps of the files behind them."""
+"""Building blocks of the cache: folders written atomically, and the stamps of the files they are made from."""
 
 import os
 import shutil
@@ -11,17 +11,17 @@ from wordward.datasets import DataError
 from wordward.processes.locks import locked
 
 VARIABLE = "WORDWARD_CACHE"
-Stamp = tuple[str, int, int]  # a file's path from what was named, its size, its time
+Stamp = tuple[str, int, int]  # path relative to the given one, size, modification time
 
 
 def cache_folder() -> Path:
-    """Where encoded texts are kept: WORDWARD_CACHE, else in the user's cache folder."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else Path.home() / ".cache" / "wordward"
+    """Where encoded texts are kept: WORDWARD_CACHE, else the user's cache folder."""
+    folder = os.environ.get(VARIABLE)
+    return Path(folder) if folder else Path.home() / ".cache" / "wordward"
 
 
 def stamps(paths: Iterable[Path]) -> list[Stamp]:
-    """The stamps of some files and of all files in some folders, linked ones too; hidden ones are never read."""
+    """The stamps of files and of all files in folders, links included; hidden ones are never read, so left out."""
     found: list[Stamp] = []
     for path in paths:
         if path.is_dir():
@@ -45,17 +45,17 @@ def _inside(folder: Path, prefix: str, above: tuple[Path, ...]) -> Iterator[Stam
 
 
 def keep(place: Path, write: Callable[[Path], None], *, quiet: bool = False) -> None:
-    """Let `write` make a folder, which gets the name of `place` once it is whole; one process at a time."""
+    """Let `write` create a folder, which is renamed to `place` once complete; one process at a time."""
     part = place.with_name(f"{place.name}.part")
 
     def busy() -> None:
-        say(f"another command writes {place}; waiting for it", quiet=quiet)
+        say(f"another command is writing {place}; waiting for it", quiet=quiet)
 
     try:
         with locked(place.with_name(f"{place.name}.lock"), busy=busy):
             if place.exists():
                 return  # another process was faster
-            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
             try:
                 write(part)
                 _on_disk(part)
@@ -71,7 +71,7 @@ def keep(place: Path, write: Callable[[Path], None], *, quiet: bool = False) -> 
 
 
 def _on_disk(folder: Path) -> None:
-    """Wait until the files of a folder are on disk, so that a power cut leaves it whole or not at all."""
+    """Wait until a folder's files are on disk, so that after a power cut it is either complete or absent."""
     for path in folder.iterdir():
         with path.open("r+b") as file:
             os.fsync(file.fileno())
@@ -79,12 +79,12 @@ def _on_disk(folder: Path) -> None:
 
 @contextmanager
 def reading(place: Path) -> Iterator[None]:
-    """Say which folder of the cache is damaged where it cannot be read."""
+    """Turn errors of reading a cache folder into one that says which folder is damaged."""
     try:
         yield
     except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
         raise DataError(
-            f"expected encoded texts as they were written; got: {error or type(error).__name__}: delete this folder "
-            "of the cache and run the same command again, which makes it anew",
+            f"expected encoded texts as they were written; got: {error or type(error).__name__}: delete this "
+            "cache folder and run the same command again, which recreates it",
             place,
         ) from None

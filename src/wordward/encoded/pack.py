@@ -20,12 +20,12 @@ from wordward.text import Vocabulary
 from wordward.toml import flags_of
 
 MAGIC = b"wordward-pack 2\n"
-EARLIER = b"wordward-pack 1\n"  # did not say with which text settings it was encoded
+EARLIER = b"wordward-pack 1\n"  # lacked the text settings
 PIECE = 1 << 20
 
 
 def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: bool = False) -> None:
-    """Write what `settings` encoded: ids as 16 bits and, where there are more words, 8 more apart, all under xz."""
+    """Write a corpus encoded with `settings`: 16 bits of each id, 8 more kept apart if needed, all under xz."""
     arrays: list[np.ndarray] = [encoded.vocabulary.counts.astype(np.int64)]
     splits = []
     wide = len(encoded.vocabulary) > 1 << 16
@@ -37,10 +37,10 @@ def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: b
             labels = np.concatenate(list(corpus.labels)) if encoded.tagging else np.asarray(corpus.labels)
             arrays.append(labels.astype(np.int32))
         splits.append([name, len(corpus.rows), len(flat), corpus.labels is not None])
-    told = {"words": encoded.vocabulary.words, "classes": encoded.classes, "tagging": encoded.tagging}
-    told |= {"splits": splits, "text": asdict(settings)}
-    header = json.dumps(told, ensure_ascii=False).encode()
-    payload = b"".join([len(header).to_bytes(8, "little"), header, *(array.tobytes() for array in arrays)])
+    header = {"words": encoded.vocabulary.words, "classes": encoded.classes, "tagging": encoded.tagging}
+    header |= {"splits": splits, "text": asdict(settings)}
+    head = json.dumps(header, ensure_ascii=False).encode()
+    payload = b"".join([len(head).to_bytes(8, "little"), head, *(array.tobytes() for array in arrays)])
     part = path.with_name(path.name + ".part")
     try:
         with lzma.open(part, "wb") as file, progress(quiet=quiet) as bars:
@@ -52,7 +52,7 @@ def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: b
     except OSError as error:
         raise DataError(
             f"expected a file that can be written; got: {error.strerror or error}: free some space, or name "
-            "another place; a file that was there before is as it was",
+            "another place; an existing file was left unchanged",
             path,
         ) from None
     finally:
@@ -60,7 +60,7 @@ def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: b
 
 
 def read_pack(path: Path, settings: TextSettings) -> Encoded:
-    """What `write_pack` wrote, in memory; refused where it was encoded with other settings than these."""
+    """Read what `write_pack` wrote into memory; refused if it was encoded with different settings."""
     if not path.is_file():
         raise MissingError(
             "expected a corpus packed by `wordward data pack`; there is no file of this name", path
@@ -69,18 +69,18 @@ def read_pack(path: Path, settings: TextSettings) -> Encoded:
         with lzma.open(path, "rb") as opened:
             file = cast(BinaryIO, opened)
             _refuse_kind(path, file.read(len(MAGIC)))
-            told: dict[str, Any] = json.loads(_exactly(file, int.from_bytes(_exactly(file, 8), "little")))
-            _refuse_others(path, told["text"], settings)
-            return _read(file, told)
+            header: dict[str, Any] = json.loads(_exactly(file, int.from_bytes(_exactly(file, 8), "little")))
+            _refuse_others(path, header["text"], settings)
+            return _read(file, header)
     except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"expected a whole packed corpus; got: {error}", path) from None
+        raise DataError(f"expected a complete packed corpus; got: {error}", path) from None
 
 
 def _refuse_kind(path: Path, kind: bytes) -> None:
-    """Refuse a file that is no pack, or one that does not tell its text settings."""
+    """Refuse a file that is not a pack, or one without its text settings."""
     if kind == EARLIER:
         raise DataError(
-            "expected a packed corpus that tells its text settings; this one was written before they were kept: "
+            "expected a packed corpus with its text settings; this one was written before they were stored: "
             "write it again with `wordward data pack`",
             path,
         )
@@ -89,15 +89,15 @@ def _refuse_kind(path: Path, kind: bytes) -> None:
 
 
 def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> None:
-    """Refuse settings that the ids were not made with, since they would be written down but not used."""
+    """Refuse settings that the ids were not made with, since they would be recorded but not used."""
     default, ours = asdict(TextSettings()), asdict(asked)
     theirs = default | packed
     differ = {name for name in theirs if theirs[name] != ours.get(name)}
     if not differ:
         return
 
-    def flags(some: dict[str, Any], names: Set[str]) -> str:
-        values = {name: some.get(name) for name in theirs if name in names}
+    def flags(settings: dict[str, Any], names: Set[str]) -> str:
+        values = {name: settings.get(name) for name in theirs if name in names}
         return " ".join(flags_of(values, TextSettings, source=str(path)))
 
     had, got = flags(theirs, differ), flags(ours, differ)
@@ -109,15 +109,15 @@ def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> N
     )
 
 
-def _read(file: BinaryIO, told: dict[str, Any]) -> Encoded:
-    size, tagging = len(told["words"]), bool(told["tagging"])
+def _read(file: BinaryIO, header: dict[str, Any]) -> Encoded:
+    size, tagging = len(header["words"]), bool(header["tagging"])
 
     def array(kind: type, count: int) -> np.ndarray:
         return np.frombuffer(_exactly(file, count * np.dtype(kind).itemsize), dtype=kind)
 
-    vocabulary = Vocabulary(tuple(told["words"]), array(np.int64, size))
+    vocabulary = Vocabulary(tuple(header["words"]), array(np.int64, size))
     splits = {}
-    for name, texts, tokens, labelled in told["splits"]:
+    for name, texts, tokens, labelled in header["splits"]:
         offsets = np.concatenate([[0], np.cumsum(array(np.uint32, texts), dtype=np.int64)])
         flat = array(np.uint16, tokens).astype(np.int32)
         if size > 1 << 16:
@@ -126,11 +126,11 @@ def _read(file: BinaryIO, told: dict[str, Any]) -> Encoded:
         if labelled:
             labels = array(np.int32, tokens if tagging else texts).astype(np.int64)
         splits[name] = Corpus(Rows(flat, offsets), Rows(labels, offsets) if labelled and tagging else labels)
-    return Encoded(vocabulary, tuple(told["classes"]), splits, tagging)
+    return Encoded(vocabulary, tuple(header["classes"]), splits, tagging)
 
 
 def _exactly(file: BinaryIO, count: int) -> bytes:
-    found = file.read(count)
-    if len(found) < count:
-        raise EOFError(f"it ends {count - len(found)} bytes early")
-    return found
+    content = file.read(count)
+    if len(content) < count:
+        raise EOFError(f"it ends {count - len(content)} bytes early")
+    return content

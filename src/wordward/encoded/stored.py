@@ -1,4 +1,4 @@
-"""Texts larger than memory: read one at a time, their ids written to a file that is mapped and never loaded whole."""
+"""Texts larger than memory: read one at a time, their ids written to a file that is mapped, not loaded."""
 
 import hashlib
 import json
@@ -18,16 +18,16 @@ from wordward.encoded.ragged import Rows
 from wordward.encoded.tokens import words_of
 from wordward.text import Vocabulary
 
-VERSION = 1  # of the files below; raise it when the same texts would give other ids
-LARGE = 1 << 28  # bytes of text from which on it is stored
-PACKED = 5  # bytes of text that a byte of a compressed file may hold
-SHOWN = 1000  # texts between two moves of the progress bar
+VERSION = 1  # of the files below; increase it when the same texts would give other ids
+LARGE = 1 << 28  # bytes of text from which on their ids are stored
+PACKED = 5  # bytes of text assumed per byte of a compressed file
+SHOWN = 1000  # texts between two updates of the progress bar
 IDS, OFFSETS = "ids.int32", "offsets.npy"
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts of files without labels, read anew each time they are gone through."""
+    """Unlabelled texts of files, read again at each iteration."""
 
     paths: Sequence[Path]
     text_column: str = "text"
@@ -40,7 +40,7 @@ class Texts:
 
 
 def are_large(paths: Sequence[Path]) -> bool:
-    """Whether the texts of some files are better not held in memory."""
+    """Whether files are too large for their texts to be held in memory."""
     sizes = (
         size * (PACKED if name.lower().endswith((".gz", ".xz")) else 1) for name, size, _ in stamps(paths)
     )
@@ -55,8 +55,8 @@ def store(
     tagging: bool = False,
     quiet: bool = False,
 ) -> Rows:
-    """The texts as ids in the cache, where they are left for the next run."""
-    told = [
+    """The texts as ids in the cache, where they stay for the next run."""
+    parts = [
         VERSION,
         stamps(texts.paths),
         texts.text_column,
@@ -65,7 +65,7 @@ def store(
         vocabulary.fingerprint,
         tagging,
     ]
-    key = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
     place = cache_folder() / f"texts-{key}"
     if not place.exists():
         keep(
@@ -78,7 +78,7 @@ def store(
 
 
 def _read(folder: Path) -> Rows:
-    """The ids where they lie; of a file that was cut short, texts at the end would be empty."""
+    """The ids, mapped from disk; a truncated file is refused, since its last texts would be empty."""
     ids, offsets = np.memmap(folder / IDS, dtype=np.int32, mode="r"), np.load(folder / OFFSETS)
     if len(ids) != offsets[-1]:
         raise ValueError(f"{len(ids)} ids in {IDS} instead of {offsets[-1]}")
@@ -88,7 +88,7 @@ def _read(folder: Path) -> Rows:
 def _write(
     folder: Path, texts: Texts, vocabulary: Vocabulary, settings: TextSettings, *, tagging: bool, quiet: bool
 ) -> None:
-    """Read the texts, and write their ids and where each begins."""
+    """Read the texts; write their ids and where each begins."""
     folder.mkdir(parents=True)
     lengths = array("q", [0])
     with (folder / IDS).open("wb") as file, progress(quiet=quiet) as bars:

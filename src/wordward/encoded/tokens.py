@@ -1,4 +1,4 @@
-"""Texts as numbers of their own words, by several processes where there are many."""
+"""Texts as numbers of their own words, split by several processes if there are many."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from wordward.datasets import Example
 from wordward.processes.workers import workers as processes
 from wordward.text import Vocabulary, split_words
 
-CHUNK = 2_000  # texts that a process takes at a time
+CHUNK = 2_000  # texts that a process handles at a time
 
 
 class Tokens(NamedTuple):
@@ -23,14 +23,14 @@ class Tokens(NamedTuple):
 
 
 def words_of(example: Example, settings: TextSettings) -> list[str]:
-    """The words of a text: its tokens where it comes with them."""
+    """The words of a text: its tokens if it has them."""
     if example.tokens is None:
         return split_words(example.text, settings.tokenizer, settings.lowercase)
     return [token.lower() for token in example.tokens] if settings.lowercase else list(example.tokens)
 
 
 def vocabulary_of(examples: Iterable[Example], settings: TextSettings) -> Vocabulary:
-    """The words of some texts that are frequent enough to be known."""
+    """The words of the texts that are frequent enough to be known."""
     documents = (words_of(example, settings) for example in examples)
     return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
 
@@ -38,7 +38,7 @@ def vocabulary_of(examples: Iterable[Example], settings: TextSettings) -> Vocabu
 def tokenise(
     examples: Sequence[Example], settings: TextSettings, *, workers: int = 1, quiet: bool = False
 ) -> Tokens:
-    """All texts as numbers of the words they hold. More workers need a guarded main module, as ever in Python."""
+    """All texts as numbers of their words. Several workers need a guarded main module, as usual in Python."""
     known: dict[str, int] = {}
     numbers, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
     with progress(quiet=quiet) as bars:
@@ -52,7 +52,7 @@ def tokenise(
 
 
 def _chunks(examples: Sequence[Example], settings: TextSettings, workers: int) -> Iterator[Tokens]:
-    """Chunks in order, worked on side by side."""
+    """Chunks in order, processed in parallel."""
     parts = [examples[start : start + CHUNK] for start in range(0, len(examples), CHUNK)]
     workers = min(workers, len(parts))
     if workers < 2:

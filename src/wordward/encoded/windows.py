@@ -1,4 +1,4 @@
-"""Running text as windows over several streams, read from where it lies as they come."""
+"""Running text as windows over several streams, read from disk as needed."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,18 +10,18 @@ from torch import Tensor
 from wordward.encoded.ragged import lengths_of
 from wordward.processes.distributed import ALONE, Team
 
-READ_AHEAD = 16  # windows in memory at once; all else stays on disk where the rows do
+READ_AHEAD = 16  # windows in memory at once; if the rows are on disk, the rest stays there
 
 
 class Reader:
-    """Texts one after the other, cut into `streams` that are read side by side, each process its own."""
+    """Texts one after the other, cut into `streams` that are read in parallel; each process reads its own."""
 
     def __init__(self, rows: Sequence[np.ndarray], streams: int, window: int, *, team: Team = ALONE) -> None:
         self.rows, self.window = rows, window
         self._lengths = lengths_of(rows)
         tokens = int(self._lengths.sum())
         self.streams = min(streams, max(1, tokens // 2))
-        self.length = tokens // self.streams  # words of a stream, the target of the last included
+        self.length = tokens // self.streams  # words of a stream, including the target of the last
         self._own, self.share = team.rows(self.streams)
 
     def __len__(self) -> int:
@@ -29,7 +29,7 @@ class Reader:
         return math.ceil((self.length - 1) / self.window)
 
     def windows(self, rng: np.random.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """ids and targets, (streams, window) each, the texts in random order where `rng` is given."""
+        """ids and targets, (streams, window) each, with the texts in random order if `rng` is given."""
         order = np.arange(len(self.rows)) if rng is None else rng.permutation(len(self.rows))
         ends = np.cumsum(self._lengths[order])
         reach = READ_AHEAD * self.window
@@ -42,7 +42,7 @@ class Reader:
                 yield lanes[:, start:end].contiguous(), lanes[:, start + 1 : end + 1].contiguous()
 
     def _read(self, order: np.ndarray, ends: np.ndarray, start: int, count: int) -> np.ndarray:
-        """`count` words from word `start` on, of the texts in some order, each of which ends at `ends`."""
+        """`count` words from word `start` on, of the texts in this order, which end at `ends`."""
         words, filled = np.empty(count, dtype=np.int64), 0
         at = int(np.searchsorted(ends, start, side="right"))
         inside = start - int(ends[at - 1]) if at else start

@@ -1,1 +1,1 @@
-"""The paper's tables: their rows and numbers, the settings of these, running them, ours beside the paper's."""
+"""The paper's tables: their rows, numbers and settings; running them; our results next to the paper's."""

@@ -1,4 +1,4 @@
-"""Reproduce a table of the paper: pre-train once, train its rows, score them on test, keep the results."""
+"""Reproduce a table of the paper: pre-train once, train its rows, score them on test, record the results."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ from wordward.train import DivergedError, train
 
 
 class TableError(RuntimeError):
-    """Columns that failed, or none at hand, with what is there of the table."""
+    """Columns that failed, or no corpus found, with the part of the table that could be made."""
 
     def __init__(self, message: str, shown: str = "") -> None:
         super().__init__(message)
@@ -51,15 +51,17 @@ class TableError(RuntimeError):
 
 
 def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
-    """Train one row (or take it up where it stopped) and score it on test, unless another process is at it."""
+    """Train one row (or resume it) and score it on test, unless another process is training it."""
 
     def busy() -> None:
-        raise BusyError("another command is at it; the same command once more shows it when that is done")
+        raise BusyError(
+            "another command is training it; run this command again when that one is done to see the result"
+        )
 
     folder = _folder(column, row, seed, plan)
     with locked(folder.with_name(f"{folder.name}.lock"), busy=busy):
         config = row_config(column, row, seed, plan)
-        quiet = plan.quiet or plan.jobs > 1  # bars of several rows would be drawn over each other
+        quiet = plan.quiet or plan.jobs > 1  # the bars of several rows would overwrite each other
         result = _trained(config, folder, quiet=quiet)
         start = {LANGUAGE_MODEL: language_model(Path(config.pretrained))} if config.pretrained else {}
         run = load_run(folder, device=plan.device)
@@ -76,15 +78,15 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
 
 
 def _row_beside_others(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
-    """`run_row`, after which this process holds no memory of a GPU that another could use."""
-    record, lacking = {}, ""
+    """`run_row`, after which this process holds no GPU memory that others could use."""
+    record, out_of_memory = {}, ""
     try:
         record = run_row(column, row, seed, plan)
     except torch.OutOfMemoryError as error:
-        lacking = str(error)  # the error itself would hold what was in memory
+        out_of_memory = str(error)  # the error itself would keep the memory in use
     release()
-    if lacking:
-        raise torch.OutOfMemoryError(lacking)
+    if out_of_memory:
+        raise torch.OutOfMemoryError(out_of_memory)
     return record
 
 
@@ -93,11 +95,11 @@ def _folder(column: Column, row: Row, seed: int, plan: Plan) -> Path:
 
 
 def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any]:
-    """What came out of a run, which is trained to its end where it was not yet."""
-    going = (folder / run_folder.CONFIG).exists()
-    if going:
+    """The result of a run, which is trained to its end if it is not finished."""
+    begun = (folder / run_folder.CONFIG).exists()
+    if begun:
         check_settings(folder, config)
-    result = run_folder.finished(folder) or train(config, folder, resume=going, quiet=quiet)
+    result = run_folder.finished(folder) or train(config, folder, resume=begun, quiet=quiet)
     if result["stopped"]:
         raise KeyboardInterrupt
     return result
@@ -111,7 +113,7 @@ def _tested(run: Run, *, quiet: bool) -> dict[str, Any]:
 
 
 def test_corpus(run: Run, *, quiet: bool) -> Corpus:
-    """The test texts of the corpus, or of the file that the settings name."""
+    """The test texts of the corpus, or of the file named in the settings."""
     data = run.config.data
     if data.corpus:
         return run.split("test", limit=data.limit, quiet=quiet)
@@ -122,7 +124,7 @@ def test_corpus(run: Run, *, quiet: bool) -> Corpus:
 
 
 def under_attack(run: Run, count: int) -> dict[str, Any]:
-    """Accuracy on some of the test texts, always the same, after a few swaps of words."""
+    """Accuracy on `count` of the test texts, always the same ones, after a few word swaps."""
     chosen = some_of(split_examples(run.config.data, "test"), count)
     attacked = list(attack(run, chosen, AttackSettings(max_swaps=results.SWAPS)))
     accuracy = accuracies(attacked, [results.SWAPS])[results.SWAPS]
@@ -132,7 +134,7 @@ def under_attack(run: Run, count: int) -> dict[str, Any]:
 def reproduce(
     table: str, plan: Plan, *, rows: Sequence[str] = (), results_folder: Path = Path("experiments/results")
 ) -> str:
-    """Run what is missing of a table and give it as Markdown, ours beside the paper's."""
+    """Run the missing parts of a table and return it as Markdown, our results next to the paper's."""
     refuse_several("reproducing a table")
     if table not in TABLES:
         raise ValueError(f"expected a table among {', '.join(TABLES)}; got {table!r}")
@@ -149,8 +151,8 @@ def reproduce(
         except MissingError as error:
             if len(TABLES[table]) == 1:
                 raise
-            say(f"{column.name} is not at hand and passed over", quiet=plan.quiet)
-            shown.append(f"### {column.title}\n\nnot at hand: {error}\n")
+            say(f"{column.name} was not found and is skipped", quiet=plan.quiet)
+            shown.append(f"### {column.title}\n\nnot found: {error}\n")
             missing += 1
         except (ValueError, OSError, RuntimeError) as error:
             if len(TABLES[table]) == 1:
@@ -159,23 +161,25 @@ def reproduce(
             shown.append(f"### {column.title}\n\nfailed: {error}\n")
             failed.append(f"{column.name}: {error}")
         except KeyboardInterrupt:
-            say("the same command goes on where this one was stopped", quiet=plan.quiet)
+            say("run the same command again to continue", quiet=plan.quiet)
             raise
-    told = "\n".join(shown)
+    tables = "\n".join(shown)
     if failed:
         raise TableError(
-            f"{len(failed)} of the {len(TABLES[table])} columns failed: {'; '.join(failed)}", told
+            f"{len(failed)} of the {len(TABLES[table])} columns failed: {'; '.join(failed)}", tables
         )
     if missing == len(TABLES[table]):
-        raise TableError(f"none of the {missing} corpora of {table} is at hand, so nothing was trained", told)
-    return told
+        raise TableError(
+            f"none of the {missing} corpora of {table} was found, so nothing was trained", tables
+        )
+    return tables
 
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
-    """A column's table, what `file` has no result of yet being run."""
+    """A column's table, after running the rows for which `file` has no result yet."""
     if not (folder := plan.experiments / column.name).is_dir():
         raise MissingError(
-            "expected a folder of TOML files, one a row; there is none: see --experiments", folder
+            "expected a folder of TOML files, one per row; there is none: see --experiments", folder
         )
     check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
@@ -192,84 +196,82 @@ def _kept(file: Path, plan: Plan) -> set[tuple[str, int]]:
 
 
 def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> None:
-    """The rows and seeds of which `file` holds no result yet, the language model before them."""
+    """Run the rows and seeds for which `file` holds no result yet, after the language model."""
     kept = _kept(file, plan)
     wanted = [(row, seed) for seed in range(1, plan.seeds + 1) for row in rows]
     missing = [(row, seed) for row, seed in wanted if (row.name, seed) not in kept]
-    if found := len(wanted) - len(missing):
-        say(
-            f"{column.name}: {found} of {len(wanted)} runs are in {file}, not trained again", quiet=plan.quiet
-        )
+    if done := len(wanted) - len(missing):
+        say(f"{column.name}: {done} of {len(wanted)} runs are in {file}, not trained again", quiet=plan.quiet)
     if missing:
         _read_first(column, missing, plan)
         _run_all(column, missing, plan, file)
 
 
 def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) -> None:
-    """The language model, where it is not trained yet; of several commands one trains it and the others wait."""
+    """Train the language model if needed; of several commands, one trains it while the others wait."""
     config = reading_config(column, plan)
     folder = plan.out / column.name / "lm"
     if config is None:
         return
 
     def busy() -> None:
-        say(f"{column.name}: another command trains the language model; waiting for it", quiet=plan.quiet)
+        say(
+            f"{column.name}: another command is training the language model; waiting for it", quiet=plan.quiet
+        )
 
     with locked(folder.with_name("lm.lock"), busy=busy):
-        going = (folder / run_folder.CONFIG).exists()
-        if going:
+        begun = (folder / run_folder.CONFIG).exists()
+        if begun:
             check_settings(folder, config)
         else:
             _refuse_begun(column, missing, plan)
         if run_folder.finished(folder):
             return
         say(f"{column.name}: language model", quiet=plan.quiet)
-        if pretrain(config, folder, resume=going, quiet=plan.quiet)["stopped"]:
+        if pretrain(config, folder, resume=begun, quiet=plan.quiet)["stopped"]:
             raise KeyboardInterrupt
     release()
 
 
 def _refuse_begun(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) -> None:
-    """Rows that were begun from a language model which is gone would be taken for rows of the next one."""
+    """Refuse rows begun from a language model that is gone: they would pass for rows of the next one."""
     folders = (_folder(column, row, seed, plan) for row, seed in missing)
     if begun := [str(folder) for folder in folders if (folder / run_folder.CONFIG).exists()]:
         raise run_folder.RunError(
             f"{', '.join(begun)} started from a language model that is no longer in {plan.out / column.name / 'lm'}: "
-            "put it back, choose another --out, or delete these folders to train them anew"
+            "restore it, choose another --out, or delete these folders to train them again"
         )
 
 
 def _run_all(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
-    """Rows with their seeds, `jobs` at a time; each result is kept as soon as it is there."""
+    """Run rows with their seeds, `jobs` at a time; each result is recorded as soon as it is ready."""
     if plan.jobs > 1:
         _side_by_side(column, missing, plan, file)
         return
     for row, seed in missing:
         if (row.name, seed) in _kept(file, plan):
-            continue  # by another command, meanwhile
+            continue  # done by another command in the meantime
         name = f"{column.name}: {row.name}, seed {seed}"
         say(name, quiet=plan.quiet)
         _keep(name, partial(run_row, column, row, seed, plan), file, plan)
 
 
-def _keep(name: str, made: Callable[[], results.Record], file: Path, plan: Plan) -> None:
-    """Write down what a row came to, or say why it is left out."""
+def _keep(name: str, run: Callable[[], results.Record], file: Path, plan: Plan) -> None:
+    """Record the result of a row, or say why it is left out."""
     try:
-        record = made()
+        record = run()
     except (DivergedError, BusyError) as error:
-        say(f"{name} left out: {error}")  # also where quiet
+        say(f"{name} left out: {error}")  # even if quiet
         return
     results.append(file, record)
     say(f"{name} done: {record['epochs']} epochs, {record['seconds']:.0f} s", quiet=plan.quiet)
 
 
 def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, file: Path) -> None:
-    """Rows in processes of their own; none waits in a queue, where Ctrl-C would not reach it."""
-    # The longest first, so that none is left alone at the end.
+    """Run rows in separate processes; none waits in a queue, where Ctrl-C would not reach it."""
+    # The longest first, so that none runs alone at the end.
     left = sorted(missing, key=lambda job: -_cost(job[0]))
-    running: dict[
-        Future[results.Record], tuple[Row, int, int]
-    ] = {}  # the last: how many at a time it began with
+    running: dict[Future[results.Record], tuple[Row, int, int]] = {}  # row, seed, jobs when it began
     jobs = min(plan.jobs, len(left))
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with workers(jobs, threads=threads) as pool, progress(quiet=plan.quiet) as bars:
@@ -278,7 +280,7 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
             while left and len(running) < jobs:
                 row, seed = left.pop(0)
                 if (row.name, seed) in _kept(file, plan):
-                    bars.advance(bar)  # by another command, meanwhile
+                    bars.advance(bar)  # done by another command in the meantime
                     continue
                 running[pool.submit(stoppable, _row_beside_others, column, row, seed, plan)] = row, seed, jobs
             for done in wait(running, return_when=FIRST_COMPLETED).done if running else ():
@@ -292,9 +294,9 @@ def _side_by_side(column: Column, missing: list[tuple[Row, int]], plan: Plan, fi
                         raise
                     jobs = min(jobs, crowd - 1)
                     left.append((row, seed))
-                    say(f"{name} found no memory left beside the others; it goes on later, {jobs} at a time")
+                    say(f"{name} ran out of memory beside the others; it continues later, {jobs} at a time")
 
 
 def _cost(row: Row) -> int:
-    """Forward passes of a row's method beyond the baseline's, those over unlabelled texts counted as more."""
+    """Forward passes of a row's method beyond the baseline's; those over unlabelled texts count for more."""
     return sum(m.recipe.forwards * (3 if m.recipe.objective == "kl" else 1) for m in parse_methods(row.name))

@@ -1,4 +1,4 @@
-"""Results of runs as JSON Lines, and the tables made of them: ours beside the paper's."""
+"""Results of runs as JSON Lines, and tables of them: ours next to the paper's."""
 
 import base64
 import json
@@ -15,63 +15,63 @@ from wordward.processes.locks import locked
 
 Record = dict[str, Any]
 PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
-IDENTITY = {"column", "preset", "row", "seed"}  # what tells a record from the others
-TOLD = {"counted", "criterion", "dev", "device", "seconds", "test", "versions", "wrong"}  # by the tables
-SWAPS = 4  # words that an attack may swap, where a table tells of one
+IDENTITY = {"column", "preset", "row", "seed"}  # what identifies a record
+SHOWN = {"counted", "criterion", "dev", "device", "seconds", "test", "versions", "wrong"}  # in the tables
+SWAPS = 4  # words that an attack may swap, in tables that show one
 ATTACKED = [f"accuracy under {SWAPS} swaps (%)"]
 T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
 def append(path: Path, record: Record) -> None:
     """Add a record; one of the same row, seed and preset is replaced. Several processes may do so at once."""
-    from wordward.run_folder import write  # with torch, which the tables do without
+    from wordward.run_folder import write  # imports torch, which the tables do not need
 
     try:
         with locked(path.with_name(path.name + ".lock")):
             kept = [other for other in load(path) if _identity(other) != _identity(record)]
-            lines = [json.dumps(each, sort_keys=True) for each in sorted([*kept, record], key=_identity)]
+            lines = [json.dumps(line, sort_keys=True) for line in sorted([*kept, record], key=_identity)]
             write(path, "\n".join(lines) + "\n")
     except OSError as error:
         raise ValueError(
-            f"{path}: expected a file that can be written; got: {error.strerror or error}: free some space and give "
-            "the same command again, which trains nothing anew that is finished"
+            f"{path}: expected a file that can be written; got: {error.strerror or error}: free some space and run "
+            "the same command again, which repeats no finished training"
         ) from None
 
 
 def load(path: Path) -> list[Record]:
-    """The records of a file; none where there is no file."""
+    """The records of a file; none if there is no file."""
     if not path.exists():
         return []
-    found: dict[tuple[str, str, str, int], Record] = {}
+    records: dict[tuple[str, str, str, int], Record] = {}
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            record = _whole(json.loads(line))
+            record = _checked(json.loads(line))
         except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path}, line {number}: expected a result as JSON; got: {error}: delete the line to run it again"
             ) from None
-        if found.setdefault(_identity(record), record) is not record:
+        if records.setdefault(_identity(record), record) is not record:
             raise ValueError(
-                f"{path}, line {number}: expected one result of {record['row']}, seed {record['seed']}; got another "
-                "one, which would count as one more seed: delete one of the two lines"
+                f"{path}, line {number}: expected one result of {record['row']}, seed {record['seed']}; got a second "
+                "one, which would count as another seed: delete one of the two lines"
             )
-    return list(found.values())
+    return list(records.values())
 
 
-def _whole(record: Any) -> Record:
-    """The record, if it says which run it is of and holds what the tables tell."""
+def _checked(record: Any) -> Record:
+    """The record, if it names its run and holds what the tables show."""
     if not isinstance(record, dict):
-        raise ValueError("no object")
-    if missing := sorted((IDENTITY | TOLD) - record.keys()):
+        raise ValueError("not an object")
+    if missing := sorted((IDENTITY | SHOWN) - record.keys()):
         raise ValueError(f"no {', '.join(missing)}")
     if len(base64.b64decode(record["wrong"])) != (record["counted"] + 7) // 8:
-        raise ValueError(f"a field wrong that does not hold {record['counted']} bits")
+        raise ValueError(f"a field `wrong` that does not hold {record['counted']} bits")
     numbers = [record["seconds"], record["dev"].get(record["criterion"])]
     numbers += [record["test"].get(name) for name in ("value", "low", "high")]
     if not all(isinstance(number, float | int) for number in numbers):
-        raise ValueError("fields dev, test or seconds without their numbers")
+        raise ValueError("fields `dev`, `test` or `seconds` without their numbers")
     return record
 
 
@@ -80,18 +80,18 @@ def _identity(record: Record) -> tuple[str, str, str, int]:
 
 
 def pack_bits(wrong: Iterable[bool]) -> str:
-    """Which predictions were wrong, a bit each, for paired tests later."""
+    """Which predictions were wrong, one bit each, for paired tests later."""
     return base64.b64encode(np.packbits(np.fromiter(wrong, dtype=bool)).tobytes()).decode()
 
 
 def unpack_bits(text: str, count: int) -> np.ndarray:
-    """What `pack_bits` packed."""
+    """The inverse of `pack_bits`."""
     return np.unpackbits(np.frombuffer(base64.b64decode(text), dtype=np.uint8), count=count).astype(bool)
 
 
 def markdown(column: Column, records: Sequence[Record], *, preset: str = "paper") -> str:
     """A column's table: paper, ours with its 95 % interval over seeds, difference, dev, seconds."""
-    small = preset != "paper"  # a fraction of the texts: no difference to the paper is worth telling
+    small = preset != "paper"  # on a fraction of the texts, the difference to the paper means nothing
     lines = [f"### {column.title}{f', preset {preset}' if small else ''}", ""]
     if column.stand_in:
         lines += [f"*Stand-in*: {column.stand_in}", ""]
@@ -119,9 +119,8 @@ def _ours(records: Sequence[Record], paper: float | None) -> list[str]:
     low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
     interval = f"{low:.2f} to {high:.2f} (test texts)"
     if count > 1:
-        half = _half(
-            values
-        )  # which knows of no bounds: of a few seeds far apart it may leave what a share can be
+        half = _half(values)
+        # The interval of a few seeds far apart may exceed 0 to 100 %.
         interval = f"{max(mean - half, 0):.2f} to {min(mean + half, 100):.2f} (seeds)"
     seconds = sum(record["seconds"] for record in records) / count
     dev = 100 * sum(record["dev"][record["criterion"]] for record in records) / count
@@ -137,7 +136,7 @@ def _half(values: Sequence[float]) -> float:
 
 
 def _student(freedom: int) -> float:
-    """The 97.5 % point of Student's t; of more than nine degrees of freedom by its series around the normal one."""
+    """The 97.5 % point of Student's t; above nine degrees of freedom by its expansion around the normal one."""
     normal = 1.959964
     first = (normal**3 + normal) / 4
     second = (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96
@@ -145,21 +144,19 @@ def _student(freedom: int) -> float:
 
 
 def _attacked(records: Sequence[Record]) -> list[str]:
-    """Accuracy after swaps of words, the mean over seeds."""
+    """Accuracy after word swaps, the mean over seeds."""
     values = [100 * record["attacked"]["accuracy"] for record in records]
-    told = f"{sum(values) / len(values):.1f}"
-    return [f"{told} ± {_half(values):.1f}" if len(values) > 1 else told]
+    mean = f"{sum(values) / len(values):.1f}"
+    return [f"{mean} ± {_half(values):.1f}" if len(values) > 1 else mean]
 
 
 def _paired(records: Sequence[Record]) -> list[str]:
     """McNemar's test on the same test predictions, seed by seed."""
-    found = {(record["row"], record["seed"]): record for record in records}
+    runs = {(record["row"], record["seed"]): record for record in records}
     lines = []
     for ours, theirs in PAIRS:
-        for seed in sorted(
-            {seed for row, seed in found if row == ours} & {s for row, s in found if row == theirs}
-        ):
-            a, b = found[ours, seed], found[theirs, seed]
+        for seed in sorted(seed for row, seed in runs if row == ours and (theirs, seed) in runs):
+            a, b = runs[ours, seed], runs[theirs, seed]
             wrong = [unpack_bits(record["wrong"], record["counted"]) for record in (a, b)]
             only_a, only_b = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
             p = mcnemar(only_a, only_b)
@@ -171,7 +168,7 @@ def _paired(records: Sequence[Record]) -> list[str]:
 
 
 def page(folder: Path) -> str:
-    """The whole of docs/results.md: the records in experiments/results, what the notes of a column say of them."""
+    """All of docs/results.md: tables of the records in experiments/results, with the notes on each column."""
     if not (files := sorted(folder.glob("*.jsonl"))):
         raise ValueError(
             f"expected results as *.jsonl in {folder}; found none: run this in a clone of wordward"
@@ -179,32 +176,32 @@ def page(folder: Path) -> str:
     records = [record for path in files for record in load(path)]
     parts = [
         "# Results\n",
-        "Made by `wordward results` from `experiments/results/*.jsonl`, which hold configuration, seed, versions, "
-        "device, seconds, dev and test of every run, and from `experiments/*/notes.md`. Dev chose the epoch, and "
-        "test chose nothing; what else was tried is in `experiments/tried.jsonl`. Rows without a number have not "
-        "been run.\n",
+        "Generated by `wordward results` from `experiments/results/*.jsonl`, which hold configuration, seed, "
+        "versions, device, seconds, dev and test scores of every run, and from `experiments/*/notes.md`. The epoch "
+        "was chosen on dev, nothing on test; what else was tried is in `experiments/tried.jsonl`. Rows without a "
+        "number have not been run.\n",
     ]
-    idle = []
+    missing = []
     for column in (column for table in TABLES.values() for column in table):
-        some = [r for r in records if r["column"] == column.name and r["preset"] == "paper"]
-        if not some:
-            idle.append(column.title.partition(", test")[0])
+        runs = [r for r in records if r["column"] == column.name and r["preset"] == "paper"]
+        if not runs:
+            missing.append(column.title.partition(", test")[0])
             continue
-        notes = folder.parent / column.name / "notes.md"
-        told = notes.read_text(encoding="utf-8") if notes.exists() else ""
-        parts += [markdown(column, some), _texts(some), _devices(some), told]
-    if idle:
-        parts.append(f"Not run yet: {'; '.join(idle)}.\n")
+        file = folder.parent / column.name / "notes.md"
+        notes = file.read_text(encoding="utf-8") if file.exists() else ""
+        parts += [markdown(column, runs), _texts(runs), _devices(runs), notes]
+    if missing:
+        parts.append(f"Not run yet: {'; '.join(missing)}.\n")
     return "\n".join(part for part in parts if part)
 
 
 def _texts(records: Sequence[Record]) -> str:
-    """How many texts the runs learnt from."""
-    found = sorted({tuple(record["texts"].items()) for record in records if "texts" in record})
-    told = ["Texts: " + ", ".join(f"{count:,} {name}" for name, count in texts) + "." for texts in found]
-    return "\n".join(told) + "\n" if told else ""
+    """How many texts the runs were trained on."""
+    counts = sorted({tuple(record["texts"].items()) for record in records if "texts" in record})
+    lines = ["Texts: " + ", ".join(f"{count:,} {name}" for name, count in texts) + "." for texts in counts]
+    return "\n".join(lines) + "\n" if lines else ""
 
 
 def _devices(records: Sequence[Record]) -> str:
-    found = sorted({f"{record['device']}, torch {record['versions']['torch']}" for record in records})
-    return f"Run on {'; '.join(found)}.\n" if found else ""
+    devices = sorted({f"{record['device']}, torch {record['versions']['torch']}" for record in records})
+    return f"Run on {'; '.join(devices)}.\n" if devices else ""

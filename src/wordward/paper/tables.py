@@ -19,9 +19,9 @@ class Column:
     name: str
     title: str
     rows: tuple[Row, ...]
-    cited: tuple[tuple[str, float], ...] = ()  # rows that the paper itself only cites
-    stand_in: str = ""  # said where the corpus is not the paper's own, whose numbers stand beside
-    attacked: int = 0  # test texts that are attacked too
+    cited: tuple[tuple[str, float], ...] = ()  # rows that the paper only cites
+    stand_in: str = ""  # how the corpus differs from the paper's, whose numbers are shown
+    attacked: int = 0  # how many test texts are also attacked
 
 
 def _rows(baseline: float, advt: float, iadvt: float, vat: float, ivat: float) -> tuple[Row, ...]:
@@ -82,22 +82,22 @@ ELEC_STAND_IN = Column(
     "Amazon electronics reviews, test error (%)",
     ELEC.rows,
     stand_in="not the Elec of Johnson and Zhang (2015) but Amazon electronics reviews of the LARA collection, "
-    "25,000 + 25,000 chosen by Elec's recipe (1-2 stars against 4-5, balanced, products of test apart) and 200,000 "
-    "without labels; the paper's numbers are those on Elec",
+    "25,000 + 25,000 chosen by Elec's recipe (1-2 stars against 4-5, balanced, no products shared with test) and "
+    "200,000 without labels; the paper's numbers are for Elec",
 )
 R52 = Column(
     "r52",
     "Reuters-21578 R52, test error (%)",
     RCV1.rows,
-    stand_in="not RCV1, whose texts cannot be passed on, but the 52 classes of Reuters-21578 (ModApte split) with "
-    "6,532 + 2,568 texts and 11,467 without labels; the paper's numbers are those on RCV1",
+    stand_in="not RCV1, whose texts may not be redistributed, but the 52 classes of Reuters-21578 (ModApte split) "
+    "with 6,532 + 2,568 texts and 11,467 without labels; the paper's numbers are for RCV1",
 )
 DBPEDIA_SAMPLE = Column(
     "dbpedia_sample",
     "DBpedia, a sample, test error (%)",
     DBPEDIA.rows,
     stand_in="a sample of DBpedia (Zhang et al. 2015): 36,936 of its 560,000 training texts and 7,600 of its 70,000 "
-    "test texts; the paper's numbers are those on all of it",
+    "test texts; the paper's numbers are for all of it",
 )
 
 _TRANSFORMER = (

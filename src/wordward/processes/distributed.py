@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from wordward.rng_state import put_back, state_of
 
 Value = TypeVar("Value")
-TIMEOUT = timedelta(minutes=30)  # how long a process waits for another
+TIMEOUT = timedelta(minutes=30)  # how long a process waits for the others
 PATIENCE = timedelta(days=7)  # the same, while one process encodes a corpus for the others
 LARGE = 1 << 20  # numbers of a gradient that travels alone; smaller ones travel together
 
@@ -30,7 +30,7 @@ class Shares(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The rows of a batch that fall to one of several processes."""
+    """The rows of a batch assigned to one of several processes."""
 
     ids: Tensor  # of the whole batch, (batch, time)
     rows: slice
@@ -75,15 +75,15 @@ class Team:
             if parameter.requires_grad:
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
                 gradients.append(parameter.grad)
-        going = [dist.all_reduce(each, async_op=True) for each in gradients if each.numel() >= LARGE]
-        small = [each for each in gradients if each.numel() < LARGE]
+        pending = [dist.all_reduce(large, async_op=True) for large in gradients if large.numel() >= LARGE]
+        small = [gradient for gradient in gradients if gradient.numel() < LARGE]
         asked = torch.full((1,), float(self._asked), dtype=loss.dtype, device=loss.device)
-        flat = torch.cat([*(each.flatten() for each in small), loss.view(1), asked])
+        flat = torch.cat([*(gradient.flatten() for gradient in small), loss.view(1), asked])
         dist.all_reduce(flat)
-        *found, total, self._stop = flat.split([*(each.numel() for each in small), 1, 1])
-        for each, summed in zip(small, found, strict=True):
-            each.copy_(summed.view_as(each))
-        for work in going:
+        *sums, total, self._stop = flat.split([*(gradient.numel() for gradient in small), 1, 1])
+        for gradient, summed in zip(small, sums, strict=True):
+            gradient.copy_(summed.view_as(gradient))
+        for work in pending:
             work.wait()  # type: ignore[union-attr]
         return total.view(())
 
@@ -112,17 +112,17 @@ class Team:
         """The first process's value, in all processes."""
         if self.size == 1:
             return value
-        told: list[Any] = [value]
-        dist.broadcast_object_list(told)
-        return told[0]
+        values: list[Any] = [value]
+        dist.broadcast_object_list(values)
+        return values[0]
 
     def gather(self, value: Value) -> list[Value]:
         """The values of all processes, in order of rank."""
         if self.size == 1:
             return [value]
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value)
-        return found
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
 
     def same(self, model: nn.Module) -> None:
         """Give all processes the first one's weights: the same seed may differ by a digit on another machine."""
@@ -167,11 +167,11 @@ def launched() -> int:
 
 
 def refuse_several(what: str) -> None:
-    """Stop where a launcher started several processes for what takes one."""
+    """Stop if a launcher started several processes for something that takes one."""
     if launched() > 1:
         raise ValueError(
             f"{what} takes one process, but {launched()} were started: start one command per GPU, "
-            "each with a CUDA_VISIBLE_DEVICES and an --out of its own"
+            "each with its own CUDA_VISIBLE_DEVICES and --out"
         )
 
 
@@ -184,7 +184,7 @@ def team(device: str) -> Team:
 
 
 def _backend(device: str) -> str:
-    """How processes talk; a process with a GPU takes the one of its number."""
+    """How processes communicate; a process on a GPU uses the one with its number."""
     gpus, number = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
     if device == "cpu" or (device == "auto" and not gpus and not torch.backends.mps.is_available()):
         return "gloo"

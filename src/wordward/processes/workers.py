@@ -53,8 +53,8 @@ def workers(
     count: int, *, threads: int | None = None, make: Callable[[], Callable[[Any], Any]] | None = None
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes, terminated if its block is left by an error or Ctrl-C."""
-    others, given = set(active_children()), (threads, make)
-    with _Pool(count, get_context("spawn"), initializer=_begin, initargs=given) as pool:
+    others = set(active_children())
+    with _Pool(count, get_context("spawn"), initializer=_begin, initargs=(threads, make)) as pool:
         try:
             yield pool
         except BaseException:
@@ -92,9 +92,8 @@ def stoppable(work: Callable[Given, Found], *arguments: Given.args, **options: G
 
 
 def _stop(*_: object) -> None:
-    signal.signal(
-        signal.SIGTERM, signal.SIG_IGN
-    )  # a pool that lost one process sends it to all of them again
+    # A pool that lost one process sends SIGTERM to all of them again.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -26,7 +26,7 @@ class GraphedWindow:
     def __init__(self, model: LanguageModel, updater: Updater) -> None:
         self.model, self.updater = model, updater
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._inputs: list[Tensor] = []  # ids, targets, one group a tail
+        self._inputs: list[Tensor] = []  # ids, targets, one group per tail
         self._gradients: list[Tensor | None] = []
 
     def fits(self, ids: Tensor) -> bool:
@@ -43,9 +43,9 @@ class GraphedWindow:
         for room, values in zip(self._inputs, (ids, targets, *groups), strict=True):
             filled = F.pad(values, (0, len(room) - len(values)), value=NONE) if values.dim() == 1 else values
             room.copy_(filled.pin_memory(), non_blocking=True)
-        for kept, given in zip(self._state, state or (None, None), strict=True):
-            if given is not kept:
-                kept.zero_() if given is None else kept.copy_(given)
+        for kept, new in zip(self._state, state or (None, None), strict=True):
+            if new is not kept:
+                kept.zero_() if new is None else kept.copy_(new)
         if self._graph is None:
             self._capture()
         assert self._graph is not None
@@ -69,8 +69,8 @@ class GraphedWindow:
     def _pass(self) -> Tensor:
         ids, targets, *groups = self._inputs
         with self.updater.autocast(cache=False):
-            each, after = self.model(ids, targets, self._state, groups)
-        loss = self.updater.backward(each.mean())
+            losses, after = self.model(ids, targets, self._state, groups)
+        loss = self.updater.backward(losses.mean())
         for kept, new in zip(self._state, after, strict=True):
             kept.copy_(new.detach())
         return loss

@@ -1,4 +1,4 @@
-"""From a config to what a run starts with: texts, vocabulary, model and methods."""
+"""From a config to everything a run starts with: texts, vocabulary, model and methods."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -52,8 +52,8 @@ class Data:
     @property
     def corpora(self) -> dict[str, Corpus]:
         """The texts by what they are for."""
-        given = {"train": self.train, "dev": self.dev, "unlabelled": self.unlabelled}
-        return {name: corpus for name, corpus in given.items() if corpus is not None}
+        corpora = {"train": self.train, "dev": self.dev, "unlabelled": self.unlabelled}
+        return {name: corpus for name, corpus in corpora.items() if corpus is not None}
 
     @property
     def dev_said(self) -> str:
@@ -68,7 +68,7 @@ class Data:
 
     @property
     def majority_error(self) -> float:
-        """The dev error of always giving the label that is most frequent there."""
+        """The dev error of always predicting the most frequent dev label."""
         assert self.dev.labels is not None
         counts = np.bincount(np.concatenate([np.atleast_1d(label) for label in self.dev.labels]))
         return float(1 - counts.max() / counts.sum())
@@ -86,7 +86,7 @@ class Data:
 
 
 def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
-    """Read and encode all texts; the config is returned with everything left open settled."""
+    """Read and encode all texts; the config is returned with all open settings filled in."""
     data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
@@ -94,7 +94,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, D
 
 
 def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
-    """The task and what chooses the best epoch, where the config leaves them open."""
+    """Fill in the task and the criterion for the best epoch if the config leaves them open."""
     if (config.task == "tag") != data.tagging and config.task != "auto":
         raise DataError(
             f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
@@ -189,7 +189,7 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
 
 
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier | Tagger:
-    """The model, started as the config says."""
+    """The model, initialised as configured."""
     kind = Tagger if data.tagging else Classifier
     model = kind(len(data.vocabulary), len(data.classes), config.model)
     if config.pretrained:
@@ -199,7 +199,7 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier 
         from_language_model(model, language_model, data.vocabulary.counts)
     if config.vectors:
         found = from_vectors(model.words.table, file_at_hand(config.vectors), data.vocabulary)
-        say(f"{config.vectors} knows {found:,} of the {len(data.vocabulary):,} words", quiet=quiet)
+        say(f"{config.vectors} has vectors for {found:,} of the {len(data.vocabulary):,} words", quiet=quiet)
     return model
 
 

@@ -1,4 +1,4 @@
-"""A language model in training: windows of running text, the best on held-out text kept."""
+"""Training of a language model on windows of running text; the best model on held-out text is kept."""
 
 import time
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class Pretrainer:
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
     ) -> tuple[Tensor, Any]:
         """The loss of each word of a window (given on the CPU), and the next state."""
-        ids, targets, *groups = (to_device(each, self.device) for each in (ids, targets, *groups))
+        ids, targets, *groups = (to_device(values, self.device) for values in (ids, targets, *groups))
         with self.updater.autocast():
             return self.model(ids, targets, state, groups)
 
@@ -75,8 +75,8 @@ class Pretrainer:
         """The mean loss of a window, with its gradients in `.grad`, and the next state."""
         if self.graphed is not None and self.graphed.fits(ids):
             return self.graphed(ids, targets, groups, state)
-        each, state = self.forward(ids, targets, groups, state)
-        loss = self.updater.backward(self.train_reader.share * each.mean())
+        losses, state = self.forward(ids, targets, groups, state)
+        loss = self.updater.backward(self.train_reader.share * losses.mean())
         return loss, tuple(part.detach() for part in state)
 
     def step(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
@@ -121,8 +121,8 @@ class Pretrainer:
         total, count, state = torch.zeros((), device=self.device), 0, None
         for ids, targets in self.held_reader.windows(None):
             groups = self.model.softmax.groups(targets.flatten())
-            each, state = self.forward(ids, targets, groups, state)
-            total, count = total + each.sum(), count + each.numel()
+            losses, state = self.forward(ids, targets, groups, state)
+            total, count = total + losses.sum(), count + losses.numel()
         counted = (float(total), count) if self.held_reader.share else (0.0, 0)
         totals, counts = zip(*self.team.gather(counted), strict=True)
         return perplexity(sum(totals), sum(counts))
@@ -179,7 +179,7 @@ class Pretrainer:
             self.save(folder)
 
     def _record(self, folder: Path, loss: float, held_out: float, better: bool) -> None:
-        """An epoch's weights where they are the best so far, and its line of metrics."""
+        """Save the weights if they are the best so far, and append a line of metrics."""
         if better:
             checkpoint.save_weights(folder, self.model, self.vocabulary)
         record = {

@@ -23,7 +23,7 @@ CHECKED = 50  # steps between checks of the loss on a GPU, since each check wait
 
 
 def settled_precision(asked: str, device: torch.device) -> str:
-    """The precision to compute with, auto being the fastest of the device."""
+    """The precision to compute with; auto is the device's fastest."""
     return asked if asked != "auto" else "fp16" if device.type == "cuda" else "fp32"
 
 
@@ -45,7 +45,7 @@ class Updater:
     ) -> None:
         self.model, self.device, self.clip, self.team = model, device, clip, team
         self.precision = settled_precision(precision, device)
-        self.check_every = 1 if device.type == "cpu" else CHECKED  # steps between two looks at the loss
+        self.check_every = 1 if device.type == "cpu" else CHECKED  # steps between two checks of the loss
         self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
         self.average = MovingAverage(model, averaging) if averaging else None
@@ -53,7 +53,7 @@ class Updater:
         self._broken = torch.full((), -1, device=device)
 
     def autocast(self, *, cache: bool = True) -> Any:
-        """What forward passes run under; inside a CUDA graph without the cache of casts."""
+        """The context for forward passes; inside a CUDA graph, without the cache of casts."""
         if self.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision], cache_enabled=cache)
@@ -83,7 +83,7 @@ class Updater:
         return loss
 
     def averaged(self) -> AbstractContextManager[None]:
-        """The model as it is scored and kept: with the average of its weights where there is one."""
+        """The model as it is scored and saved: with averaged weights if averaging is on."""
         return nullcontext() if self.average is None else self.average.in_place()
 
     def refuse_broken(self, kept: str) -> None:
@@ -137,11 +137,11 @@ class Stepper:
         """One update; returns the total loss, still on the device."""
         for adversary in (*self.supervised, *self.virtual):
             adversary.tick()
-        while (loss := self._walked(labelled, unlabelled)) is None:
+        while (loss := self._backpropagated(labelled, unlabelled)) is None:
             release()  # only now: the exception kept references to what filled the memory
         return self.updater.finish(loss)
 
-    def _walked(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
+    def _backpropagated(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
         """Backpropagate all losses; None if the batches did not fit in memory, to be tried again in smaller parts."""
         self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
         try:
@@ -195,29 +195,29 @@ class Stepper:
         gradient: Tensor | None,
     ) -> Tensor:
         """Backpropagate the loss of the perturbed texts; where every step counts, this serves the ascent too."""
-        recipe, walked = adversary.method.recipe, []
+        recipe, losses = adversary.method.recipe, []
         weight = self._share(batch) * adversary.method.settings.regularizer_weight / recipe.counted
 
         def lose(shift: Tensor, *, watch: bool = False) -> tuple[Tensor, Tensor | None]:
             assert batch.labels is not None
-            there = adversary.tap.run(forward, shift, watch=watch, like=clean)
-            return adversary.loss(there.logits, batch.labels, batch.mask), there.shift
+            perturbed = adversary.tap.run(forward, shift, watch=watch, like=clean)
+            return adversary.loss(perturbed.logits, batch.labels, batch.mask), perturbed.shift
 
         def slope(shift: Tensor) -> Tensor:
             with self.updater.autocast():
                 loss, leaf = lose(shift, watch=True)
                 if recipe.counts == "last":
                     return gradient_at(loss, leaf)
-            walked.append(self.updater.backward(weight * loss))
+            losses.append(self.updater.backward(weight * loss))
             assert leaf is not None
             assert leaf.grad is not None
             return leaf.grad
 
-        found = adversary.ascend(batch.ids, gradient, batch.mask, slope)
+        ascent = adversary.ascend(batch.ids, gradient, batch.mask, slope)
         with self.updater.autocast():
-            loss, _ = lose(found.perturbation)
-        walked.append(self.updater.backward(weight * loss))
-        return torch.stack(walked).sum()
+            loss, _ = lose(ascent.perturbation)
+        losses.append(self.updater.backward(weight * loss))
+        return torch.stack(losses).sum()
 
     def _unlabelled(self, batch: Batch) -> Tensor:
         total = torch.zeros((), device=self.device)

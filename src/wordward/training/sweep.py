@@ -46,7 +46,7 @@ def with_settings(config: TrainConfig, chosen: dict[str, str]) -> TrainConfig:
 
 
 def with_setting(config: Any, name: str, value: str) -> Any:
-    """The config with one setting changed, wherever it stands."""
+    """The config with one setting changed, at any level."""
     for item in fields(config):
         part = getattr(config, item.name)
         if item.name == name:
@@ -57,7 +57,7 @@ def with_setting(config: Any, name: str, value: str) -> Any:
 
 
 def _read(name: str, value: str, kind: Any) -> Any:
-    """A value as its setting holds it."""
+    """A value converted to its setting's type."""
     if kind is str:
         return value
     try:
@@ -85,7 +85,7 @@ def train_sweep(
     resume: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Train every combination into a folder of its own below `out`, and copy the best into `out` itself."""
+    """Train every combination in its own folder below `out`, and copy the best into `out` itself."""
     refuse_several("a sweep")
     folder, trials = Path(out), _trials(config, choices)
     failures = _former_failures(folder, config) if resume else {}

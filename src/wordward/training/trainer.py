@@ -1,4 +1,4 @@
-"""A run in progress: epochs of labelled and unlabelled batches, the best on dev kept."""
+"""A run in progress: epochs of labelled and unlabelled batches; the best model on dev is kept."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ from wordward.training.step import Stepper
 
 
 def came_out(config: TrainConfig, data: Data, folder: Path, *, best: int, stopped: bool) -> dict[str, Any]:
-    """What is reported of every finished run, of our own models and of fine-tuned ones."""
+    """The result reported for every finished run, of our own models and of fine-tuned ones."""
     scores = next((line["dev"] for line in run_folder.read_metrics(folder) if line["epoch"] == best), None)
     return {
         "method": config.method,
@@ -114,11 +114,11 @@ class Trainer:
         dev, count = self.data.dev, self.team.size
         order = np.argsort(dev.lengths, kind="stable")
         own = Corpus(Chosen(dev.rows, order[self.team.rank :: count]))
-        found = [np.zeros(0)] * len(order)
-        for rank, each in enumerate(self.team.gather(probabilities(self.model, own, self.device))):
-            for at, chances in zip(order[rank::count], each, strict=True):
-                found[at] = chances
-        return scores(dev, found, len(self.data.classes), positive=self.data.positive, intervals=False)
+        predicted = [np.zeros(0)] * len(order)
+        for rank, part in enumerate(self.team.gather(probabilities(self.model, own, self.device))):
+            for at, row in zip(order[rank::count], part, strict=True):
+                predicted[at] = row
+        return scores(dev, predicted, len(self.data.classes), positive=self.data.positive, intervals=False)
 
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from."""
@@ -142,7 +142,7 @@ class Trainer:
         self.stepper.refresh()
 
     def _record(self, epoch: int, loss: float, dev: dict[str, Interval], better: bool) -> None:
-        """An epoch's weights where they are the best so far, and its line of metrics."""
+        """Save the weights if they are the best so far, and append a line of metrics."""
         if better:
             checkpoint.save_weights(self.folder, self.model, self.data.vocabulary)
         record = {
@@ -188,9 +188,9 @@ class Trainer:
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """The outcome, as written to result.json."""
-        told = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
+        result = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
         steps = self.stepper.updater.steps
-        return told | {"epochs": self.labelled.epoch, "steps": steps, "seconds": round(self.seconds, 1)}
+        return result | {"epochs": self.labelled.epoch, "steps": steps, "seconds": round(self.seconds, 1)}
 
     def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""
