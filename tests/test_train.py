@@ -331,9 +331,17 @@ def test_sweep_tries_all_and_keeps_the_best(csv_file: Path, tmp_path: Path) -> N
     assert kept.k == int(record["chosen"]["k"])
 
 
-@pytest.mark.parametrize("choice", ["epsilon", "epsilom=1,2", "=3", "epsilon="])
-def test_bad_sweep_is_refused(choice: str, csv_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="sweep"):
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ("epsilon", "written SETTING=A,B,C, but got 'epsilon'"),
+        ("epsilom=1,2", "'epsilom' is not a setting to sweep"),
+        ("=3", "'' is not a setting to sweep"),
+        ("epsilon=", "written SETTING=A,B,C, but got 'epsilon='"),
+    ],
+)
+def test_bad_sweep_is_refused(choice: str, message: str, csv_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         train_sweep(config(csv_file), [choice], tmp_path / "sweep", quiet=True)
     assert not (tmp_path / "sweep").exists()
 
