@@ -9,7 +9,9 @@ import re
 import tarfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -147,6 +149,7 @@ class TestLayouts:
         splits = load("rotten_tomatoes", tmp_path, ROTTEN, how)
         assert splits.counts == (48, 6, 6, 0)
         texts = {example.text: example.label for example in [*splits.train, *splits.dev, *splits.test]}
+        assert splits.train[0].label == "positive"
         assert texts == {f"lovely number {n}": "positive" for n in range(30)} | {
             f"cliché {n} — no …": "negative" for n in range(30)
         }
@@ -181,6 +184,10 @@ class TestLayouts:
         assert all(example.label is None for example in splits.unlabelled)
         assert shown(splits.test) == [("stem26168 stem more", "C11"), ("stem26170 stem more", "C11")]
 
+    def test_imdb_without_its_unlabelled_reviews(self, tmp_path: Path, how: str):
+        labelled = {name: text for name, text in IMDB.items() if "/unsup/" not in name}
+        assert load("imdb", tmp_path, labelled, how).counts == (3, 2, 2, 0)
+
 
 class TestSplits:
     def test_sizes_are_the_papers(self):
@@ -201,6 +208,16 @@ class TestSplits:
         assert (held, kept) == (sorted(held), sorted(kept))
         assert held[:8] == HELD
         assert 30 < sum(at < 500 for at in held) < 70
+
+    def test_rcv1_is_laid_off_along_the_ids(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        module: Any = registry.corpus("rcv1")
+        counts = module.INFO.counts._replace(test=1)
+        monkeypatch.setattr(module, "INFO", replace(module.INFO, counts=counts))
+        splits = load("rcv1", tmp_path, rcv1(later=22))
+        numbers = [int(example.text.split()[0].removeprefix("stem")) for example in splits.train]
+        assert numbers == sorted(numbers)
+        assert len(splits.unlabelled) == 19  # 22 * 668,640 / 781,265 = 18.8
+        assert shown(splits.test) == [("stem26170 stem more", "C11")]  # as many as the paper has
 
     def test_the_seeded_split_of_rotten_tomatoes_is_fixed(self, tmp_path: Path):
         splits = load("rotten_tomatoes", tmp_path, ROTTEN)

@@ -265,6 +265,7 @@ def test_focus_counts_for_the_divergence_too() -> None:
         explain(run, [Example(text)], method="ivat", focus=focus)[0] for focus in (None, 0, 4)
     )
     assert pulls_of(first) != pulls_of(whole) != pulls_of(last) != pulls_of(first)
+    assert {each.label for each in (whole, first, last)} == {None}  # a divergence has no label
     (shorter,) = explain(run, [Example("well the cast")], method="ivat", focus=0)
     both = explain(run, [Example(text), Example("well the cast")], method="ivat", focus=0)
     for one, other in zip((first, shorter), both, strict=True):

@@ -378,22 +378,36 @@ class TestUnlabelled:
     def test_every_text_is_seen_once_a_pass_in_another_order(self, tmp_path: Path):
         tokenizer = word_pieces()
         texts = [{**tokenizer("warm " * at), "labels": at} for at in range(1, 7)]  # labels are no matter
-        made = trainer(
-            tmp_path,
-            "sequence",
-            "vat",
-            tokenizer=tokenizer,
-            given={"unlabelled_dataset": texts},
-            settings={"unlabelled_batch_size": 4},
+        made, taken_up = (
+            trainer(
+                tmp_path,
+                "sequence",
+                "vat",
+                tokenizer=tokenizer,
+                given={"unlabelled_dataset": texts},
+                settings={"unlabelled_batch_size": 4},
+            )
+            for _ in range(2)
         )
-        lengths = [made._draw()["attention_mask"].sum(1).tolist() for _ in range(4)]
+
+        def drawn(by: AdversarialTrainer) -> list[int]:
+            """Lengths of the texts that the model reads last for a loss: the unlabelled, perturbed."""
+            assert by.model is not None
+            read = []
+            with by.model.register_forward_pre_hook(
+                lambda _, __, given: read.append(given["attention_mask"].sum(1).tolist()), with_kwargs=True
+            ):
+                by.compute_loss(by.model.train(), batch(by))
+            return read[-1]
+
+        lengths = [drawn(made) for _ in range(4)]
         assert [len(each) for each in lengths] == [4, 2, 4, 2]
         passes = [lengths[0] + lengths[1], lengths[2] + lengths[3]]
         assert sorted(passes[0]) == sorted(passes[1]) == list(range(3, 9))
         assert passes[0] != passes[1]
-        made._texts, made.state.global_step = None, 3  # taken up after three updates
-        assert made._draw()["attention_mask"].sum(1).tolist() == lengths[3]
-        assert [len(made._draw()["input_ids"]) for _ in range(2)] == [4, 2]
+        taken_up.state.global_step = 3  # after three updates
+        assert drawn(taken_up) == lengths[3]
+        assert [len(drawn(taken_up)) for _ in range(2)] == [4, 2]
 
     def test_a_stream(self, tmp_path: Path):
         tokenizer = word_pieces()

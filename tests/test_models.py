@@ -167,6 +167,7 @@ def test_a_product_of_aligned_size_is_the_layers(outputs: int, bias: bool) -> No
         found.append((scores.detach(), [p.grad.clone() for p in layer.parameters()]))  # type: ignore[union-attr]
         layer.zero_grad()
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-12)
+    assert aligned(layer, states).stride(0) % 8 == 0  # of the whole product
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -204,6 +205,14 @@ def test_the_language_model_runs_under_autocast_and_loses_in_single_precision():
         mixed, _ = model(ids, ids)
     assert mixed.dtype == torch.float32
     torch.testing.assert_close(mixed, plain, atol=0.05, rtol=0.05)
+
+
+def test_the_adaptive_softmax_of_a_half_precision_model_loses_in_single_precision():
+    model = AdaptiveSoftmax(16, 50, [10, 30]).bfloat16()
+    states, targets = torch.randn(40, 16).bfloat16(), torch.randint(50, (40,))
+    half = model.loss(states, targets)
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, model.float().loss(states.float(), targets), rtol=0, atol=0.05)
 
 
 class Recurrent(nn.Module):

@@ -140,9 +140,13 @@ def test_a_packed_corpus_takes_no_texts(more: Path, tmp_path: Path) -> None:
 
 def test_a_hugging_face_model_reads_them_too(more: Path) -> None:
     train = pytest.importorskip("wordward.huggingface.train")
+    tiny, folder = pytest.importorskip("hf_tiny"), more.with_name("tiny")
+    tokenizer = tiny.word_pieces()
+    for part in (tokenizer, tiny.bert("sequence", len(tokenizer))):
+        part.save_pretrained(folder)
     data = DataSettings(corpus="rotten_tomatoes", unlabelled=str(more))
-    found, _ = train._examples(TrainConfig(method="vat", transformer="some", data=data))
-    assert len(found["unlabelled"]) == 42
+    start = train.Start(TrainConfig(method="vat", transformer=str(folder), data=data))
+    assert len(start.examples["unlabelled"]) == 42
 
 
 def test_the_limit_is_that_of_all_unlabelled_texts(more: Path) -> None:

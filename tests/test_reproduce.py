@@ -427,6 +427,42 @@ def test_students_t_against_the_table(freedom: int, point: float) -> None:
     assert results._student(freedom) == pytest.approx(point, abs=0.003)
 
 
+def test_small_runs_are_not_on_the_page(tmp_path: Path) -> None:
+    record = {
+        "column": "imdb",
+        "row": "advt",
+        "seed": 1,
+        "seconds": 1.0,
+        "criterion": "error",
+        "device": "cpu",
+    }
+    record |= {
+        "dev": {"error": 0.1},
+        "counted": 1,
+        "wrong": results.pack_bits([True]),
+        "versions": {"torch": "2"},
+    }
+    for preset, value in (("cpu-small", 0.4), ("paper", 0.0625)):
+        test = {"value": value, "low": 0.0, "high": 1.0}
+        results.append(tmp_path / "results" / "imdb.jsonl", record | {"preset": preset, "test": test})
+    (row,) = [line for line in results.page(tmp_path / "results").splitlines() if "| 6.25 |" in line]
+    assert "| 0.00 to 100.00 (test texts) | 1 |" in row
+
+
+def test_rows_are_paired_text_by_text_and_seed_by_seed() -> None:
+    """Nine texts: iAdvT alone errs on one, AdvT alone on six, both on the last; a seed of one row has no pair."""
+    wrong = {"iadvt": [True] + [False] * 7 + [True], "advt": [False, *[True] * 6, False, True]}
+    record = {"seconds": 1.0, "criterion": "error", "dev": {"error": 0.1}, "counted": 9}
+    record |= {"test": {"value": 0.1, "low": 0.0, "high": 1.0}}
+    records = [
+        record | {"row": row, "seed": seed, "wrong": results.pack_bits(wrong[row])}
+        for row, seed in (("advt", 1), ("iadvt", 2), ("advt", 2), ("iadvt", 3))
+    ]
+    pairs = [line for line in results.markdown(COLUMNS["imdb"], records).splitlines() if "against" in line]
+    told = "- iadvt against advt, seed 2: only iadvt wrong on 1, only advt on 6; McNemar p = 0.125"
+    assert pairs == [told]  # 2 (1 + 7) / 2^7
+
+
 def test_mcnemar_by_hand() -> None:
     assert mcnemar(0, 0) == 1.0
     assert mcnemar(5, 5) == 1.0

@@ -54,10 +54,10 @@ def test_what_holds_under_so_many_swaps() -> None:
 
 
 def test_accuracy_under_n_swaps_is_that_of_an_attack_with_n_swaps() -> None:
-    runs = [a_run(seed=seed, name=f"run{seed}") for seed in (0, 1)]
+    runs = [a_run(seed=seed, name=f"run{seed}") for seed in (5, 9)]  # those that swaps fool
     examples = [*TEXTS, Example("", "good")]
     rows = compare_models(runs, examples, AttackSettings(max_share=0.9), swaps=(4, 0, 1), quiet=True)
-    assert [row.model for row in rows] == ["run0", "run1"]
+    assert [row.model for row in rows] == ["run5", "run9"]
     for run, row in zip(runs, rows, strict=True):
         assert list(row.accuracy) == [0, 1, 4]
         said = [record.get("label") for record in run.predict([example.text for example in examples])]
@@ -66,7 +66,9 @@ def test_accuracy_under_n_swaps_is_that_of_an_attack_with_n_swaps() -> None:
         for most in (1, 4):
             results = attack(run, examples, AttackSettings(max_swaps=most, max_share=0.9))
             assert row.accuracy[most].value == sum(each.outcome == "kept" for each in results) / 17
-    assert rows[0].accuracy[4].value < rows[0].accuracy[1].value or rows[1].accuracy[4] < rows[1].accuracy[0]
+    one, other = ([each.value for each in row.accuracy.values()] for row in rows)
+    assert one[0] > one[1] > one[2]
+    assert other[0] > other[2]
 
 
 def test_taggers_are_compared_by_the_sentences_whose_errors_they_flag() -> None:

@@ -18,6 +18,7 @@ from wordward.datasets import DataError
 from wordward.encoded.corpus import Batch, Corpus
 from wordward.predict import load_run
 from wordward.pretrain import pretrain
+from wordward.processes.distributed import Shares
 from wordward.text import SPECIALS, Vocabulary
 from wordward.train import train
 from wordward.training.prepare import Data, adversaries, build, prepare
@@ -233,6 +234,6 @@ def test_every_weight_learns_under_autocast(method: str, csv_file: Path) -> None
     settled, data = prepare(config(csv_file, method, precision="bf16"))
     model = build(settled, data)
     stepper = Stepper(model, adversaries(settled, data, model), settled.training, torch.device("cpu"))
-    stepper.updater.begin(0.001)
-    stepper._unlabelled(data.train.batch(np.arange(8), torch.device("cpu")))
+    batch = data.train.batch(np.arange(8), torch.device("cpu"))
+    stepper(batch._replace(shares=Shares(0.0, 0.0)), batch._replace(labels=None))  # of the labelled: nothing
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.lstm.parameters())

@@ -133,6 +133,17 @@ def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> No
         updater.refuse_broken("nothing is kept")
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_gradients_are_clipped_at_their_own_length_whatever_their_scale(precision: str) -> None:
+    stepper, labelled, _ = a_step("advt", Classifier, precision=precision)
+    stepper.updater.clip = 0.001
+    stepper(labelled)
+    lengths = [
+        parameter.grad.norm() for parameter in stepper.model.parameters() if parameter.grad is not None
+    ]
+    assert float(torch.stack(lengths).norm()) == pytest.approx(0.001, rel=1e-3)
+
+
 def with_room_for(most: int, stepper: Stepper, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A GPU that holds so many ids at once; the ids of each pass that it was asked for."""
     forward, asked = stepper.model.forward, []

@@ -1,6 +1,7 @@
 """Swaps of a reader's own model."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -49,9 +50,23 @@ def test_swaps_of_a_model_of_ones_own(kind: str) -> None:
     assert [swap.word for swap in swaps(outcome, ours)] == ["word5", "word7"]  # our <eos> is no word
 
 
+def test_a_word_that_nothing_pulls_is_swapped_for_none() -> None:
+    outcome = own_outcome(wordward.iadvt)
+    strengths = torch.tensor(
+        [[-3.0, -1.0, -2.0, -4.0], [0.0, -1.0, 0.0, 0.0], [0.1, 0.4, -9.0, 0.2], [9.0] * 4]
+    )
+    found = swaps(replace(outcome, strengths=torch.stack([strengths, -strengths])), WORDS)
+    assert outcome.candidates is not None
+    pulled = WORDS[
+        outcome.candidates[0, 2, 1]
+    ]  # by the largest strength, not the longest; padding's do not count
+    assert [(swap.toward, swap.relative) for swap in found] == [(None, 0.0), (None, 0.0), (pulled, 1.0)]
+    assert [swap.strength for swap in found] == pytest.approx([-1.0, 0.0, 0.4])
+
+
 def test_words_that_are_missing_or_not_pointed_to() -> None:
     for few in (WORDS[:5], dict(enumerate(WORDS[:5]))):
         with pytest.raises(ValueError, match=r"there is none for id .* among 5 words"):
             swaps(own_outcome(wordward.iadvt), few)
-    with pytest.raises(ValueError, match="points anywhere"):
+    with pytest.raises(ValueError, match="does not point toward words: use one of iadvt, ivat"):
         swaps(own_outcome(wordward.advt), WORDS)

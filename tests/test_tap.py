@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import wordward
-from wordward.tap import Tap, evaluating
+from wordward.tap import Tap, evaluating, gradient_at
 
 IDS = torch.tensor([[1, 2, 3], [4, 4, 0]])
 LABELS = torch.tensor([0, 1])
@@ -520,6 +520,12 @@ class TestCheckpoint:
         with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
             found = gradient(model, lambda: model(IDS))
         torch.testing.assert_close(found, gradient(model, lambda: model(IDS)))
+
+
+def test_a_gradient_too_small_for_half_precision_is_found() -> None:
+    shift = torch.zeros(1, 2, 3, dtype=torch.float16, requires_grad=True)
+    found = gradient_at(1e-8 * shift.float().sum(), shift)  # float16 has nothing below 6e-8
+    torch.testing.assert_close(found, torch.full((1, 2, 3), 1e-8), rtol=1e-3, atol=0)
 
 
 def test_after_evaluating_each_part_is_as_it_was() -> None:

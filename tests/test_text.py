@@ -228,10 +228,15 @@ class TestVocabulary:
             Vocabulary((*SPECIALS, word), np.ones(4))
 
     @pytest.mark.parametrize(
-        ("entries", "counts"), [(("a", "b"), 2), ((*SPECIALS, "a"), 3), ((*SPECIALS, "a", "a"), 5)]
+        ("entries", "counts", "message"),
+        [
+            (("a", "b"), 2, "begin with <pad> <unk> <eos>"),
+            ((*SPECIALS, "a"), 3, "one count a word"),
+            ((*SPECIALS, "a", "a"), 5, "some word occurs twice"),
+        ],
     )
-    def test_inconsistent_parts_are_refused(self, entries: tuple[str, ...], counts: int):
-        with pytest.raises(ValueError, match="expected"):
+    def test_inconsistent_parts_are_refused(self, entries: tuple[str, ...], counts: int, message: str):
+        with pytest.raises(ValueError, match=message):
             Vocabulary(entries, np.ones(counts))
 
 

@@ -331,9 +331,17 @@ def test_sweep_tries_all_and_keeps_the_best(csv_file: Path, tmp_path: Path) -> N
     assert kept.k == int(record["chosen"]["k"])
 
 
-@pytest.mark.parametrize("choice", ["epsilon", "epsilom=1,2", "=3", "epsilon="])
-def test_bad_sweep_is_refused(choice: str, csv_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="sweep"):
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ("epsilon", "written SETTING=A,B,C, but got 'epsilon'"),
+        ("epsilom=1,2", "'epsilom' is not a setting to sweep"),
+        ("=3", "'' is not a setting to sweep"),
+        ("epsilon=", "written SETTING=A,B,C, but got 'epsilon='"),
+    ],
+)
+def test_bad_sweep_is_refused(choice: str, message: str, csv_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         train_sweep(config(csv_file), [choice], tmp_path / "sweep", quiet=True)
     assert not (tmp_path / "sweep").exists()
 
@@ -344,7 +352,7 @@ def test_language_model_learns_and_starts_a_classifier(csv_file: Path, tmp_path:
     )
     result = pretrain(reading, tmp_path / "lm", quiet=True)
     records = run_folder.read_metrics(tmp_path / "lm")
-    assert result["perplexity"] < 0.7 * records[0]["perplexity"] or result["perplexity"] < 10
+    assert result["perplexity"] < 0.7 * records[0]["perplexity"]
     settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"))
     settled, data = prepare(settings)
     model = build(settled, data)
