@@ -214,9 +214,7 @@ def test_stored_texts_cut_short_are_named(large: Path, tmp_path: Path) -> None:
     whole = ids.read_bytes()
     ids.unlink()  # what is mapped must not be cut
     ids.write_bytes(whole[:-4])
-    with pytest.raises(
-        DataError, match=r"texts-\w+: expected encoded texts .*: delete this folder of the cache"
-    ):
+    with pytest.raises(DataError, match=r"texts-\w+: expected encoded texts .*: delete this cache folder"):
         store(Texts([large]), vocabulary, TextSettings(), quiet=True)
 
 
