@@ -236,4 +236,4 @@ def test_every_weight_learns_under_autocast(method: str, csv_file: Path) -> None
     stepper = Stepper(model, adversaries(settled, data, model), settled.training, torch.device("cpu"))
     batch = data.train.batch(np.arange(8), torch.device("cpu"))
     stepper(batch._replace(shares=Shares(0.0, 0.0)), batch._replace(labels=None))  # of the labelled: nothing
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.lstm.parameters())
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())

@@ -1,5 +1,7 @@
 """What a training step costs: passes and allocations, counted; the average of the weights after each."""
 
+import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -131,6 +133,17 @@ def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> No
         updater.finish(torch.tensor(loss))
     with pytest.raises(DivergedError, match="not finite at step 2; nothing is kept"):
         updater.refuse_broken("nothing is kept")
+
+
+def test_gradients_are_those_of_one_step_alone() -> None:
+    stepper, labelled, _ = a_step("advt", Classifier)
+    stepper.model.eval()
+    stepper.settings, stepper.updater.clip = replace(stepper.settings, learning_rate=1e-30), math.inf
+    found = []
+    for _ in range(2):
+        stepper(labelled)
+        found.append([p.grad.clone() for p in stepper.model.parameters() if p.grad is not None])
+    torch.testing.assert_close(found[0], found[1])
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])

@@ -85,14 +85,16 @@ def _advice(result: dict[str, Any]) -> str:
     """What may help a run that has learnt nothing so far; empty where it has."""
     from wordward.metrics import share
 
-    score, texts = result["dev"][result["criterion"]], result["texts"]["dev"]
-    majority = result.get("majority_error", 1.0)  # not in runs of earlier versions
+    score, majority = result["dev"][result["criterion"]], result.get("majority_error")
     if result["criterion"] == "f0.5" and not score:
         return (
             "not one dev token was correctly given the positive tag: longer training (--patience, "
             "--epochs), a larger --learning-rate or more texts with that tag may help"
         )
-    if result["criterion"] == "error" and share(round(score * texts), texts).high >= majority:
+    if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
+        return ""
+    texts = result["texts"]["dev"]
+    if share(round(score * texts), texts).high >= majority:
         return (
             f"the dev error is no better than {majority:.4f}, that of always giving the most frequent label: longer "
             "training (--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"
