@@ -96,8 +96,8 @@ def _advice(result: dict[str, Any]) -> str:
     texts = result["texts"]["dev"]
     if share(round(score * texts), texts).high >= majority:
         return (
-            f"the dev error is not clearly below {majority:.4f}, that of always giving the most frequent label: longer "
-            "training (--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"
+            f"the dev error is not clearly below {majority:.4f}, that of always giving the most frequent label: "
+            "longer training (--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"
         )
     return ""
 
