@@ -227,7 +227,7 @@ def test_m2_files(tmp_path: Path) -> None:
         ),
         ("S a b\nA 0 5|||R|||x|||REQUIRED|||-NONE-|||0\n", "line 2: expected an edit within the 2 tokens"),
         ("S a b\nA 0 1 x\n", "line 2: expected A start end"),
-        ("a\tc\n", "line 1: expected lines that begin with S or A"),
+        ("a\tc\n", "line 1: expected empty lines or lines beginning with S or A"),
         ("\n", "expected sentences"),
     ],
 )
