@@ -99,23 +99,15 @@ class Adversary:
         *,
         mask: Tensor | None = None,
         noise: Tensor | None = None,
+        count: bool = True,
     ) -> Outcome:
         """The regulariser of one batch. `mask` (batch, time) is True at tokens; `noise` replaces random draws.
 
-        `labels` are a tensor, or whatever your own `loss` reads.
+        `labels` are a tensor, or whatever your own `loss` reads. `count=False` is for parts of a batch whose
+        step `tick` has counted already.
         """
-        self.tick()
-        return self.regularize(forward, labels, mask=mask, noise=noise)
-
-    def regularize(
-        self,
-        forward: Forward,
-        labels: Any = None,
-        *,
-        mask: Tensor | None = None,
-        noise: Tensor | None = None,
-    ) -> Outcome:
-        """As a call, without counting a step: for each of several parts of a batch, after one `tick`."""
+        if count:
+            self.tick()
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask)

@@ -224,7 +224,7 @@ class Stepper:
         for adversary in self.virtual:
             adversary.directions.part = batch.part
             with self.updater.autocast():
-                outcome = adversary.regularize(lambda: self.model(batch.ids, batch.mask), mask=batch.mask)
+                outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask, count=False)
             total = total + self.updater.backward(self._share(batch) * outcome.loss)
         return total
 
