@@ -88,10 +88,8 @@ def macro_f1(
     one_hot = np.eye(len(classes), dtype=np.int64)
     is_gold, is_predicted = one_hot[kinds[:, 0]], one_hot[kinds[:, 1]]  # (kinds, classes)
     draws = _draw(sizes, resamples, seed)  # (1 + resamples, kinds)
-    hits, counted = (
-        draws @ (is_gold * is_predicted),
-        draws @ (is_gold + is_predicted),
-    )  # (1 + resamples, classes)
+    hits = draws @ (is_gold * is_predicted)  # (1 + resamples, classes)
+    counted = draws @ (is_gold + is_predicted)
     return _interval(_ratio(2 * hits, counted).sum(axis=1) / (counted > 0).sum(axis=1))
 
 
