@@ -13,8 +13,8 @@ from typing import Any
 
 from hf_tiny import bert, word_pieces
 
-from wordward.cli import COMMANDS, _expand, _parse, main
-from wordward.commands.data import ACTIONS
+from wordward.cli.data import ACTIONS
+from wordward.cli.main import COMMANDS, _expand, _parse, main
 from wordward.datasets import read
 
 ROOT = Path(__file__).parent.parent

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from wordward.explanation import Explanation, Place, Pull
-from wordward.render import terminal
+from wordward.explain.explanation import Explanation, Place, Pull
+from wordward.explain.terminal import terminal
 
 EVIL = "</style><script>alert('x')</script> \"><img src=x onerror=alert(1)> &amp; {{7*7}} \x00\x1b[31m"
 TEXT = "Our “cast” was good, & the Zyxel ending <br> moved me."

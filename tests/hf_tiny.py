@@ -9,7 +9,7 @@ from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews, tagged
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from wordward.hf import AdversarialSettings, AdversarialTrainer
+from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
 SIZE, PAD, EOS = 40, 0, 1  # of the family models: rows of the table, and two ids
 SMALL: dict[str, Any] = {

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from reviews import reviews, write_csv
 
-from wordward.config import (
+from wordward.config.settings import (
     DataSettings,
     MethodSettings,
     ModelSettings,
@@ -17,12 +17,12 @@ from wordward.config import (
     TrainingSettings,
 )
 from wordward.datasets import read
-from wordward.encoded import stored
-from wordward.encoded.corpus import Corpus, Stream
-from wordward.encoded.ragged import Rows
-from wordward.encoded.windows import Reader
-from wordward.pretrain import pretrain
-from wordward.train import train
+from wordward.text import stored
+from wordward.text.corpus import Corpus, Stream
+from wordward.text.ragged import Rows
+from wordward.text.windows import Reader
+from wordward.train.pretraining import pretrain
+from wordward.train.training import train
 
 CPU = torch.device("cpu")
 TEXTS, LENGTH = 1_000_000, 1_000  # of the mapped file: 4 GB of ids

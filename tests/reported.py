@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 
-from wordward.cli import main
+from wordward.cli.main import main
 from wordward.datasets import Example
 
 SMALL = "--dim 12 --hidden 12 --head 6 --learning-rate 0.02 --device cpu --quiet".split()

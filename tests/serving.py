@@ -8,12 +8,12 @@ from typing import Any
 
 from reviews import reviews, tagged, write_conll
 
-from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
-from wordward.predict import Run, load_run
-from wordward.recipes import MethodSettings
-from wordward.serve import create_app, listen, server
-from wordward.train import train
+from wordward.perturbation.recipes import MethodSettings
+from wordward.runs.run import Run, load_run
+from wordward.serve.app import create_app, listen, server
+from wordward.train.training import train
 
 
 def small_run(folder: Path, *, method: str = "iadvt", tagging: bool = False) -> Run:

@@ -7,13 +7,13 @@ import torch
 from counting import Count
 from torch import Tensor
 
-from wordward.config import MethodSettings, ModelSettings, TrainingSettings
-from wordward.encoded.corpus import Batch
-from wordward.models import Classifier, Tagger
-from wordward.recipes import parse_methods
-from wordward.text import SPECIALS, Vocabulary
-from wordward.training.prepare import adversary_of
-from wordward.training.step import Stepper
+from wordward.config.settings import MethodSettings, ModelSettings, TrainingSettings
+from wordward.perturbation.recipes import parse_methods
+from wordward.runs.models import Classifier, Tagger
+from wordward.text.corpus import Batch
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.train.data import adversary_of
+from wordward.train.step import Stepper
 
 WORDS, BATCH, TIME, DIM, HIDDEN = 60, 5, 7, 8, 6
 Kind = type[Classifier] | type[Tagger]

@@ -11,19 +11,25 @@ import torch
 from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
-from wordward.attack import attack, goal_of
-from wordward.attacks import search
-from wordward.attacks.attacked import Attacked, AttackSettings
-from wordward.attacks.guide import Guide, Target, gains
-from wordward.attacks.stopwords import STOP_WORDS
-from wordward.config import MethodSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.attack import search
+from wordward.attack.attacked import Attacked, AttackSettings
+from wordward.attack.attacker import attack, goal_of
+from wordward.attack.guide import Guide, Target, gains
+from wordward.attack.stopwords import STOP_WORDS
+from wordward.config.settings import (
+    MethodSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import DataError, Example
-from wordward.encoded.corpus import Corpus
-from wordward.explain import apply, explain
-from wordward.models import Classifier
-from wordward.predict import Run, load_run
-from wordward.text import EOS, SPECIALS, Vocabulary
-from wordward.train import train
+from wordward.explain.explainer import apply, explain
+from wordward.runs.models import Classifier
+from wordward.runs.run import Run, load_run
+from wordward.text.corpus import Corpus
+from wordward.text.vocabulary import EOS, SPECIALS, Vocabulary
+from wordward.train.training import train
 
 SENTENCE = "the cast was good and the ending was dull , they said".split()
 MODEL = ModelSettings(dim=6, hidden=5, head=4)
@@ -122,13 +128,13 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
 
 
 def _case(run: Run, text: str, target: Target) -> Any:
-    from wordward.attack import _case
+    from wordward.attack.attacker import _case
 
     return _case(run, run.read(Example(text)), AttackSettings(), target)
 
 
 def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
-    from wordward.attack import _case
+    from wordward.attack.attacker import _case
 
     settings, text = AttackSettings(max_swaps=100, max_share=0.29), " ".join(["film"] * 100)
     assert 0.29 * 100 < 29
@@ -174,7 +180,7 @@ SETTINGS = [
 def test_many_texts_as_each_alone(
     run: Run, settings: AttackSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wordward.attack.CHUNK", 7)
+    monkeypatch.setattr("wordward.attack.attacker.CHUNK", 7)
     examples = [*TEXTS[:9], Example(""), Example("the"), *TEXTS[9:14], Example("warm " * 40, "good")]
     together = list(attack(run, examples, settings))
     assert [each.text for each in together] == [example.text for example in examples]

@@ -12,16 +12,16 @@ import pytest
 from reviews import reviews
 from rich.console import Console
 
-import wordward.attack
-from wordward import run_folder
-from wordward.attack import attack
-from wordward.attacks.attacked import Attacked, Change
-from wordward.attacks.files import COLUMNS, from_record, marked, write_csv
-from wordward.attacks.summary import show, show_texts, summarise, telling
-from wordward.cli import main
-from wordward.config import TrainConfig
-from wordward.predict import Run, load_run
-from wordward.toml import to_toml
+import wordward.attack.attacker
+from wordward.attack.attacked import Attacked, Change
+from wordward.attack.attacker import attack
+from wordward.attack.files import COLUMNS, from_record, marked, write_csv
+from wordward.attack.summary import show, show_texts, summarise, telling
+from wordward.cli.main import main
+from wordward.config.settings import TrainConfig
+from wordward.config.toml import to_toml
+from wordward.runs import run_folder
+from wordward.runs.run import Run, load_run
 
 FLIPPED = Attacked(
     'Better, "much" better [b]than[/b] that <i>',
@@ -161,7 +161,7 @@ def test_a_terminal_is_not_steered_by_an_attacked_text() -> None:
 @pytest.fixture
 def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make attacks break off after so many texts."""
-    real, left = wordward.attack.attack, [10**6]
+    real, left = wordward.attack.attacker.attack, [10**6]
 
     def broken(*args: object, **named: object) -> Iterator[Attacked]:
         for each in real(*args, **named):  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             left[0] -= 1
             yield each
 
-    monkeypatch.setattr(wordward.attack, "attack", broken)
+    monkeypatch.setattr(wordward.attack.attacker, "attack", broken)
     return left
 
 

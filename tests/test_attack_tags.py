@@ -9,16 +9,22 @@ from typing import Any
 import pytest
 from reviews import reviews, tagged, write_conll
 
-from wordward.attack import attack
-from wordward.attacks.attacked import AttackSettings
-from wordward.attacks.goal import Tags
-from wordward.attacks.summary import summarise
-from wordward.cli import main
-from wordward.config import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.attack.attacked import AttackSettings
+from wordward.attack.attacker import attack
+from wordward.attack.goal import Tags
+from wordward.attack.summary import summarise
+from wordward.cli.main import main
+from wordward.config.settings import (
+    DataSettings,
+    MethodSettings,
+    ModelSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Edit, corrections_at, read_m2, right_words
-from wordward.predict import Run, load_run
-from wordward.train import train
+from wordward.runs.run import Run, load_run
+from wordward.train.training import train
 
 M2 = """S the film are lovely
 A 2 3|||R:VERB:SVA|||is|||REQUIRED|||-NONE-|||0

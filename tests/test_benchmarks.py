@@ -15,7 +15,7 @@ from benchmarks import __main__ as entry  # noqa: E402
 from benchmarks import scale, steps  # noqa: E402
 from benchmarks.timing import Figure, ratio  # noqa: E402
 
-from wordward.config import ModelSettings  # noqa: E402
+from wordward.config.settings import ModelSettings  # noqa: E402
 
 CPU = torch.device("cpu")
 TINY = replace(

@@ -12,8 +12,8 @@ import pytest
 from serving import serving, small_run
 
 from wordward.datasets import Example
-from wordward.explain import explain
-from wordward.predict import Run
+from wordward.explain.explainer import explain
+from wordward.runs.run import Run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect  # noqa: E402

@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reviews import reviews, tagged
 
-from wordward.config import TextSettings
+from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example
-from wordward.encoded import cache, tokens
-from wordward.encoded.corpora import open_corpus
-from wordward.encoded.corpus import Corpus, encode
-from wordward.encoded.kept import keep, stamps
-from wordward.encoded.pack import EARLIER, read_pack, write_pack
-from wordward.encoded.ragged import Joined, Rows
-from wordward.encoded.tokens import words_of
-from wordward.examples import few
-from wordward.processes.locks import locked
-from wordward.text import Vocabulary
+from wordward.support.locks import locked
+from wordward.text import cache, tokens
+from wordward.text.chosen import few
+from wordward.text.corpora import open_corpus
+from wordward.text.corpus import Corpus, encode
+from wordward.text.kept import keep, stamps
+from wordward.text.pack import EARLIER, read_pack, write_pack
+from wordward.text.ragged import Joined, Rows
+from wordward.text.tokens import words_of
+from wordward.text.vocabulary import Vocabulary
 
 TEXTS = st.lists(st.text(alphabet="ab <>pad.é\x85", max_size=12), min_size=2, max_size=8)
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordward.metrics import Interval
-from wordward.reports.charts import (
+from wordward.report.charts import (
     BOTTOM,
     HEIGHT,
     KINDS,
@@ -24,6 +23,7 @@ from wordward.reports.charts import (
     strip,
     ticks,
 )
+from wordward.runs.metrics import Interval
 
 values = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda value: value == 0 or abs(value) > 1e-6)
 

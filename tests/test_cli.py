@@ -13,14 +13,14 @@ from reviews import reviews
 from rich.cells import cell_len
 from rich.console import Console
 
-import wordward.console
-import wordward.train
-from wordward import run_folder
-from wordward.cli import main
-from wordward.config import PRESETS
-from wordward.predict import load_run
-from wordward.recipes import RECIPES
-from wordward.toml import flags, setting_names
+import wordward.support.console
+import wordward.train.training
+from wordward.cli.main import main
+from wordward.config.settings import PRESETS
+from wordward.config.toml import flags, setting_names
+from wordward.perturbation.recipes import RECIPES
+from wordward.runs import run_folder
+from wordward.runs.run import load_run
 
 FILMS = [("fine", "good"), ("dull", "bad")]
 SMALL = [
@@ -89,7 +89,7 @@ def test_a_classifier_that_has_learnt_nothing_is_told_of_with_what_may_help(
 
 
 def test_help_needs_no_torch() -> None:
-    code = "import sys; sys.argv=['wordward','train','--help']\nfrom wordward.cli import main\n"
+    code = "import sys; sys.argv=['wordward','train','--help']\nfrom wordward.cli.main import main\n"
     code += "try: main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -100,7 +100,7 @@ def test_help_needs_no_torch() -> None:
 def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What a person sees who sits at a terminal."""
     shown = io.StringIO()
-    monkeypatch.setattr("wordward.console.console", Console(file=shown, force_terminal=True))
+    monkeypatch.setattr("wordward.support.console.console", Console(file=shown, force_terminal=True))
     return shown
 
 
@@ -130,7 +130,7 @@ def test_no_bar_stands_among_answers_on_the_screen(
 
 def test_results_that_come_in_bunches_are_not_called_fast(screen: io.StringIO) -> None:
     clock = 0.0
-    bars = wordward.console.progress()
+    bars = wordward.support.console.progress()
     bars.get_time = lambda: clock
     bar = bars.add_task("attack", total=100, unit="texts")
     clock = 10.0
@@ -250,7 +250,7 @@ def test_too_little_memory_says_what_to_do(
     def short(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(wordward.train, "train", short)
+    monkeypatch.setattr(wordward.train.training, "train", short)
     assert main(["train", "--train", str(csv_file), "--out", "nowhere"]) == 1
     told = said(capsys)
     assert "wordward: not enough memory (" in told
@@ -361,7 +361,7 @@ def test_every_setting_has_its_own_name() -> None:
     """One flat name space for flags and TOML: a name that two parts share would be ambiguous."""
     from dataclasses import fields, is_dataclass
 
-    from wordward.config import PretrainConfig, TrainConfig
+    from wordward.config.settings import PretrainConfig, TrainConfig
 
     for kind in (TrainConfig, PretrainConfig):
         names = [item.name for item in fields(kind) if not is_dataclass(item.default_factory)]
@@ -372,7 +372,7 @@ def test_every_setting_has_its_own_name() -> None:
 
 
 def test_presets_name_real_settings(tmp_path: Path) -> None:
-    from wordward.config import TrainConfig
+    from wordward.config.settings import TrainConfig
 
     for values in PRESETS.values():
         toml = tmp_path / "preset.toml"
@@ -498,7 +498,7 @@ def test_wrong_kind_of_folder(
 def test_installed_command_runs() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-m", "wordward.cli", "--version"],
+        [sys.executable, "-m", "wordward.cli.main", "--version"],
         capture_output=True,
         text=True,
         env=environment,
@@ -570,7 +570,7 @@ def test_every_setting_has_help() -> None:
 
     from tyro._docstrings import get_field_docstring
 
-    from wordward.config import PretrainConfig, TrainConfig
+    from wordward.config.settings import PretrainConfig, TrainConfig
 
     def unsaid(kind: type) -> list[str]:
         names = []
@@ -638,7 +638,7 @@ def test_resume_refuses_settings_but_takes_epochs(
     )
     given = []
     monkeypatch.setattr(
-        wordward.train, "train", lambda config, out, **how: given.append((config, how)) or RESULT
+        wordward.train.training, "train", lambda config, out, **how: given.append((config, how)) or RESULT
     )
     assert main([*again, "--epochs", "3", "--device", "cpu", "--quiet"]) == 0
     config, how = given[0]
@@ -654,11 +654,13 @@ def test_closing_line_and_status_of_a_stopped_run(
     csv_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["train", "--train", str(csv_file), "--out", "some run"]
-    monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT)
+    monkeypatch.setattr(wordward.train.training, "train", lambda *_, **__: RESULT)
     assert main(arguments) == 0
     wanted = "best epoch 2, dev error 0.1250, in 'some run'; next: wordward evaluate 'some run' FILE"
     assert wanted in said(capsys)
-    monkeypatch.setattr(wordward.train, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
+    monkeypatch.setattr(
+        wordward.train.training, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None}
+    )
     assert main(arguments) == 130
 
 
@@ -667,7 +669,7 @@ def test_a_tagger_that_finds_nothing_is_said_to(
     found: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = RESULT | {"criterion": "f0.5", "dev": {"f0.5": found}}
-    monkeypatch.setattr(wordward.train, "train", lambda *_, **__: result)
+    monkeypatch.setattr(wordward.train.training, "train", lambda *_, **__: result)
     assert main(["train", "--train", "tags.conll", "--out", "runs/mine"]) == 0
     assert ("longer training (--patience" in capsys.readouterr().err) is (not found)
     assert main(["train", "--train", "tags.conll", "--out", "runs/mine", "--quiet"]) == 0
@@ -700,7 +702,7 @@ def test_ctrl_c_is_answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(wordward.train, "train", interrupted)
+    monkeypatch.setattr(wordward.train.training, "train", interrupted)
     assert main(["train", "--train", "x.csv", "--out", "run"]) == 130
     assert capsys.readouterr().err == "wordward: stopped\n"
 
@@ -760,7 +762,7 @@ def test_answers_before_a_bad_byte_are_kept(
 def test_predict_answers_each_line_as_it_comes(run: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
-        [sys.executable, "-m", "wordward.cli", "predict", run, "--device", "cpu"],
+        [sys.executable, "-m", "wordward.cli.main", "predict", run, "--device", "cpu"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -14,8 +14,8 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from wordward import cli
-from wordward.commands.data import ACTIONS, Data, Name
+from wordward.cli import main as cli
+from wordward.cli.data import ACTIONS, Data, Name
 from wordward.datasets import fetch, registry
 from wordward.datasets.published import Counts, Download
 
@@ -71,12 +71,14 @@ def test_help_is_quick_and_clean(run: Run):
     status, out, _ = run("--help")
     assert status == 0
     assert all(f"• {action}" in out for action in ACTIONS)
-    code = "import sys, wordward.commands.data\nassert not {'torch', 'numpy', 'wordward.datasets'} & set(sys.modules)"
+    code = (
+        "import sys, wordward.cli.data\nassert not {'torch', 'numpy', 'wordward.datasets'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_no_torch_is_needed():
-    code = "import sys\nfrom wordward.datasets import registry, fetch, survey\n"
+    code = "import sys\nfrom wordward.datasets import registry, fetch\nfrom wordward.text import survey\n"
     code += "for name in registry.CORPORA: registry.corpus(name)\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -281,7 +283,7 @@ def test_a_person_sees_that_a_corpus_is_read(
     if action != "add":
         run("add", "fce", str(fce))
     screen = io.StringIO()
-    monkeypatch.setattr("wordward.console.console", Console(file=screen, force_terminal=True))
+    monkeypatch.setattr("wordward.support.console.console", Console(file=screen, force_terminal=True))
     run(action, "fce", *([str(fce)] if action == "add" else []))
     assert "reading fce" in screen.getvalue()
 
@@ -354,7 +356,7 @@ def test_pack_looks_first_whether_it_can_write(
 
     (tmp_path / "folder.pack").mkdir()
     run("add", "fce", str(fce))
-    monkeypatch.setattr("wordward.encoded.corpora.open_corpus", never)
+    monkeypatch.setattr("wordward.text.corpora.open_corpus", never)
     status, _, err = run("pack", "fce", str(tmp_path / file))
     assert status == 1
     assert "cannot be written: name a file in an existing, writable folder" in err

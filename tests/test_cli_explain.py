@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 
-from wordward import render
-from wordward.cli import main
+from wordward.cli.main import main
 from wordward.datasets import Example
-from wordward.explain import explain
-from wordward.predict import load_run
+from wordward.explain import terminal as render
+from wordward.explain.explainer import explain
+from wordward.runs.run import load_run
 
 SMALL = "--limit 70 --dim 10 --hidden 10 --head 5 --learning-rate 0.02 --device cpu --epsilon 1 --k 3 --quiet".split()
 TEXT = "The film was dull, and cold"

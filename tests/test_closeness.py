@@ -9,16 +9,16 @@ import torch
 import torch.nn.functional as F
 from reported import make_runs
 
-from wordward import checkpoint
-from wordward.attacks.sense import make_judge
-from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSettings
-from wordward.models import Classifier
-from wordward.neighbors import nearest_words
-from wordward.predict import Run, load_run
-from wordward.reports.closeness import _opposites, _speaks_against, moved, starting_table
-from wordward.text import Vocabulary
-from wordward.training.prepare import prepare
-from wordward.training.trainer import Trainer
+from wordward.attack.sense import make_judge
+from wordward.config.settings import DataSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.report.closeness import _opposites, _speaks_against, moved, starting_table
+from wordward.runs import checkpoint
+from wordward.runs.models import Classifier
+from wordward.runs.neighbors import nearest_words
+from wordward.runs.run import Run, load_run
+from wordward.text.vocabulary import Vocabulary
+from wordward.train.data import prepare
+from wordward.train.trainer import Trainer
 
 WORDS = ("good", "bad", "fine", "best", "poor", "film", "plot", "the")
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 from reviews import reviews
 
-from wordward.api import adversary
-from wordward.config import (
+from wordward.config.settings import (
     DataSettings,
     MethodSettings,
     ModelSettings,
@@ -20,21 +19,22 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.encoded.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
-from wordward.explain import explain
-from wordward.models import Classifier, LanguageModel, Tagger
-from wordward.predict import load_run
-from wordward.pretrain import pretrain
-from wordward.recipes import RECIPES, parse_methods
-from wordward.scoring import probabilities
-from wordward.space import GROUP, nearest
-from wordward.tap import Tap, gradient_at
-from wordward.text import SPECIALS, Vocabulary
-from wordward.train import train
-from wordward.training.graphed import GraphedWindow
-from wordward.training.prepare import adversary_of
-from wordward.training.pretrainer import Pretrainer
-from wordward.training.step import Stepper, Updater
+from wordward.explain.explainer import explain
+from wordward.perturbation.api import adversary
+from wordward.perturbation.recipes import RECIPES, parse_methods
+from wordward.perturbation.space import GROUP, nearest
+from wordward.perturbation.tap import Tap, gradient_at
+from wordward.runs.models import Classifier, LanguageModel, Tagger
+from wordward.runs.run import load_run
+from wordward.runs.scoring import probabilities
+from wordward.text.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.train.data import adversary_of
+from wordward.train.graphed import GraphedWindow
+from wordward.train.pretrainer import Pretrainer
+from wordward.train.pretraining import pretrain
+from wordward.train.step import Stepper, Updater
+from wordward.train.training import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SIZES = ModelSettings(dim=12, hidden=16, head=8, word_dropout=0.0, head_dropout=0.0)

@@ -11,13 +11,13 @@ from reported import Page
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
 from rich.console import Console
 
-from wordward import demo
-from wordward.cli import main
-from wordward.config import ModelSettings
+from wordward.cli.main import main
+from wordward.config.settings import ModelSettings
 from wordward.datasets import Example
-from wordward.explanation import Explanation, Place, Pull
-from wordward.reports.telling import Telling
-from wordward.run_folder import RunError
+from wordward.explain.explanation import Explanation, Place, Pull
+from wordward.paper import demo
+from wordward.report.telling import Telling
+from wordward.runs.run_folder import RunError
 
 
 @pytest.fixture

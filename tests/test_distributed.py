@@ -13,11 +13,11 @@ from safetensors.torch import load_file
 from torch import multiprocessing as mp
 from two_processes import CASES, command, run_alone, work
 
-from wordward import run_folder
-from wordward.cli import main
-from wordward.config import TrainConfig
-from wordward.processes.distributed import Team, team
-from wordward.training.sweep import train_sweep
+from wordward.cli.main import main
+from wordward.config.settings import TrainConfig
+from wordward.runs import run_folder
+from wordward.support.distributed import Team, team
+from wordward.train.sweep import train_sweep
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_the_first_process_alone_writes_and_says_what_happens(
 
 
 def test_a_run_of_two_processes_goes_on_in_one(folder: Path) -> None:
-    from wordward.train import train
+    from wordward.train.training import train
 
     result = train(TrainConfig(), folder / "stopped", resume=True, quiet=True)
     assert not result["stopped"]

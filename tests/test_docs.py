@@ -30,7 +30,7 @@ from documented import (
 from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
-from wordward.cli import main
+from wordward.cli.main import main
 
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 3 --learning-rate 0.02 --epsilon 1 --k 3 --device cpu --quiet"
 # Flags of other programs that the pages speak of.

@@ -13,8 +13,8 @@ from stepping import a_step
 from torch import Tensor, nn
 
 import wordward
-from wordward.models import Classifier, Tagger
-from wordward.rng_state import drawn_on, replayed, state_of
+from wordward.runs.models import Classifier, Tagger
+from wordward.support.random_state import drawn_on, replayed, state_of
 
 METHODS = ["random", "advt", "iadvt", "vat", "ivat", "pgd", "freelb", "smart", "random-kl"]
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import wordward
-from wordward.tap import Tap
+from wordward.perturbation.tap import Tap
 
 IDS = torch.tensor([[1, 2, 3], [4, 4, 0]])
 LABELS = torch.tensor([0, 1])

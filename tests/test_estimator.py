@@ -21,14 +21,14 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from wordward import checkpoint, run_folder
-from wordward.cli import main
-from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.predict import load_run
-from wordward.recipes import MethodSettings
+from wordward.cli.main import main
+from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.perturbation.recipes import MethodSettings
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.run import load_run
 from wordward.sklearn import TextClassifier
-from wordward.train import train
-from wordward.training.step import DivergedError
+from wordward.train.step import DivergedError
+from wordward.train.training import train
 
 SMALL: Any = {"dim": 8, "hidden": 8, "head": 4, "epochs": 2, "batch_size": 16, "learning_rate": 0.02}
 LOUD: Any = {"error_score": "raise"}

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from untrained import a_run
 
 from wordward.datasets import DataError, Example
-from wordward.explain import explain
-from wordward.explanation import Explanation
-from wordward.models import Tagger
-from wordward.predict import Run
-from wordward.recipes import RECIPES
-from wordward.text import SPECIALS
-from wordward.word_pulls import pointed_at
+from wordward.explain.explainer import explain
+from wordward.explain.explanation import Explanation
+from wordward.explain.pulls import pointed_at
+from wordward.perturbation.recipes import RECIPES
+from wordward.runs.models import Tagger
+from wordward.runs.run import Run
+from wordward.text.vocabulary import SPECIALS
 
 TEXTS = ("the cast was good", "dull and good , the ending was dull", "zyx the cast", "was")
 

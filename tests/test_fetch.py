@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from wordward.datasets import DataError
 from wordward.datasets.fetch import checksum, expected, fetch, record, verify
 from wordward.datasets.published import Download
-from wordward.processes.locks import locked
+from wordward.support.locks import locked
 
 CONTENT = gzip.compress(bytes(range(256)) * 4000, compresslevel=0, mtime=0)
 

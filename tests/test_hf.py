@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import wordward
-from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.huggingface.words import candidate_ids
-from wordward.objective import kl, label_loss
+from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
+from wordward.perturbation.objective import kl, label_loss
+from wordward.text.word_pieces import candidate_ids
 
 METHODS = list(wordward.RECIPES)
 TASKS = ("sequence", "token")

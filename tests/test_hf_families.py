@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import wordward
-from wordward.objective import label_loss
-from wordward.tap import Tap
+from wordward.perturbation.objective import label_loss
+from wordward.perturbation.tap import Tap
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # DeBERTa-v2 uses it
 MODELS = [(name, task) for name in CONFIGS for task in TASKS]

@@ -15,8 +15,8 @@ from hf_tiny import arguments, bert, collator, rows, trainer, word_pieces
 from torch import Tensor, nn
 
 import wordward
-from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.huggingface.inputs import refuse_arguments
+from wordward.hf.inputs import refuse_arguments
+from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
 
 class Plain(nn.Module):
@@ -230,9 +230,9 @@ class TestBadInput:
 
     def test_without_transformers(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setitem(sys.modules, "transformers", None)
-        monkeypatch.delitem(sys.modules, "wordward.hf")
+        monkeypatch.delitem(sys.modules, "wordward.hf.trainer")
         with pytest.raises(ImportError, match=r"pip install 'wordward\[hf\]'"):
-            importlib.import_module("wordward.hf")
+            importlib.import_module("wordward.hf.trainer")
 
 
 class TestSettings:

@@ -17,19 +17,19 @@ from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
 
-from wordward import cli
-from wordward.attack import AttackSettings, attack
-from wordward.config import DataSettings, TrainConfig, TrainingSettings
+from wordward.attack.attacker import AttackSettings, attack
+from wordward.cli import main as cli
+from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
-from wordward.explain import apply, explain
-from wordward.hf import AdversarialSettings
-from wordward.huggingface.explain import explain as explain_model
-from wordward.huggingface.trainer import FineTuning
-from wordward.huggingface.trainer_data import Order
-from wordward.predict import load_run
-from wordward.recipes import MethodSettings, parse_methods
-from wordward.run_folder import held
-from wordward.train import train
+from wordward.explain.explainer import apply, explain
+from wordward.hf.explainer import explain as explain_model
+from wordward.hf.trainer import AdversarialSettings
+from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.runs.run import load_run
+from wordward.runs.run_folder import held
+from wordward.train.finetuner import FineTuning
+from wordward.train.finetuning_data import Order
+from wordward.train.training import train
 
 METHODS = ("baseline", "random", "advt", "vat", "iadvt+ivat", "iadvt-best", "freelb", "entropy")
 HELD_OUT, SENTENCES = reviews(24, seed=5), tagged(24, seed=5)
@@ -367,7 +367,7 @@ class TestUse:
 
     @pytest.mark.parametrize("task", ["sequence", "token"])
     def test_what_pulls_is_as_without_a_run(self, run_folder: Path, tagger_folder: Path, task: str):
-        """Against `wordward.huggingface.explain` on the model that transformers load."""
+        """Against `wordward.hf.explainer` on the model that transformers load."""
         folder = run_folder if task == "sequence" else tagger_folder
         text = "the script was moving , said our friend"
         given: Any = text if task == "sequence" else text.split()
@@ -665,7 +665,7 @@ class TestErrors:
         monkeypatch.setitem(__import__("sys").modules, "transformers", None)
         assert wordward("predict", run_folder, "the film") == 1
         assert "pip install 'wordward[hf]'" in capsys.readouterr().err
-        monkeypatch.delitem(__import__("sys").modules, "wordward.hf")
+        monkeypatch.delitem(__import__("sys").modules, "wordward.hf.trainer")
         assert "pip install 'wordward[hf]'" in self.refused(capsys, place, "--model", place / "tiny")
 
     def test_an_old_run_stays_where_a_new_one_is_refused(self, run_folder: Path, place: Path, capsys: Any):

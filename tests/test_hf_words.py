@@ -12,13 +12,13 @@ import transformers
 from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
 
 import wordward
-from wordward.hf import AdversarialSettings
-from wordward.huggingface.explain import explain
-from wordward.huggingface.inputs import perturbed
-from wordward.huggingface.words import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
-from wordward.objective import kl, label_loss
-from wordward.render import to_json
-from wordward.tap import Tap
+from wordward.explain.terminal import to_json
+from wordward.hf.explainer import explain
+from wordward.hf.inputs import perturbed
+from wordward.hf.trainer import AdversarialSettings
+from wordward.perturbation.objective import kl, label_loss
+from wordward.perturbation.tap import Tap
+from wordward.text.word_pieces import Word, candidate_ids, places, special_ids, unperturbed_ids, words_of
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
 TEXT = "The film  isn't clumsy, é😀 was warm."

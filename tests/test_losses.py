@@ -23,7 +23,7 @@ from derivation import (
 from torch import Tensor, nn
 
 import wordward
-from wordward import objective
+from wordward.perturbation import objective
 
 
 @pytest.mark.parametrize("average", ["sentences", "tokens"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from wordward.metrics import Interval, by_class, error_rate, macro_f1, perplexity, precision_recall_f
+from wordward.runs.metrics import Interval, by_class, error_rate, macro_f1, perplexity, precision_recall_f
 
 
 def wrong(errors: int, n: int) -> Interval:

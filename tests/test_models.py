@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wordward.config import ModelSettings
-from wordward.models import LSTM, Classifier, LanguageModel, Tagger
-from wordward.softmax import NONE, AdaptiveSoftmax, aligned
-from wordward.text import PAD
+from wordward.config.settings import ModelSettings
+from wordward.runs.models import LSTM, Classifier, LanguageModel, Tagger
+from wordward.runs.softmax import NONE, AdaptiveSoftmax, aligned
+from wordward.text.vocabulary import PAD
 
 SETTINGS = ModelSettings(dim=3, hidden=4, head=5)
 pytestmark = pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # torch, on a CPU without bfloat16

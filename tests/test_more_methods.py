@@ -33,14 +33,14 @@ from torch import Tensor, nn
 from untrained import a_run
 
 import wordward
-from wordward import objective
-from wordward.choice import CHOICES
-from wordward.cli import main
+from wordward.cli.main import main
 from wordward.datasets import Example
-from wordward.explain import explain
-from wordward.models import Classifier, Tagger
-from wordward.processes.distributed import Part, Shares
-from wordward.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
+from wordward.explain.explainer import explain
+from wordward.perturbation import objective
+from wordward.perturbation.choice import CHOICES
+from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
+from wordward.runs.models import Classifier, Tagger
+from wordward.support.distributed import Part, Shares
 
 MORE = [name for name, recipe in RECIPES.items() if recipe.reference is not None]
 CLIMBING = ["advt", "vat", "iadvt", "ivat", "iadvt-best", "ivat-best", *MORE]

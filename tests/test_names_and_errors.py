@@ -21,7 +21,7 @@ from derivation import (
 from torch import Tensor, nn
 
 import wordward
-from wordward.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import MethodSettings, parse_methods
 
 
 def test_the_defaults_are_the_papers():

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import torch.nn.functional as F
 
-from wordward import checkpoint, run_folder
-from wordward.cli import main
-from wordward.config import ModelSettings, TrainConfig
-from wordward.models import Classifier
-from wordward.neighbors import nearest_words
-from wordward.run_folder import RunError
-from wordward.text import Vocabulary
+from wordward.cli.main import main
+from wordward.config.settings import ModelSettings, TrainConfig
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.models import Classifier
+from wordward.runs.neighbors import nearest_words
+from wordward.runs.run_folder import RunError
+from wordward.text.vocabulary import Vocabulary
 
 WORDS = "good fine warm dull cold bland".split()
 MODEL = ModelSettings(dim=6, hidden=5, head=4)

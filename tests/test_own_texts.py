@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from reviews import reviews
 
-from wordward import run_folder
-from wordward.cli import main
-from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
+from wordward.cli.main import main
+from wordward.config.settings import DataSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import DataError, read
-from wordward.encoded.corpora import open_corpus
-from wordward.encoded.ragged import Joined, Rows
-from wordward.encoded.stored import Texts
-from wordward.predict import load_run
-from wordward.pretrain import _texts
-from wordward.training.prepare import prepare
+from wordward.runs import run_folder
+from wordward.runs.run import load_run
+from wordward.text.corpora import open_corpus
+from wordward.text.ragged import Joined, Rows
+from wordward.text.stored import Texts
+from wordward.train.data import prepare
+from wordward.train.pretraining import _texts
 
 SMALL = ["--dim", "8", "--hidden", "8", "--head", "4", "--epochs", "1", "--device", "cpu", "--quiet"]
 METHOD = ["--method", "ivat", "--k", "3", "--epsilon", "1"]
@@ -139,7 +139,7 @@ def test_a_packed_corpus_takes_no_texts(more: Path, tmp_path: Path) -> None:
 
 
 def test_a_hugging_face_model_reads_them_too(more: Path) -> None:
-    train = pytest.importorskip("wordward.huggingface.train")
+    train = pytest.importorskip("wordward.train.finetuning")
     tiny, folder = pytest.importorskip("hf_tiny"), more.with_name("tiny")
     tokenizer = tiny.word_pieces()
     for part in (tokenizer, tiny.bert("sequence", len(tokenizer))):

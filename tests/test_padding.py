@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import wordward
-from wordward import objective
-from wordward.choice import unit
+from wordward.perturbation import objective
+from wordward.perturbation.choice import unit
 
 
 @pytest.mark.parametrize("normalization", ["paper", "authors"])

@@ -8,16 +8,17 @@ import pytest
 import torch
 
 import wordward
-from wordward import objective, scoring
-from wordward.config import ModelSettings, PretrainConfig, TextSettings, TrainConfig
+from wordward.config.settings import ModelSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import Example
-from wordward.device import pick_device
-from wordward.encoded.corpus import Corpus
-from wordward.models import Classifier, Tagger
-from wordward.predict import Run, evaluate
-from wordward.run_folder import RunError, load_config
-from wordward.scoring import probabilities, scores
-from wordward.text import Vocabulary
+from wordward.perturbation import objective
+from wordward.runs import scoring
+from wordward.runs.models import Classifier, Tagger
+from wordward.runs.run import Run, evaluate
+from wordward.runs.run_folder import RunError, load_config
+from wordward.runs.scoring import probabilities, scores
+from wordward.support.device import pick_device
+from wordward.text.corpus import Corpus
+from wordward.text.vocabulary import Vocabulary
 
 SENTENCE = "well the film are lovely and warm".split()
 MODEL = ModelSettings(dim=6, hidden=5, head=4)

@@ -6,8 +6,8 @@ import pytest
 from untrained import a_run
 
 from wordward.datasets import Example
-from wordward.explain import apply, explain
-from wordward.explanation import Place
+from wordward.explain.explainer import apply, explain
+from wordward.explain.explanation import Place
 
 ODD = (
     Example("Zyx: the CAST,  qqq was  dull!"),

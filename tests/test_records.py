@@ -14,16 +14,16 @@ import pytest
 from reviews import reviews
 from rich.console import Console
 
-from wordward import run_folder
-from wordward.cli import main
-from wordward.config import TextSettings, TrainConfig
-from wordward.encoded.cache import encode_splits
-from wordward.encoded.pack import write_pack
-from wordward.examples import labelled_examples
+from wordward.cli.main import main
+from wordward.config.settings import TextSettings, TrainConfig
 from wordward.paper import experiments, reproduce, results
 from wordward.paper.experiments import Plan
 from wordward.paper.tables import TABLES
-from wordward.processes import locks
+from wordward.runs import run_folder
+from wordward.support import locks
+from wordward.text.cache import encode_splits
+from wordward.text.chosen import labelled_examples
+from wordward.text.pack import write_pack
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = {column.name: column for table in TABLES.values() for column in table}
@@ -114,7 +114,7 @@ def test_what_changes_no_result_may_differ(plan: Plan) -> None:
 def test_a_quiet_table_draws_no_bars(plan: Plan, quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a row that is trained beside others, in a process of its own."""
     screen = io.StringIO()
-    monkeypatch.setattr("wordward.console.console", Console(file=screen, force_terminal=True))
+    monkeypatch.setattr("wordward.support.console.console", Console(file=screen, force_terminal=True))
     run(replace(plan, quiet=quiet))
     assert ("scoring" in screen.getvalue()) != quiet
     if not quiet:
@@ -246,7 +246,7 @@ def test_a_damaged_result_is_named_and_may_be_deleted(plan: Plan, name: str, con
 
 def test_a_killed_process_lets_go_of_its_lock(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from wordward.processes.locks import locked\n"
+        "import sys, time; from pathlib import Path; from wordward.support.locks import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     path = tmp_path / "a.lock"

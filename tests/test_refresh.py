@@ -20,7 +20,7 @@ from derivation import (
 from torch import nn
 
 import wordward
-from wordward.space import AllWords
+from wordward.perturbation.space import AllWords
 
 
 def searched(refresh: Any, calls: int, *, told: tuple[int, ...] = ()) -> list[int]:
@@ -139,7 +139,7 @@ def test_directions_toward_all_words_are_made_once_a_call(name: str, monkeypatch
             made.append(None)
             super().__init__(*given)
 
-    monkeypatch.setattr("wordward.directions.AllWords", Counted)
+    monkeypatch.setattr("wordward.perturbation.directions.AllWords", Counted)
     adv = wordward.adversary(model, name, k=None, ascent_steps=2)
     adv(lambda: model(ids), labels_for("classifier"))
     assert len(made) == 1

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from wordward.explanation import FORMAT, Explanation, Place, Pull
-from wordward.render import from_json, html_fragment, terminal, to_json
-from wordward.rendering.wording import (
+from wordward.explain.explanation import FORMAT, Explanation, Place, Pull
+from wordward.explain.terminal import from_json, html_fragment, terminal, to_json
+from wordward.explain.wording import (
     excerpt,
     headings,
     likeliest,

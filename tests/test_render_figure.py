@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from explained import EMPTY, ONE, OTHER, TAGGED, evil, long
 
-from wordward.explanation import Place, Pull
-from wordward.render import figure
+from wordward.explain.explanation import Place, Pull
+from wordward.explain.terminal import figure
 
 
 @pytest.fixture

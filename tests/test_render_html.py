@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 from explained import EMPTY, EVIL, ONE, OTHER, PLACES, TAGGED, TEXT, evil, printed
 
-from wordward.explanation import Explanation, Place, Pull
-from wordward.render import STYLE, html_fragment, page
+from wordward.explain.explanation import Explanation, Place, Pull
+from wordward.explain.terminal import STYLE, html_fragment, page
 
 ALLOWED = set(
     "section p b span table thead tbody tr th td div bdi ruby rt rp details summary small i".split()

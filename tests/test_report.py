@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from reported import Page, evaluated, make_runs, numbers
 
-from wordward import run_folder
-from wordward.attacks.attacked import Attacked, Change
-from wordward.cli import _expand, _parse, main
-from wordward.config import TrainConfig
-from wordward.examples import read_as
-from wordward.metrics import Interval, mcnemar
-from wordward.predict import load_run
-from wordward.rendering.wording import percent
-from wordward.report import ReportSettings, gather, of_sense
-from wordward.reports.html import draw
-from wordward.reports.tables import best_epoch, curves, paired
-from wordward.reports.words import _marked
-from wordward.toml import from_toml
+from wordward.attack.attacked import Attacked, Change
+from wordward.cli.main import _expand, _parse, main
+from wordward.config.settings import TrainConfig
+from wordward.config.toml import from_toml
+from wordward.explain.wording import percent
+from wordward.report.gathering import ReportSettings, gather, of_sense
+from wordward.report.html import draw
+from wordward.report.tables import best_epoch, curves, paired
+from wordward.report.words import _marked
+from wordward.runs import run_folder
+from wordward.runs.metrics import Interval, mcnemar
+from wordward.runs.run import load_run
+from wordward.text.chosen import read_as
 
 
 @pytest.fixture(scope="module")

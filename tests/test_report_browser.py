@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from reported import make_runs
 
-from wordward.report import ReportSettings
-from wordward.reports.html import write_report
+from wordward.report.gathering import ReportSettings
+from wordward.report.html import write_report
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 from playwright.sync_api import Browser  # noqa: E402

@@ -10,15 +10,15 @@ import pytest
 from reported import METHOD, SMALL, Page, evaluated, hard, make_runs, numbers
 from reviews import reviews, write_conll, write_csv
 
-from wordward import run_folder
-from wordward.attacks.attacked import Attacked, Change
-from wordward.cli import main
-from wordward.config import TrainConfig
+from wordward.attack.attacked import Attacked, Change
+from wordward.cli.main import main
+from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
-from wordward.predict import load_run
-from wordward.report import ReportSettings, check_alike, gather
-from wordward.reports.texts import texts_to_score
-from wordward.reports.words import _pair
+from wordward.report.gathering import ReportSettings, check_alike, gather
+from wordward.report.texts import texts_to_score
+from wordward.report.words import _pair
+from wordward.runs import run_folder
+from wordward.runs.run import load_run
 
 
 @pytest.fixture(scope="module")

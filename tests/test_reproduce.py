@@ -16,17 +16,17 @@ import pytest
 import torch
 from reviews import reviews, tagged, write_csv
 
-from wordward import checkpoint, run_folder
-from wordward.cli import main
-from wordward.config import TextSettings
+from wordward.cli.main import main
+from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example
-from wordward.encoded.cache import encode_splits
-from wordward.encoded.pack import write_pack
-from wordward.metrics import mcnemar
 from wordward.paper import reproduce, results
 from wordward.paper.experiments import SMALL_TRAINING
 from wordward.paper.reproduce import Plan
 from wordward.paper.tables import TABLES, Column, Row
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.metrics import mcnemar
+from wordward.text.cache import encode_splits
+from wordward.text.pack import write_pack
 
 ROOT = Path(__file__).parent.parent
 SHORT = TextSettings(max_length=60, max_vocabulary=5000)  # of the budget cpu-small

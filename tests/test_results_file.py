@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 
-import wordward.explain_corpus
-from wordward import run_folder
-from wordward.attack import attack
-from wordward.attacks.attacked import Attacked, AttackSettings
-from wordward.attacks.files import from_record
-from wordward.cli import main
-from wordward.config import TrainConfig
+import wordward.explain.corpus
+from wordward.attack.attacked import Attacked, AttackSettings
+from wordward.attack.attacker import attack
+from wordward.attack.files import from_record
+from wordward.cli.main import main
+from wordward.config.settings import TrainConfig
+from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example, registry
 from wordward.datasets.published import Splits
-from wordward.explain_corpus import Question, explain_all
-from wordward.predict import Run, load_run
-from wordward.processes.workers import MANY, jobs_for
-from wordward.render import from_json
-from wordward.results_file import ResultsFile, describe
-from wordward.toml import to_toml
+from wordward.explain.corpus import Question, explain_all
+from wordward.explain.terminal import from_json
+from wordward.runs import run_folder
+from wordward.runs.results_file import ResultsFile, describe
+from wordward.runs.run import Run, load_run
+from wordward.support.workers import MANY, jobs_for
 
 KEPT = Attacked("fine", "fine", "good", given=True, before="good", after="good", passes=9, words=1)
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 3 --learning-rate 0.02 --epsilon 1 --k 5 --device cpu --quiet"
@@ -157,7 +157,7 @@ def test_ctrl_c_keeps_what_is_done(folder: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Explain 8 texts at a time, and break off after so many."""
-    real, left = wordward.explain_corpus.spread, [10**6]
+    real, left = wordward.explain.corpus.spread, [10**6]
 
     def broken(*args: Any, **named: Any) -> Iterator[Any]:
         for part in real(*args, **named):
@@ -166,8 +166,8 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             left[0] -= len(part)
             yield part
 
-    monkeypatch.setattr(wordward.explain_corpus, "TEXTS", 8)
-    monkeypatch.setattr(wordward.explain_corpus, "spread", broken)
+    monkeypatch.setattr(wordward.explain.corpus, "TEXTS", 8)
+    monkeypatch.setattr(wordward.explain.corpus, "spread", broken)
     return left
 
 
@@ -214,7 +214,7 @@ def test_an_explanation_goes_on_where_it_was_stopped(
 
 @pytest.mark.parametrize("name", ["run", "tagger"])
 def test_processes_explain_as_one_does(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wordward.explain_corpus, "TEXTS", 16)
+    monkeypatch.setattr(wordward.explain.corpus, "TEXTS", 16)
     run = load_run(folder / name, device="cpu")
     examples = reviews(60, seed=8) if name == "run" else tagged(60, seed=8)
     question = Question(("iadvt", "vat"), 2, None if name == "run" else "2")

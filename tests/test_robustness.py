@@ -10,19 +10,25 @@ import torch
 from reviews import reviews, tagged
 from rich.cells import cell_len
 
-from wordward.attack import attack
-from wordward.attacks import robustness_tables
-from wordward.attacks.attacked import Attacked, AttackSettings, Change
-from wordward.attacks.robustness import Robustness, compare_guides, compare_models, holds, largest_cosines
-from wordward.attacks.robustness_tables import guides_json, guides_table, models_json, models_table, plot
-from wordward.cli import main
-from wordward.config import MethodSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.attack import robustness_tables
+from wordward.attack.attacked import Attacked, AttackSettings, Change
+from wordward.attack.attacker import attack
+from wordward.attack.robustness import Robustness, compare_guides, compare_models, holds, largest_cosines
+from wordward.attack.robustness_tables import guides_json, guides_table, models_json, models_table, plot
+from wordward.cli.main import main
+from wordward.config.settings import (
+    MethodSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import DataError, Example
-from wordward.encoded.tokens import words_of
-from wordward.metrics import Interval, mean, share
-from wordward.models import Classifier, Tagger
-from wordward.predict import Run
-from wordward.text import SPECIALS, Vocabulary
+from wordward.runs.metrics import Interval, mean, share
+from wordward.runs.models import Classifier, Tagger
+from wordward.runs.run import Run
+from wordward.text.tokens import words_of
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 MODEL = ModelSettings(dim=6, hidden=5, head=4)
 TEXTS = reviews(16, seed=2)
@@ -98,8 +104,8 @@ def test_models_need_true_labels_and_swaps() -> None:
 @pytest.mark.parametrize("method", ["advt", "iadvt", "vat"])
 def test_the_largest_cosine_as_by_brute_force(method: str) -> None:
     """r by the adversary's own call, one text at a time; every word of the vocabulary tried for every word."""
-    from wordward.explain import one_method
-    from wordward.word_pulls import adversary_for, noise_for
+    from wordward.explain.explainer import one_method
+    from wordward.explain.pulls import adversary_for, noise_for
 
     run = a_run()
     texts = [example.text for example in TEXTS[:5]]

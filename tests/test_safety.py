@@ -12,18 +12,24 @@ import pytest
 import torch
 from test_train import SMALL, config, lines, weights
 
-from wordward import run_folder
-from wordward.config import MethodSettings, PretrainConfig, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import (
+    MethodSettings,
+    PretrainConfig,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import DataError
-from wordward.encoded.corpus import Batch, Corpus
-from wordward.predict import load_run
-from wordward.pretrain import pretrain
-from wordward.processes.distributed import Shares
-from wordward.text import SPECIALS, Vocabulary
-from wordward.train import train
-from wordward.training.prepare import Data, adversaries, build, prepare
-from wordward.training.pretrainer import Pretrainer
-from wordward.training.step import DivergedError, Stepper
+from wordward.runs import run_folder
+from wordward.runs.run import load_run
+from wordward.support.distributed import Shares
+from wordward.text.corpus import Batch, Corpus
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.train.data import Data, adversaries, build, prepare
+from wordward.train.pretrainer import Pretrainer
+from wordward.train.pretraining import pretrain
+from wordward.train.step import DivergedError, Stepper
+from wordward.train.training import train
 
 
 @pytest.fixture

@@ -17,19 +17,19 @@ from hypothesis import strategies as st
 from reviews import reviews, tagged
 from torch import Tensor
 
-from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
+from wordward.config.settings import DataSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import DataError
-from wordward.encoded import corpus, stored
-from wordward.encoded.corpus import Corpus, encode, evaluation_batches
-from wordward.encoded.ragged import Chosen, Joined, Rows
-from wordward.encoded.stored import Texts, are_large, store
-from wordward.encoded.tokens import words_of
-from wordward.encoded.windows import READ_AHEAD, Reader
-from wordward.pretrain import _texts
-from wordward.processes.distributed import Team
-from wordward.space import BLOCK, nearest
-from wordward.text import Vocabulary
-from wordward.training.prepare import prepare
+from wordward.perturbation.space import BLOCK, nearest
+from wordward.support.distributed import Team
+from wordward.text import corpus, stored
+from wordward.text.corpus import Corpus, encode, evaluation_batches
+from wordward.text.ragged import Chosen, Joined, Rows
+from wordward.text.stored import Texts, are_large, store
+from wordward.text.tokens import words_of
+from wordward.text.vocabulary import Vocabulary
+from wordward.text.windows import READ_AHEAD, Reader
+from wordward.train.data import prepare
+from wordward.train.pretraining import _texts
 
 
 def some_rows(lengths: list[int]) -> list[np.ndarray]:

@@ -9,15 +9,15 @@ import pytest
 import torch
 from reviews import reviews, write_csv
 
-from wordward import checkpoint, run_folder
-from wordward.attack import attack
-from wordward.attacks.attacked import AttackSettings, Sense
-from wordward.attacks.sense import Judge, judge_of, make_judge
-from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.encoded.corpus import Corpus
-from wordward.predict import load_run
-from wordward.text import SPECIALS, Vocabulary
-from wordward.train import train
+from wordward.attack.attacked import AttackSettings, Sense
+from wordward.attack.attacker import attack
+from wordward.attack.sense import Judge, judge_of, make_judge
+from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.run import load_run
+from wordward.text.corpus import Corpus
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.train.training import train
 
 # texts of blame and of praise that hold each word, of 1000 each
 COUNTS = {

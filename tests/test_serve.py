@@ -22,17 +22,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from torch import nn
 
-from wordward.cli import main
+from wordward.cli.main import main
 from wordward.datasets import Example
-from wordward.explain import apply, explain
-from wordward.explanation import Explanation
-from wordward.predict import Run
-from wordward.recipes import RECIPES
-from wordward.render import from_json
-from wordward.serve import PAGE, create_app, examples_for, listen
-from wordward.serving.limits import Bucket, Limits, Turns
-from wordward.serving.schemas import Asked, AskedSwap, Explained, Swapped
-from wordward.serving.service import Service
+from wordward.explain.explainer import apply, explain
+from wordward.explain.explanation import Explanation
+from wordward.explain.terminal import from_json
+from wordward.perturbation.recipes import RECIPES
+from wordward.runs.run import Run
+from wordward.serve.app import PAGE, create_app, examples_for, listen
+from wordward.serve.limits import Bucket, Limits, Turns
+from wordward.serve.schemas import Asked, AskedSwap, Explained, Swapped
+from wordward.serve.service import Service
 
 TEXT = "The film was Warm and clever!"
 QUESTIONS = ("predict", "explain", "attack", "page")
@@ -429,7 +429,7 @@ def test_serve_refuses_what_is_no_run_or_port(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_without_its_extra_the_install_is_told(run: Run) -> None:
-    code = "import sys; sys.modules['fastapi'] = None; from wordward.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; sys.modules['fastapi'] = None; from wordward.cli.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "serve", str(run.folder)], capture_output=True, text=True, check=False
     )
@@ -443,7 +443,7 @@ class Command:
     environment: ClassVar = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
 
     def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "wordward.cli", "serve", *arguments]
+        command = [sys.executable, "-m", "wordward.cli.main", "serve", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self.environment)
         assert self.process.stderr is not None
         self.said = self.process.stderr.readline()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from wordward.distance import distances
-from wordward.space import (
+from wordward.perturbation.distance import distances
+from wordward.perturbation.space import (
     GROUP,
     HELD,
     AllWords,

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import wordward
-from wordward.explain import Names, swaps
-from wordward.text import SPECIALS, Vocabulary
+from wordward.explain.explainer import Names, swaps
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 
 class Mine(nn.Module):

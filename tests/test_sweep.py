@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import wordward.training.sweep
-from wordward.cli import main
-from wordward.config import TrainConfig
-from wordward.train import DivergedError
+import wordward.train.sweep
+from wordward.cli.main import main
+from wordward.config.settings import TrainConfig
+from wordward.train.training import DivergedError
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epochs 1 --epsilon 1 --k 3 --device cpu --quiet".split()
 
@@ -96,11 +96,9 @@ def test_a_bad_sweep_leaves_the_old_result(
 
 def test_texts_are_read_once_to_check(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
-    prepare = wordward.training.sweep.prepare
-    monkeypatch.setattr(
-        wordward.training.sweep, "prepare", lambda *a, **b: reads.append(1) or prepare(*a, **b)
-    )
-    monkeypatch.setattr(wordward.training.sweep, "train", Trials())
+    prepare = wordward.train.sweep.prepare
+    monkeypatch.setattr(wordward.train.sweep, "prepare", lambda *a, **b: reads.append(1) or prepare(*a, **b))
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials())
     assert main([*arguments, "--sweep", "lowercase=true,false", "k=2,3,4"]) == 0
     assert len(reads) == 2
 
@@ -109,7 +107,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trials = Trials(k2="diverged", k4="stopped")
-    monkeypatch.setattr(wordward.training.sweep, "train", trials)
+    monkeypatch.setattr(wordward.train.sweep, "train", trials)
     sweep = [*arguments, "--sweep", "k=2,3,4,5"]
     assert main(sweep) == 130
     assert record(sweep)["tried"][0] == {"choice": {"k": "2"}, "failed": "the loss is not finite"}
@@ -123,7 +121,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
         "criterion",
         "criterion",
     ]
-    monkeypatch.setattr(wordward.training.sweep, "train", Trials(k2="diverged"))
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials(k2="diverged"))
     assert main([*arguments, "--force", "--sweep", "k=2"]) == 1
     assert "nothing was chosen" in capsys.readouterr().err
 
@@ -131,7 +129,7 @@ def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
 def test_a_sweep_ends_with_what_came_of_each_trial(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(wordward.training.sweep, "train", Trials(k2="diverged"))
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials(k2="diverged"))
     assert main([*(flag for flag in arguments if flag != "--quiet"), "--sweep", "k=2,3,4"]) == 0
     wanted = "k=2: failed\nk=3: dev error 0.3000\nk=4: dev error 0.4000\nchosen on dev: k=3"
     assert wanted in capsys.readouterr().err
@@ -140,7 +138,7 @@ def test_a_sweep_ends_with_what_came_of_each_trial(
 def test_a_sweep_goes_on_only_as_it_began(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(wordward.training.sweep, "train", Trials())
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials())
     assert main([*arguments, "--sweep", "k=2,3", "--resume"]) == 1
     assert "holds no sweep to resume" in capsys.readouterr().err
     assert main([*arguments, "--sweep", "k=2,3"]) == 0

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import wordward
-from wordward.tap import Tap, evaluating, gradient_at
+from wordward.perturbation.tap import Tap, evaluating, gradient_at
 
 IDS = torch.tensor([[1, 2, 3], [4, 4, 0]])
 LABELS = torch.tensor([0, 1])

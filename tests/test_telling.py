@@ -7,9 +7,9 @@ from reviews import reviews, tagged
 from serving import small_run
 
 from wordward.datasets import Example
-from wordward.explain import explain
-from wordward.predict import Run
-from wordward.reports.telling import POOL, SHORT, _pool, tell, telling
+from wordward.explain.explainer import explain
+from wordward.report.telling import POOL, SHORT, _pool, tell, telling
+from wordward.runs.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -19,14 +19,20 @@ import pytest
 import torch
 from reviews import reviews
 
-from wordward.attacks.stopwords import STOP_WORDS
-from wordward.config import MethodSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.attack.stopwords import STOP_WORDS
+from wordward.attack.textattack import Wrapped, dataset, deep_word_bug, offline, probabilities
+from wordward.config.settings import (
+    MethodSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import DataError, Example
-from wordward.models import Classifier, Tagger
-from wordward.predict import Run, load_run
-from wordward.text import Vocabulary
-from wordward.textattack_model import Wrapped, dataset, deep_word_bug, offline, probabilities
-from wordward.train import train
+from wordward.runs.models import Classifier, Tagger
+from wordward.runs.run import Run, load_run
+from wordward.text.vocabulary import Vocabulary
+from wordward.train.training import train
 
 ROOT = Path(__file__).parent.parent
 SENTENCE = "the cast was good and the ending was dull , they said".split()
@@ -86,7 +92,9 @@ def test_a_text_without_words_gets_an_even_share_for_each_label() -> None:
 
 
 def test_the_module_needs_neither_textattack_nor_nltk() -> None:
-    code = "import sys, wordward; wordward.textattack_model; print({'textattack', 'nltk'} & set(sys.modules))"
+    code = (
+        "import sys, wordward; wordward.attack.textattack; print({'textattack', 'nltk'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -279,4 +287,4 @@ def test_without_stop_words_it_says_how_to_do_without(tmp_path: Path) -> None:
         env={**os.environ, **lost},
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip().endswith("wordward.textattack_model.offline(FOLDER) before it is imported")
+    assert done.stdout.strip().endswith("wordward.attack.textattack.offline(FOLDER) before it is imported")

@@ -13,8 +13,7 @@ from reviews import reviews, tagged, write_csv
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from wordward import checkpoint, run_folder
-from wordward.config import (
+from wordward.config.settings import (
     DataSettings,
     MethodSettings,
     ModelSettings,
@@ -23,19 +22,20 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
+from wordward.config.toml import from_toml, to_toml
 from wordward.datasets import DataError, MissingError
-from wordward.device import pick_device
-from wordward.encoded.corpus import Batch
-from wordward.explain import apply, explain
-from wordward.predict import evaluate, load_run
-from wordward.pretrain import pretrain
-from wordward.recipes import RECIPES
-from wordward.scoring import probabilities
-from wordward.toml import from_toml, to_toml
-from wordward.train import DivergedError, Trainer, train
-from wordward.training.prepare import adversaries, build, prepare
-from wordward.training.step import Stepper
-from wordward.training.sweep import train_sweep
+from wordward.explain.explainer import apply, explain
+from wordward.perturbation.recipes import RECIPES
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.run import evaluate, load_run
+from wordward.runs.scoring import probabilities
+from wordward.support.device import pick_device
+from wordward.text.corpus import Batch
+from wordward.train.data import adversaries, build, prepare
+from wordward.train.pretraining import pretrain
+from wordward.train.step import Stepper
+from wordward.train.sweep import train_sweep
+from wordward.train.training import DivergedError, Trainer, train
 
 SMALL = ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0)
 
@@ -249,7 +249,7 @@ def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
 
     settings = config(request.getfixturevalue(kind), epochs=6, averaging=0.9)
     means = average_each_step(monkeypatch, 0.9)
-    monkeypatch.setattr("wordward.training.trainer.probabilities", noted)
+    monkeypatch.setattr("wordward.train.trainer.probabilities", noted)
     result = train(settings, tmp_path / "run", quiet=True)
     records = run_folder.read_metrics(tmp_path / "run")
     for seen, record in zip(scored, records, strict=True):
@@ -370,7 +370,7 @@ def test_language_model_learns_and_starts_a_classifier(csv_file: Path, tmp_path:
 def test_pretraining_goes_on_as_if_never_stopped(
     csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wordward.training.pretrainer import Pretrainer
+    from wordward.train.pretrainer import Pretrainer
 
     reading = PretrainConfig(
         texts=(str(csv_file),), epochs=3, streams=8, window=10, schedule="linear", model=SMALL, device="cpu"
@@ -515,7 +515,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(run_folder, "TemporaryFile", full)
-    monkeypatch.setattr("wordward.train.prepare", None)
+    monkeypatch.setattr("wordward.train.training.prepare", None)
     with pytest.raises(
         run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another --out"
     ):
@@ -554,7 +554,7 @@ def test_a_very_long_text_is_said_with_what_to_do(
     """All texts of its batch are as long as it, which may take all memory there is."""
     train(config(csv_file, epochs=1), tmp_path / "run")
     assert "--max-length" not in capsys.readouterr().err
-    monkeypatch.setattr("wordward.train.LONG", 30)
+    monkeypatch.setattr("wordward.train.training.LONG", 30)
     extra = tmp_path / "extra.txt"
     extra.write_text("the film was warm " * 20 + "\n")
     given = replace(config(csv_file, epochs=1), method="random-kl")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wordward.processes.workers import spread, stoppable, workers
+from wordward.support.workers import spread, stoppable, workers
 
 
 def work(begun: Path) -> None:
@@ -70,7 +70,7 @@ def test_workers_end_where_their_process_was_killed(tmp_path: Path) -> None:
     script = (
         "from pathlib import Path\n"
         "from test_workers import work\n"
-        "from wordward.processes.workers import stoppable, workers\n"
+        "from wordward.support.workers import stoppable, workers\n"
         "if __name__ == '__main__':\n"
         "    with workers(1) as pool:\n"
         f"        pool.submit(stoppable, work, Path({str(tmp_path / 'begun')!r})).result()\n"

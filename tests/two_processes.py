@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from wordward.cli import main
-from wordward.config import (
+from wordward.cli.main import main
+from wordward.config.settings import (
     DataSettings,
     MethodSettings,
     ModelSettings,
@@ -20,13 +20,13 @@ from wordward.config import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.encoded.corpus import Batch, Stream
-from wordward.pretrain import pretrain
-from wordward.processes.distributed import ALONE, Team, team
-from wordward.recipes import RECIPES
-from wordward.train import train
-from wordward.training.prepare import adversaries, build, prepare
-from wordward.training.step import DivergedError, Stepper, Updater
+from wordward.perturbation.recipes import RECIPES
+from wordward.support.distributed import ALONE, Team, team
+from wordward.text.corpus import Batch, Stream
+from wordward.train.data import adversaries, build, prepare
+from wordward.train.pretraining import pretrain
+from wordward.train.step import DivergedError, Stepper, Updater
+from wordward.train.training import train
 
 CPU = torch.device("cpu")
 # A head of very few units may be dead for a text, whose gradient is then only rounding.

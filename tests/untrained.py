@@ -5,10 +5,16 @@ from typing import Any
 
 import torch
 
-from wordward.config import MethodSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.models import Classifier, Tagger
-from wordward.predict import Run
-from wordward.text import Vocabulary
+from wordward.config.settings import (
+    MethodSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
+from wordward.runs.models import Classifier, Tagger
+from wordward.runs.run import Run
+from wordward.text.vocabulary import Vocabulary
 
 SENTENCE = "the cast was good and the ending was dull".split()
 MODEL = ModelSettings(dim=6, hidden=5, head=4)

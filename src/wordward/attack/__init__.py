@@ -1,0 +1,1 @@
+"""Adversarial texts: words swapped until the prediction changes, each change verified."""

@@ -1,0 +1,1 @@
+"""Which word of a text is pulled toward which words: finding it, and showing it."""

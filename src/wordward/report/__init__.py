@@ -1,0 +1,1 @@
+"""What a run is like, on one page: scores, robustness, words, examples."""

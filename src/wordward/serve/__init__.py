@@ -1,0 +1,1 @@
+"""A web page on this machine on which a run answers: predictions, explanations, attacks."""
