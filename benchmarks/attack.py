@@ -16,9 +16,9 @@ import torch
 
 import wordward.attack.attacker
 from wordward.attack import guide, search
-from wordward.attack.attacked import AttackSettings
 from wordward.attack.attacker import attack
 from wordward.attack.search import read
+from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.runs.models import Classifier

@@ -17,9 +17,9 @@ from benchmarks.words import draw
 from wordward.config.settings import ModelSettings, TrainingSettings
 from wordward.perturbation.recipes import RECIPES, parse_methods
 from wordward.runs.models import Classifier
+from wordward.runs.run import adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
-from wordward.train.data import adversary_of
 from wordward.train.step import Stepper
 
 TARGETS = {"advt": "2.15", "iadvt": "2.15", "vat": "3.6", "ivat": "3.6"}

@@ -6,8 +6,8 @@ import torch
 
 from benchmarks.attack import a_run, texts
 from benchmarks.timing import Figure, rate, side_by_side
-from wordward.attack.attacked import AttackSettings
 from wordward.attack.attacker import attack
+from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings
 from wordward.explain.explainer import explain
 

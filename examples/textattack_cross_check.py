@@ -13,7 +13,8 @@ import tyro
 from wordward.attack import textattack as textattack_model
 from wordward.datasets import Example, read
 from wordward.runs.metrics import share
-from wordward.runs.run import Run, load_run
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 
 COLUMNS = (
     *("run", "accuracy", "under attack", "success rate", "not fooled, by label"),

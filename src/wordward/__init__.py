@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from wordward.support.version import __version__
 
 if TYPE_CHECKING:
     from wordward.perturbation.adversary import Adversary, Outcome
@@ -34,6 +34,7 @@ __all__ = [
     "Outcome",
     "Tap",
     "Vocabulary",
+    "__version__",
     "adversary",
     "advt",
     "iadvt",

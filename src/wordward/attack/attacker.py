@@ -6,19 +6,22 @@ from functools import partial
 
 import numpy as np
 
-from wordward.attack.attacked import Attacked, AttackSettings, Change
+from wordward.attack.attacked import Attacked, Change
 from wordward.attack.goal import Goal, Labels, Record, Tags
 from wordward.attack.guide import Case, Guide, State, Target
 from wordward.attack.search import put_in, search
 from wordward.attack.sense import judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
+from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.explainer import one_method
 from wordward.explain.explanation import Place
+from wordward.explain.swaps import apply
 from wordward.perturbation.objective import IGNORE
-from wordward.runs.reading import Reading, apply
-from wordward.runs.run import Run, opener
+from wordward.runs.opening import opener
+from wordward.runs.reading import Reading
+from wordward.runs.run import Run
 from wordward.support.workers import spread
 
 __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
@@ -151,6 +154,7 @@ def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ..
         place = case.places[swap.position]
         sense, correct = goal.sense(case, swap)
         alone = replace(place, start=0, end=len(place.word))
-        toward = apply(run, place.word, [(alone, run.vocabulary.word(swap.word))])  # as it is written there
+        new = run.vocabulary.word(swap.word)
+        toward = apply(place.word, [(alone, new)], lowercase=run.text.lowercase)  # as it is written there
         changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
     return tuple(changes)

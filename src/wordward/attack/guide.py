@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.attack.attacked import AttackSettings
 from wordward.attack.sense import Judge
+from wordward.config.attack import AttackSettings
 from wordward.explain.explainer import one_method
 from wordward.explain.explanation import Place
 from wordward.explain.pulls import adversary_for, kl_gradient, noise_for, pointed_at

@@ -7,10 +7,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from wordward.attack.attacked import Attacked, AttackSettings
+from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of, goal_of
 from wordward.attack.guide import TEXTS, TOKENS, Guide, to_ids
 from wordward.attack.summary import Summary, summarise
+from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError, Example
 from wordward.explain.pulls import pointed_at
 from wordward.perturbation.tap import evaluating

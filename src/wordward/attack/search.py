@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from wordward.attack.guide import Case, Guide, State, WordSwap, of_words
+from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
-from wordward.runs.reading import Row, apply
+from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.text.vocabulary import small_batches
 
@@ -91,7 +92,8 @@ def _survivors(run: Run, case: Case, state: State, swaps: Sequence[WordSwap], co
 
 def put_in(run: Run, case: Case, swaps: Sequence[WordSwap]) -> str:
     """The text of a case with swaps made."""
-    return apply(run, case.text, [(case.places[at], run.vocabulary.word(word)) for at, word in swaps])
+    words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
+    return apply(case.text, words, lowercase=run.text.lowercase)
 
 
 @torch.no_grad()

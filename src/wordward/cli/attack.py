@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.attack.attacked import AttackSettings
 from wordward.cli.arguments import Device, Format, several
 from wordward.cli.texts import COLUMNS, check_counts, is_split, naming, texts_of
+from wordward.config.attack import AttackSettings
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked
@@ -78,7 +78,7 @@ class Attack:
 
     def __call__(self) -> None:
         self._check()
-        from wordward.runs.run import load_run
+        from wordward.runs.opening import load_run
 
         if self.models:
             runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]

@@ -73,7 +73,7 @@ class Explain:
 
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
-        from wordward.runs.run import load_run
+        from wordward.runs.opening import load_run
         from wordward.support.workers import jobs_for
 
         self._check()

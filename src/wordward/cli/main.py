@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from wordward import __version__
 from wordward.cli.arguments import PLAIN
 from wordward.cli.attack import Attack
 from wordward.cli.data import Data
@@ -24,6 +23,7 @@ from wordward.cli.tables import Reproduce, Results
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
 from wordward.config.toml import differing, flag_of, flags_of, read_toml
+from wordward.support.version import __version__
 
 STOPPED = 130  # exit status after Ctrl-C
 

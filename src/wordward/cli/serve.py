@@ -41,7 +41,7 @@ class Serve:
             raise ValueError(
                 f"the page needs {missing.name}, which is not installed: pip install 'wordward[serve]'"
             ) from None
-        from wordward.runs.run import load_run
+        from wordward.runs.opening import load_run
 
         if not 0 <= self.port <= 65535:
             raise ValueError(f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")

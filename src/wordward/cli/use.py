@@ -48,7 +48,7 @@ class Evaluate:
         from wordward.explain.wording import plain
         from wordward.report.texts import score
         from wordward.runs.metrics import by_class
-        from wordward.runs.run import load_run
+        from wordward.runs.opening import load_run
 
         run = load_run(self.run, device=self.device, positive=self.positive)
         if is_split(run, self.data):
@@ -101,7 +101,7 @@ class Predict:
     """Show no progress."""
 
     def __call__(self) -> None:
-        from wordward.runs.run import load_run
+        from wordward.runs.opening import load_run
 
         if self.file is not None and self.texts:
             raise ValueError(

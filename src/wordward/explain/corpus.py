@@ -9,7 +9,8 @@ from wordward.datasets import Example
 from wordward.explain.explainer import Explainer
 from wordward.explain.explanation import Explanation
 from wordward.explain.labels import check_focus, check_known_labels
-from wordward.runs.run import Run, opener
+from wordward.runs.opening import opener
+from wordward.runs.run import Run
 from wordward.support.workers import spread
 
 TEXTS = 128  # explained side by side, texts of similar length together

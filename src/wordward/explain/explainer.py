@@ -1,80 +1,37 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wordward.datasets import Example
 from wordward.explain.explanation import Explanation, Place, pulls_of
+from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, encode_labelled, labels_of
-from wordward.explain.pulls import BatchPulls, PullFinder, TextPulls, adversary_for, find_pulls
-from wordward.perturbation.adversary import Adversary, Outcome
+from wordward.explain.piece_pulls import pull_finder
+from wordward.explain.pulls import TEXTS, TOKENS, BatchPulls, PullFinder, TextPulls, adversary_for, find_pulls
+from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.perturbation.tap import evaluating
-from wordward.runs.reading import Reading, apply
+from wordward.runs.reading import Reading
 from wordward.runs.run import Run
-from wordward.text.vocabulary import EOS, Vocabulary, small_batches
-
-__all__ = ["Explainer", "Swap", "apply", "explain", "one_method", "swaps"]
-
-WORD_METHODS = tuple(name for name, recipe in RECIPES.items() if recipe.space == "words")
-TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
-Names = Vocabulary | Sequence[str] | Mapping[int, str] | Callable[[int], str]  # the word of each id
+from wordward.text.vocabulary import small_batches
 
 
-class Swap(NamedTuple):
-    """One token and the word it is pulled toward most."""
+class Explanations(list[Explanation]):
+    """The explanations of some texts, which a notebook shows as they are."""
 
-    position: int
-    word: str
-    toward: str | None  # None where no candidate pulls: every strength is negative or zero
-    strength: float  # alpha of that word
-    relative: float  # strength over the sentence's largest, 0 to 1
-
-
-def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
-    """For each word of a text, the word with the largest strength (argmax of alpha).
-
-    `vocabulary`: ours (whose <eos> is not a word), or the words of your own ids: a list, a dict or a function.
-    """
-    if outcome.candidates is None:
-        raise ValueError(f"this outcome does not point toward words: use one of {', '.join(WORD_METHODS)}")
-    strengths, best = outcome.strengths[row].max(-1)  # (time,)
-    real = outcome.mask[row]
-    if isinstance(vocabulary, Vocabulary):
-        real = real & (outcome.ids[row] != EOS)
-    words = real.nonzero().flatten().tolist()
-    largest = max((float(strengths[at]) for at in words), default=0.0)
-    strongest = []
-    for at in words:
-        strength, pulled = float(strengths[at]), bool(strengths[at] > 0)
-        toward = _name(vocabulary, int(outcome.candidates[row, at, best[at]])) if pulled else None
-        relative = strength / largest if pulled else 0.0
-        strongest.append(Swap(at, _name(vocabulary, int(outcome.ids[row, at])), toward, strength, relative))
-    return strongest
-
-
-def _name(vocabulary: Names, number: int) -> str:
-    """The word of an id."""
-    if isinstance(vocabulary, Vocabulary):
-        return vocabulary.word(number)
-    if callable(vocabulary):
-        return vocabulary(number)
-    try:
-        return vocabulary[number]
-    except LookupError:
-        raise ValueError(
-            f"expected a word for each id; there is none for id {number} among {len(vocabulary)} words: "
-            "give a list, a dict from id to word, or a function of the id"
-        ) from None
+    def _repr_html_(self) -> str:
+        texts = "\n".join(html_fragment([explanation]) for explanation in self)
+        return f"<style>{STYLE}</style>\n{texts}"
 
 
 def explain(
     run: Run, examples: Sequence[Example], *, method: str = "iadvt", top: int = 3, focus: int | None = None
-) -> list[Explanation]:
+) -> Explanations:
     """For each text the words that pull each of its words, where a label's loss rises most.
 
     The label is the example's where it has one, else what the model predicts. `focus`: the position of the one
@@ -92,7 +49,7 @@ class Explainer:
             raise ValueError(f"top must be 1 or more, but is {top}")
         self._finders: dict[int | None, PullFinder] = {}  # by the focus it is for
 
-    def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> list[Explanation]:
+    def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> Explanations:
         """As `explain`."""
         run = self.run
         texts = [run.read(example) for example in examples]
@@ -112,15 +69,13 @@ class Explainer:
             for pulls in find([texts[at] for at in filled], [labels[at] for at in filled], focus=focus):
                 number = filled[pulls.number]
                 explanations[number] = _explained(run, explanations[number], texts[number], pulls)
-        return explanations
+        return Explanations(explanations)
 
     def _finder(self, focus: int | None) -> PullFinder:
         """The cached function that finds pulls; for a KL method there is one per focus."""
         key = focus if self.method.recipe.objective == "kl" else None
         if key not in self._finders:
             if self.run.of_pieces:
-                from wordward.explain.piece_pulls import pull_finder
-
                 self._finders[key] = pull_finder(self.run, self.method, top=self.top)
             else:
                 adversary = adversary_for(self.run, self.method, focus=key)

@@ -69,9 +69,3 @@ class Explanation:
         """The place of the largest pull in the text."""
         pulled = [place for place in self.places if place.pulls]
         return max(pulled, key=lambda place: place.pulls[0].strength, default=None)
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        from wordward.explain.html import STYLE, html_fragment
-
-        return f"<style>{STYLE}</style>\n{html_fragment([self])}"

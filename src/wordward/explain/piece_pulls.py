@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.explain.explainer import TEXTS, TOKENS
 from wordward.explain.labels import Labels
-from wordward.explain.pulls import PullFinder, TextPulls, adversary_for, find_pulls
+from wordward.explain.pulls import TEXTS, TOKENS, PullFinder, TextPulls, adversary_for, find_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import IGNORE, kl, label_loss
 from wordward.perturbation.recipes import Method

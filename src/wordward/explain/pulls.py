@@ -15,10 +15,11 @@ from wordward.perturbation.recipes import Method
 from wordward.perturbation.space import BLOCK
 from wordward.perturbation.tap import gradient_at
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run
+from wordward.runs.run import Run, adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS
-from wordward.train.data import adversary_of
+
+TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
 
 
 class BatchPulls(NamedTuple):

@@ -7,22 +7,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordward.explain.explainer import TEXTS
-from wordward.explain.explanation import Explanation, Place
+from wordward.explain.explanation import Explanation, Place, pulls_of
 from wordward.explain.piece_pulls import MaskedLoss
-from wordward.explain.pulls import BatchPulls, find_pulls
-from wordward.hf.inputs import NO_KL, logits_of, perturbed
+from wordward.explain.pulls import TEXTS, BatchPulls, find_pulls
+from wordward.hf.inputs import NO_KL, perturbed
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.recipes import RECIPES, at_text, parse_methods
 from wordward.perturbation.tap import Tap, evaluating
+from wordward.runs.pieces import logits_of
 from wordward.text.corpus import Batch
 from wordward.text.word_pieces import (
     Word,
     candidate_ids,
     check_size,
-    places,
+    piece_texts,
     special_ids,
     unperturbed_ids,
     words_of,
@@ -65,7 +65,7 @@ def _names(model: nn.Module) -> list[str]:
     if len(named) < 2 or getattr(config, "problem_type", None) in NO_KL:
         raise ValueError(
             "an explanation is of one label among several, but this model is for regression or for several labels at "
-            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.explainer.swaps"
+            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.swaps"
         )
     return [str(named[at]) for at in sorted(named)]
 
@@ -209,3 +209,27 @@ def _labels(
             for word in words[row]:
                 labels[row, word.pieces[0]] = number(tags[word.number])
     return labels
+
+
+def places(
+    words: Sequence[Word],
+    ids: Sequence[int],
+    tokenizer: Any,
+    *,
+    toward: Sequence[Sequence[int]],
+    strengths: Sequence[Sequence[float]],
+    cosines: Sequence[Sequence[float]],
+) -> tuple[Place, ...]:
+    """What pulls each word; `toward`, `strengths` and `cosines` are each piece's, (time, top), strongest first.
+
+    A word is pulled as its strongest piece is, toward the same words; one put in its place replaces all its pieces.
+    """
+    strongest = [max(word.pieces, key=lambda at: strengths[at][0]) for word in words]
+    largest = max((strengths[at][0] for at in strongest), default=0.0)
+    pulled = []
+    for word, at in zip(words, strongest, strict=True):
+        named = zip(piece_texts(tokenizer, toward[at]), strengths[at], cosines[at], strict=True)
+        pulls = pulls_of(named, word=word.text, largest=largest)
+        known = all(ids[piece] != tokenizer.unk_token_id for piece in word.pieces)
+        pulled.append(Place(word.number, word.text, word.start, word.end, known, pulls))
+    return tuple(pulled)

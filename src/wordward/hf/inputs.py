@@ -173,19 +173,6 @@ def label_count(batch: Any) -> Tensor:
     return torch.zeros(()) if labels is None else labels.ne(IGNORE).sum()
 
 
-def logits_of(outputs: Any) -> Tensor:
-    """The logits that a model gave, by name, or in a tuple as the first that is no single number."""
-    if isinstance(outputs, Mapping) and "logits" in outputs:
-        return outputs["logits"]
-    if isinstance(outputs, tuple | list):
-        outputs = next(
-            (output for output in outputs if isinstance(output, Tensor) and output.dim() > 0), None
-        )
-    if not isinstance(outputs, Tensor):
-        raise TypeError(f"the model must give logits, but gave {type(outputs).__name__}: name them 'logits'")
-    return outputs
-
-
 def unwrapped(model: nn.Module) -> nn.Module:
     """The model inside DDP, which shares its modules."""
     return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model

@@ -10,7 +10,6 @@ from wordward.hf.inputs import (
     CheckedCollator,
     endless,
     label_count,
-    logits_of,
     perturbed,
     refuse_arguments,
     refuse_divergence,
@@ -23,6 +22,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import kl
 from wordward.perturbation.recipes import Method, parse_methods
 from wordward.perturbation.tap import FP16_SCALE, Pass, Tap
+from wordward.runs.pieces import logits_of
 from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
 
 try:

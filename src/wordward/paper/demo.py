@@ -27,7 +27,8 @@ from wordward.report.html import write_report
 from wordward.report.telling import Telling, tell, telling
 from wordward.runs.metrics import Interval
 from wordward.runs.neighbors import nearest_words
-from wordward.runs.run import evaluate, load_run
+from wordward.runs.opening import load_run
+from wordward.runs.run import evaluate
 from wordward.runs.run_folder import RunError
 from wordward.support.console import say
 from wordward.text.vocabulary import split_words

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from wordward.attack.attacked import AttackSettings
 from wordward.attack.attacker import attack
 from wordward.attack.robustness import accuracies
+from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
 from wordward.datasets import MissingError, some_of
 from wordward.paper import results
@@ -30,7 +30,8 @@ from wordward.paper.tables import TABLES, Column, Row
 from wordward.perturbation.recipes import parse_methods
 from wordward.report.texts import score
 from wordward.runs import run_folder
-from wordward.runs.run import Run, load_run
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 from wordward.support.console import progress, say
 from wordward.support.device import release
 from wordward.support.distributed import refuse_several

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wordward.attack.attacked import Attacked, AttackSettings, Sense
+from wordward.attack.attacked import Attacked, Sense
 from wordward.attack.attacker import attack
 from wordward.attack.robustness import accuracies, watched
 from wordward.attack.sense import judge_of
 from wordward.attack.summary import Summary, summarise
+from wordward.config.attack import AttackSettings
 from wordward.datasets import Example, some_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
@@ -18,7 +19,8 @@ from wordward.report.telling import Telling, telling
 from wordward.report.texts import Scored, dev_texts, score, texts_to_score
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval
-from wordward.runs.run import Run, load_run
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.rules import NOT_NEGATIVE, check
 

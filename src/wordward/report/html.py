@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-import wordward
 from wordward.explain.html import column_heads, page, safe
 from wordward.explain.wording import title
 from wordward.perturbation.recipes import parse_methods
@@ -24,6 +23,7 @@ from wordward.report.tables import (
 )
 from wordward.report.words import adversarial, neighbours, sentences
 from wordward.runs.run_folder import config_text, write
+from wordward.support.version import __version__
 
 STYLE = (files("wordward.report") / "style" / "report.css").read_text()
 
@@ -189,7 +189,7 @@ def _made(report: Report) -> str:
     )
     return (
         '<p class="rp-say">What it takes to make these runs again: <code>wordward train --config</code> reads the '
-        f"settings below. This page was made by wordward {safe(wordward.__version__)} with seed "
+        f"settings below. This page was made by wordward {safe(__version__)} with seed "
         f"{report.settings.seed}.</p>\n{NUMBERS}\n<thead><tr><td></td>{head}</tr></thead>\n<tbody>{rows}</tbody>\n"
         f"</table></div>\n{settings}"
     )

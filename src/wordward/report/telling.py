@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordward.datasets import Example, some_of
-from wordward.explain.explainer import apply, explain
+from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
+from wordward.explain.swaps import apply
 from wordward.runs.run import Run
 
 SHORT = range(5, 15)  # words of a sentence that is quickly read
@@ -67,7 +68,8 @@ def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
     with_place = [(label, explanation, explanation.strongest) for label, explanation in explained]
     pulled = [(label, explanation, place) for label, explanation, place in with_place if place is not None]
     texts = [
-        apply(run, explanation.text, [(place, place.pulls[0].toward)]) for _, explanation, place in pulled
+        apply(explanation.text, [(place, place.pulls[0].toward)], lowercase=run.text.lowercase)
+        for _, explanation, place in pulled
     ]
     predictions = run.predict([explanation.text for _, explanation, _ in pulled] + texts)
     return [

@@ -59,7 +59,7 @@ def _with_near(word: str, words: Sequence[str]) -> str:
 def _words(run: str | Path) -> tuple[Any, Tensor]:
     """The words of a run, and their vectors; of a Hugging Face model its pieces."""
     if (Path(run) / run_folder.TRANSFORMER).is_dir():
-        from wordward.runs.run import load_run
+        from wordward.runs.opening import load_run
 
         opened = load_run(run, device="cpu")
         return opened.vocabulary, opened.table()

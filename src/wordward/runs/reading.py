@@ -1,15 +1,11 @@
-"""The words that a model reads in a text, with their positions, and how others are put in their place."""
+"""The words that a model reads in a text, with their positions."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wordward.explain.explanation import Place
 from wordward.text.vocabulary import Token
-
-if TYPE_CHECKING:
-    from wordward.runs.run import Run
 
 
 class Reading(NamedTuple):
@@ -46,26 +42,3 @@ def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[s
         at = start + len(word)
         tokens.append(Token(word.lower() if lowercase else word, start, at))
     return text, tokens
-
-
-def apply(run: "Run", text: str, changes: Sequence[tuple[Place, str]]) -> str:
-    """The text that was explained with the new words put in, and everything else unchanged."""
-    changes = sorted(changes, key=lambda change: change[0].start, reverse=True)
-    before = len(text)
-    for place, word in changes:  # from the last to the first, so that earlier places stay where they are
-        if text[place.start : place.end] != place.word or place.end > before:
-            raise ValueError(
-                f"expected {place.word!r} at characters {place.start}-{place.end}; found "
-                f"{text[place.start : place.end]!r}: give the text that was explained, and each place once"
-            )
-        cased = _cased(word, place.word) if run.text.lowercase else word
-        text, before = text[: place.start] + cased + text[place.end :], place.start
-    return text
-
-
-def _cased(word: str, like: str) -> str:
-    """A lower-case word capitalised like another, if a lower-casing run still reads it as the same word."""
-    cased = word
-    if like[:1].isupper():
-        cased = word.upper() if like.isupper() and len(like) > 1 else word[:1].upper() + word[1:]
-    return cased if cased.lower() == word else word

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-import wordward
+from wordward.support.version import __version__
 from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.datasets import DataError, Example
@@ -33,7 +33,7 @@ def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, An
         "texts": len(examples),
         "fingerprint": _short(texts),
         "positive": config.training.positive,
-        "version": wordward.__version__,
+        "version": __version__,
         **json.loads(json.dumps(more)),
     }
 

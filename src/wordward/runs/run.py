@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 
 from wordward.runs import checkpoint
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.objective import Loss
+from wordward.perturbation.recipes import Method
 from wordward.runs import run_folder
 from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
@@ -185,45 +188,25 @@ def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.nda
     return np.array(writable)
 
 
-def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:
-    """The best model of a run folder, ready to predict: one of ours, or a Hugging Face model.
-
-    `positive`: a tagger's tag whose F0.5 counts and which attacks make it miss, instead of the one of its training.
-    """
-    config = run_folder.load_config(path, TrainConfig)
-    if positive is not None:
-        config = _flagging(positive, config, path)
-    if config.transformer is not None:
-        from wordward.runs.transformer import open_run
-
-        return open_run(Path(path), config, pick_device(device))
-    vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
-    kind = Tagger if config.task == "tag" else Classifier
-    model = kind(len(vocabulary), len(labels), config.model)
-    checkpoint.load_weights(path, model, vocabulary)
-    where = pick_device(device)
-    return Run(Path(path), config, vocabulary, labels, model.to(where).eval(), where)
-
-
-def opener(run: Run) -> partial[Run]:
-    """A picklable function that loads the same run in another process."""
-    return partial(load_run, run.folder, device=str(run.device), positive=run.config.training.positive)
-
-
-def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
-    """The settings of a run whose `positive` is another tag."""
-    labels = run_folder.load_labels(path)
-    if config.task != "tag":
-        raise ValueError(
-            f"--positive names a tag of a tagger, but {path} gives each text one label: leave it out"
-        )
-    if tag not in labels:
-        raise ValueError(f"expected --positive among the tags of {path}, {', '.join(labels)}; got {tag!r}")
-    return replace(config, training=replace(config.training, positive=tag))
-
-
 def evaluate(run: Run, corpus: Corpus) -> dict[str, Interval]:
     """The scores of a run on a labelled corpus."""
     return scores(
         corpus, probabilities(run.model, corpus, run.device), len(run.labels), positive=run.positive
     )
+
+
+def adversary_of(
+    method: Method,
+    model: Classifier | Tagger,
+    learnt: Vocabulary,
+    min_candidate_count: int,
+    *,
+    loss: Loss | None = None,
+) -> Adversary:
+    """A method on one of our models."""
+    candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
+    if method.recipe.space == "words" and not len(candidates):
+        raise ValueError(
+            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower --min-candidate-count"
+        )
+    return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)

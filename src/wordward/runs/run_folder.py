@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-import wordward
+from wordward.support.version import __version__
 from wordward.support.locks import locked
 from wordward.text.vocabulary import Vocabulary
 from wordward.config.toml import Config, from_toml, to_toml
@@ -226,7 +226,7 @@ def save_result(
         **result,
         "device": torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine(),
         "versions": {
-            "wordward": wordward.__version__,
+            "wordward": __version__,
             "torch": torch.__version__,
             "python": platform.python_version(),
             **versions,

@@ -15,7 +15,6 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from wordward import __version__
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
 from wordward.explain.terminal import to_json
@@ -23,6 +22,7 @@ from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Gate, Limits, Turns
 from wordward.serve.service import Service
+from wordward.support.version import __version__
 
 PAGE = Path(__file__).parent / "page"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}

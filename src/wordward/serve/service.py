@@ -5,17 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wordward import __version__
-from wordward.attack.attacked import Attacked, AttackSettings
+from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack
+from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.explain.explainer import apply, explain
+from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
+from wordward.explain.swaps import apply
 from wordward.explain.terminal import html_fragment, page
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Limits
+from wordward.support.version import __version__
 
 FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
 
@@ -66,7 +68,8 @@ class Service:
         word = asked.text[asked.start : asked.end]
         if not word or asked.end > len(asked.text):
             raise ValueError(f"expected a word within the {len(asked.text):,} characters of the text")
-        text = apply(run, asked.text, [(Place(0, word, asked.start, asked.end, True, ()), asked.toward)])
+        place = Place(0, word, asked.start, asked.end, True, ())
+        text = apply(asked.text, [(place, asked.toward)], lowercase=run.text.lowercase)
         return schemas.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
 
     def page(self, asked: schemas.AskedPage) -> str:

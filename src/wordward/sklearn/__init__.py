@@ -18,7 +18,7 @@ from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
 from wordward.perturbation.recipes import MethodSettings
 from wordward.runs import run_folder
-from wordward.runs.run import load_run
+from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
 from wordward.train.training import DivergedError, train

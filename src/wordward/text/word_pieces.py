@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from unicodedata import category
 
-from wordward.explain.explanation import Place, pulls_of
-
 Tokenizer = Any  # a transformers.PreTrainedTokenizerBase: named so that this file needs no transformers
 BEFORE = "a"  # a word that stands before the one whose pieces are looked at
 
@@ -142,27 +140,3 @@ def _cut(text: str, word: Word, start: int, end: int) -> bool:
 def _is_letter(character: str) -> bool:
     """Letters, marks upon them, and digits."""
     return category(character)[0] in "LMN"
-
-
-def places(
-    words: Sequence[Word],
-    ids: Sequence[int],
-    tokenizer: Tokenizer,
-    *,
-    toward: Sequence[Sequence[int]],
-    strengths: Sequence[Sequence[float]],
-    cosines: Sequence[Sequence[float]],
-) -> tuple[Place, ...]:
-    """What pulls each word; `toward`, `strengths` and `cosines` are each piece's, (time, top), strongest first.
-
-    A word is pulled as its strongest piece is, toward the same words; one put in its place replaces all its pieces.
-    """
-    strongest = [max(word.pieces, key=lambda at: strengths[at][0]) for word in words]
-    largest = max((strengths[at][0] for at in strongest), default=0.0)
-    pulled = []
-    for word, at in zip(words, strongest, strict=True):
-        named = zip(piece_texts(tokenizer, toward[at]), strengths[at], cosines[at], strict=True)
-        pulls = pulls_of(named, word=word.text, largest=largest)
-        known = all(ids[piece] != tokenizer.unk_token_id for piece in word.pieces)
-        pulled.append(Place(word.number, word.text, word.start, word.end, known, pulls))
-    return tuple(pulled)

@@ -7,14 +7,14 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from wordward.config.settings import PretrainConfig, TrainConfig
 from wordward.datasets import DataError, Example
-from wordward.perturbation.adversary import Adversary, Loss
-from wordward.perturbation.recipes import Method, parse_methods
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import parse_methods
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.models import Classifier, LanguageModel, Tagger
+from wordward.runs.run import adversary_of
 from wordward.support.console import say, waiting
 from wordward.text.chosen import file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
@@ -209,20 +209,3 @@ def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> 
     return [
         adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods
     ]
-
-
-def adversary_of(
-    method: Method,
-    model: Classifier | Tagger,
-    learnt: Vocabulary,
-    min_candidate_count: int,
-    *,
-    loss: Loss | None = None,
-) -> Adversary:
-    """A method on one of our models."""
-    candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
-    if method.recipe.space == "words" and not len(candidates):
-        raise ValueError(
-            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower --min-candidate-count"
-        )
-    return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)
