@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
-from wordward.attack.goal import Goal, Labels, Record, Tags
+from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guide import Case, Guide, State, Target
 from wordward.attack.search import put_in, search
 from wordward.attack.sense import judge_of
@@ -15,11 +15,11 @@ from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
-from wordward.explain.explainer import one_method
 from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
+from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.support.workers import spread
@@ -73,7 +73,7 @@ def _attacker(
 
 def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:
     """What an attack on a run is to change; raises an error for settings that do not fit the run."""
-    one_method(run, settings.method)
+    run.method(settings.method)
     if run.tagging:
         if run.positive is None:
             raise ValueError(
@@ -96,7 +96,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
 def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
     """Some texts attacked side by side."""
     texts = [run.read(example) for example in examples]
-    predictions = run.predict([text.text for text in texts])
+    predictions = run.predict_readings(texts)
     cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
     hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
     adversarial = {
@@ -109,7 +109,7 @@ def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -
             changes = _changes(run, goal, cases[at], hunts[at].beam[0])
             attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
         passes = hunts[at].passes if at in hunts else 0
-        passes += ("error" not in before) + (at in adversarial)
+        passes += (before.problem is None) + (at in adversarial)
         yield replace(attacked, passes=passes, words=len(text.tokens))
 
 
@@ -117,34 +117,31 @@ def cases_of(
     run: Run,
     examples: Sequence[Example],
     texts: Sequence[Reading],
-    predictions: Sequence[Record],
+    predictions: Sequence[Prediction],
     settings: AttackSettings,
     goal: Goal,
 ) -> dict[int, Case]:
     """The texts that there is something to attack in, by their number."""
     cases: dict[int, Case] = {}
-    for at, (example, text, record) in enumerate(zip(examples, texts, predictions, strict=True)):
-        target = None if "error" in record or not text.tokens else goal.target(example, record)
+    for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
+        target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
         if target is not None:
-            cases[at] = _case(run, text, settings, target)
+            cases[at] = _case(text, settings, target)
     return cases
 
 
-def _case(run: Run, text: Reading, settings: AttackSettings, target: Target) -> Case:
+def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
     """A text with what is to change, the words that may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     places = tuple(
-        Place(
-            at, text.text[token.start : token.end], token.start, token.end, token.text in run.vocabulary, ()
-        )
+        Place(at, text.written(at), token.start, token.end, text.known[at], ())
         for at, token in enumerate(text.tokens)
     )
     most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
-    row, pieces = run.row(text)
-    return Case(text.text, places, row, target, open, most, pieces)
+    return Case(text.text, places, text.row, target, open, most)
 
 
 def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:

@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.runs import checkpoint
-from wordward.runs import run_folder
-from wordward.support.console import say
 from wordward.perturbation.space import Metric, nearest
+from wordward.runs import checkpoint, run_folder
+from wordward.support.console import say
 
 TABLE = "words.table.weight"
 

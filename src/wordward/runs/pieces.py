@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from wordward.config.settings import TextSettings
-from wordward.support.console import progress
 from wordward.datasets import DataError, Example
+from wordward.support.console import progress
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
-from wordward.text.word_pieces import candidate_ids, piece_texts
 from wordward.text.vocabulary import pad
+from wordward.text.word_pieces import candidate_ids, piece_texts
 
 CHUNK = 1000  # texts that a tokenizer is given at a time
 
@@ -104,9 +104,8 @@ class PieceCorpus(Corpus):
         return Batch(ids, mask, self.labels_of(index, device))
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
-        """What a tagger says of a row's words: what it says of their first pieces."""
-        assert self.first is not None
-        return each[self.first[at]]
+        """A tagger's output for a row's words, which is that for their first pieces; else for all pieces."""
+        return super().of_row(at, each) if self.first is None else each[self.first[at]]
 
 
 @dataclass(frozen=True)

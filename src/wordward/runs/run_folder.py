@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from wordward.support.version import __version__
-from wordward.support.locks import locked
-from wordward.text.vocabulary import Vocabulary
 from wordward.config.toml import Config, from_toml, to_toml
+from wordward.support.locks import locked
+from wordward.support.version import __version__
+from wordward.text.vocabulary import Vocabulary
 
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
