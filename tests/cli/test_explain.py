@@ -57,7 +57,7 @@ def test_the_terminal_shows_prediction_and_pulls(run: str, capsys: pytest.Captur
     assert main(["explain", run, TEXT, "--label", "bad", "--compare", "advt"]) == 0
     shown = capsys.readouterr().out
     said = load_run(run, device="cpu").predict([TEXT])[0]
-    assert f"{said['label']} {100 * said['probabilities'][said['label']]:.1f} %" in shown
+    assert f"{said.label} {100 * said.probabilities[str(said.label)]:.1f} %" in shown
     assert "iAdvT: words that make bad less likely (the given label)" in shown
     assert "→" in shown
     assert "1.00" in shown

@@ -89,7 +89,7 @@ def test_the_headline_is_the_number_that_counts(page: Page, tags: Page) -> None:
 def test_confusion_counts_what_is_predicted(runs: Path, page: Page, tags: Page) -> None:
     run = load_run(runs / "mine", device="cpu")
     examples = read_as(run.config.data, str(runs / "test.csv"))
-    said = [record["label"] for record in run.predict([example.text for example in examples])]
+    said = [record.label for record in run.predict([example.text for example in examples])]
     rows = page.rows["Which labels it mixes up"]
     for row, true in zip(rows[1:], run.labels, strict=True):
         here = [guess for guess, example in zip(said, examples, strict=True) if example.label == true]
@@ -122,7 +122,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
     assert first.test is not None
     assert other.test is not None
     off = first.test.confusion.sum() - np.trace(first.test.confusion)
-    assert first.test.wrong.sum() == off == round(60 * first.test.measured["error"].value)
+    assert first.test.wrong.sum() == off == round(60 * first.test.scores["error"].value)
     ours = np.arange(60) < 20
     for theirs, said in (
         (
@@ -180,11 +180,11 @@ def test_telling_sentences_stand_with_what_their_swap_does(runs: Path, page: Pag
         )
         text = html.unescape(re.sub("<.*?>", "", shown))
         before, after = run.predict([text, re.sub(rf"\b{word}\b", toward, text, count=1)])
-        assert before["label"] == label
-        assert percent(before["probabilities"][label]).split() == told[4:6]
+        assert before.label == label
+        assert percent(before.probabilities[label]).split() == told[4:6]
         if text.split().count(word) == 1:
-            assert percent(after["probabilities"][label]).split() == [told[7], told[8].rstrip(":")]
-            assert ("becomes" in told) == (after["label"] != label)
+            assert percent(after.probabilities[label]).split() == [told[7], told[8].rstrip(":")]
+            assert ("becomes" in told) == (after.label != label)
 
 
 def test_learning_curves_hold_every_epoch(runs: Path, page: Page) -> None:
@@ -233,7 +233,7 @@ def test_adversarial_texts_flip_and_stand_under_what_is_judged_of_them(runs: Pat
         shown = shown_pairs(part)
         assert {(plain(old), plain(new)) for old, new in shown} <= {(e.text, e.adversarial) for e in found}
         said = first.run.predict([plain(text) for pair in shown for text in pair])
-        labels = [record["label"] for record in said]
+        labels = [record.label for record in said]
         assert all(before != after for before, after in zip(labels[::2], labels[1::2], strict=True))
         for old, new in shown:
             assert old.replace("<del>", "") != old

@@ -158,9 +158,9 @@ def test_an_attack_tells_its_steps(client: httpx.Client, run: Run) -> None:
     assert found["outcome"] == "flipped"
     assert found["steps"]
     said = run.predict([found["adversarial"]])[0]
-    assert found["after"] == said["label"] != found["before"]
+    assert found["after"] == said.label != found["before"]
     last = found["steps"][-1]
-    assert (last["label"], last["probability"]) == (said["label"], said["probabilities"][said["label"]])
+    assert (last["label"], last["probability"]) == (said.label, said.probabilities[str(said.label)])
     for step in found["steps"]:
         assert found["adversarial"][step["start"] :].startswith(step["toward"])
 

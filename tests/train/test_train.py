@@ -27,7 +27,6 @@ from wordward.explain.swaps import apply
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
-from wordward.runs.run import evaluate
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
 from wordward.text.corpus import Batch
@@ -44,7 +43,7 @@ def test_each_method_learns_to_classify(method: str, csv_file: Path, tmp_path: P
     assert result["dev"]["error"] < 0.1
     run = load_run(tmp_path / "run", device="cpu")
     fresh = reviews(100, seed=9)
-    assert evaluate(run, run.encode(fresh, labelled=True))["error"].value < 0.1
+    assert run.evaluate(fresh).scores["error"].value < 0.1
 
 
 @pytest.mark.parametrize("method", ["baseline", "advt", "vat", "iadvt", "ivat"])
@@ -54,10 +53,10 @@ def test_each_method_learns_to_tag(method: str, conll_file: Path, tmp_path: Path
     assert result["dev"]["f0.5"] > 0.95
     run = load_run(tmp_path / "run", device="cpu")
     assert run.config.training.positive == "i"
-    measured = evaluate(run, run.encode(tagged(60, seed=5), labelled=True))
+    measured = run.evaluate(tagged(60, seed=5)).scores
     assert measured["f0.5"].value > 0.95
-    tokens = run.predict(["the film are lovely"])[0]["tokens"]
-    assert [token["label"] for token in tokens] == ["c", "c", "i", "c"]
+    tokens = run.predict(["the film are lovely"])[0].tokens
+    assert [token.label for token in tokens] == ["c", "c", "i", "c"]
 
 
 def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
@@ -66,8 +65,8 @@ def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
         load_run(tmp_path / "run", device="cpu").predict(["the film was dull"]) for _ in range(2)
     )
     assert first == second
-    assert first[0]["label"] == "bad"
-    assert sum(first[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    assert first[0].label == "bad"
+    assert sum(first[0].probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
 def last(folder: Path) -> dict[str, torch.Tensor]:
@@ -192,7 +191,7 @@ def test_ctrl_c_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch
     result = train(config(csv_file), tmp_path / "run", quiet=True)
     assert result["stopped"]
     assert result["best_epoch"] == 1
-    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0]["label"] in (
+    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0].label in (
         "good",
         "bad",
     )
@@ -239,7 +238,7 @@ def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
     assert all(torch.equal(kept[name], scored[best][name]) for name in kept)
     _, data = prepare(settings)
     run = load_run(tmp_path / "run", device="cpu")
-    measured = {name: interval.value for name, interval in evaluate(run, data.dev).items()}
+    measured = {name: interval.value for name, interval in run.evaluate_corpus(data.dev).scores.items()}
     assert measured == records[best]["dev"] == result["dev"]
 
 
@@ -382,10 +381,10 @@ def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> 
     place = found.strongest
     assert place is not None
     assert place.pulls[0].relative == 1.0
-    before = run.predict([example.text])[0]["probabilities"]["good"]
+    before = run.predict([example.text])[0].probabilities["good"]
     text = apply(example.text, [(place, place.pulls[0].toward)], lowercase=run.text.lowercase)
     assert text == example.text.replace(place.word, place.pulls[0].toward, 1)
-    assert run.predict([text])[0]["probabilities"]["good"] < before
+    assert run.predict([text])[0].probabilities["good"] < before
 
 
 def test_config_goes_to_toml_and_back() -> None:

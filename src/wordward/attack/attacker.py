@@ -21,7 +21,7 @@ from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run
+from wordward.runs.run import Run, Text, as_example
 from wordward.support.workers import spread
 
 __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
@@ -29,23 +29,65 @@ __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
 CHUNK = 64  # texts that are searched side by side
 
 
+def attack_texts(
+    run: Run,
+    texts: Sequence[Text],
+    settings: AttackSettings | None = None,
+    *,
+    corrections: Corrections | None = None,
+    jobs: int = 1,
+) -> list[Attacked]:
+    """Words of each text swapped until the prediction changes, each change verified by the model.
+
+    A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
+    flags an error.
+
+    Args:
+        run: A trained model, as `wordward.load_run` opens it.
+        texts: Strings, or `Example`s with their true labels.
+        settings: Which method guides the search, how many words may be swapped, and which swaps are allowed.
+        corrections: For taggers of errors: what a flagged token should be, of `wordward.datasets.m2`.
+        jobs: Processes to use, each of which loads the run; more than one need a guarded main module.
+
+    Returns:
+        An `Attacked` for each text, in the same order: the adversarial text, its swaps, and the predictions before
+        and after.
+
+    Example:
+        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
+        >>> run.attack(["a warm and funny film"])[0].adversarial  # doctest: +SKIP
+        'a cold and funny film'
+    """
+    return list(attack(run, texts, settings, corrections=corrections, jobs=jobs))
+
+
 def attack(
     run: Run,
-    examples: Sequence[Example],
+    texts: Sequence[Text],
     settings: AttackSettings | None = None,
     *,
     corrections: Corrections | None = None,
     jobs: int = 1,
 ) -> Generator[Attacked, None, None]:
-    """Each example with the adversarial text found for it, in order.
+    """As `attack_texts`, each text as soon as it is done, in order.
 
-    A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
-    flags an error. `corrections` (of `wordward.datasets.m2`) say what a flagged token should be. `jobs`: processes
-    to use, each of which loads the run; more than one need a guarded main module.
+    Args:
+        run: A trained model.
+        texts: Strings, or `Example`s with their true labels.
+        settings: How words to swap are looked for.
+        corrections: For taggers of errors: what a flagged token should be.
+        jobs: Processes to use.
+
+    Returns:
+        A generator of `Attacked`; bad settings raise an error at once, not with the first text.
+
+    Example:
+        >>> for attacked in attack(run, texts):  # doctest: +SKIP
+        ...     print(attacked.outcome)
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
-    plain = [attacker.goal.plain(example) for example in examples]
+    plain = [attacker.goal.plain(as_example(text)) for text in texts]
     chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
     attacked_chunks = spread(
         attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs

@@ -79,8 +79,8 @@ class Labels:
             given=example.label is not None,
             before=first,
             after=last,
-            probability_before=(before.probabilities or {})[first],
-            probability_after=(after.probabilities or {})[first],
+            probability_before=before.probabilities[first],
+            probability_after=after.probabilities[first],
             outcome=outcome,
         )
 
@@ -148,7 +148,7 @@ class Tags:
         name = self.run.labels[self.positive]
         tags = [" ".join(predicted.labels) for predicted in (before, after)]
         likeliest = [
-            max((predicted.tokens or ())[at].probabilities[name] for at in np.flatnonzero(under_attack))
+            max(predicted.tokens[at].probabilities[name] for at in np.flatnonzero(under_attack))
             if under_attack.any()
             else 0.0
             for predicted in (before, after)

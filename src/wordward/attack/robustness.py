@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of, goal_of

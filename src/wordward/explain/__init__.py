@@ -3,5 +3,8 @@
 from wordward.explain.explainer import Explanations, explain
 from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.explain.swaps import Swap, apply, swaps
+from wordward.runs.run import Run
+
+Run.explain = explain
 
 __all__ = ["Explanation", "Explanations", "Place", "Pull", "Swap", "apply", "explain", "swaps"]

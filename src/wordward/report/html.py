@@ -107,7 +107,7 @@ def _results(report: Report) -> str:
             '<p class="rp-say">There are no texts at hand to score the model on; --test FILE gives some.</p>'
         )
     metric = first.run.config.training.criterion
-    value, unit = first.scored.measured[metric], "sentences" if first.run.tagging else "texts"
+    value, unit = first.scored.scores[metric], "sentences" if first.run.tagging else "texts"
     spread = "No interval" if value.tells_nothing else f"95\u00a0% interval {between(value)}"
     head = (
         f'<div class="rp-head"><p class="rp-big">{percent(value.value)}</p><p><b>{NAMES[metric]}</b> on '
@@ -121,7 +121,7 @@ def _results(report: Report) -> str:
     shown = [
         scored for subject in report.subjects for scored in (subject.dev, subject.test) if scored is not None
     ]
-    if any(interval.tells_nothing for scored in shown for interval in scored.measured.values()):
+    if any(interval.tells_nothing for scored in shown for interval in scored.scores.values()):
         why += " Where there is no interval, texts drawn from these all give the same number; others may not."
     return "\n".join(
         [

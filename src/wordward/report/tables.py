@@ -6,8 +6,9 @@ import numpy as np
 
 from wordward.explain.html import column_heads, safe, shade
 from wordward.report.charts import Line, kind, lines, strip, ticks
-from wordward.report.gathering import SWAPS, Report, Scored, Subject
+from wordward.report.gathering import SWAPS, Report, Subject
 from wordward.runs.metrics import Interval, mcnemar
+from wordward.runs.scoring import Evaluation
 
 NAMES = {
     "error": "Error",
@@ -61,8 +62,8 @@ def results(report: Report, split: str) -> str:
     own = "" if split == "test" or report.same_dev else ", of each run its own"
     head = column_heads(subject.name for subject, _ in subjects)
     rows = []
-    for metric in first.measured:
-        cells = "".join(f"<td>{_measured(scored.measured.get(metric))}</td>" for _, scored in subjects)
+    for metric in first.scores:
+        cells = "".join(f"<td>{_measured(scored.scores.get(metric))}</td>" for _, scored in subjects)
         name = f"{NAMES[metric]}<small>{safe(meaning(metric, report))}</small>"
         rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     return (
@@ -81,9 +82,9 @@ def _measured(interval: Interval | None, digits: int = 2) -> str:
 def strips(report: Report, metric: str) -> str:
     """The measure that counts, of all runs, on one scale."""
     measured = [
-        (number, subject.name, subject.scored.measured[metric])
+        (number, subject.name, subject.scored.scores[metric])
         for number, subject in enumerate(report.subjects)
-        if subject.scored is not None and metric in subject.scored.measured  # F0.5 needs a tag to flag
+        if subject.scored is not None and metric in subject.scored.scores  # F0.5 needs a tag to flag
     ]
     if len(measured) < 2:
         return ""
@@ -181,7 +182,7 @@ def _epochs(subject: Subject, metric: str) -> str:
     )
 
 
-def confusion(scored: Scored, labels: Sequence[str], unit: str) -> str:
+def confusion(scored: Evaluation, labels: Sequence[str], unit: str) -> str:
     """Which label is taken for which."""
     counts = scored.confusion
     totals = np.maximum(counts.sum(1, keepdims=True), 1)

@@ -39,8 +39,9 @@ class LogitsModel(nn.Module):
 class PieceVocabulary:
     """The pieces of a tokenizer, as the vocabulary of a run; the words among them are its candidates."""
 
-    def __init__(self, tokenizer: Any, size: int) -> None:
+    def __init__(self, tokenizer: Any, size: int, *, whole_words: bool = True) -> None:
         self.tokenizer, self.size = tokenizer, size  # size: rows of the model's table
+        self._whole_words = whole_words  # whether only pieces that are words by themselves are candidates
 
     def __len__(self) -> int:
         return self.size
@@ -73,7 +74,7 @@ class PieceVocabulary:
 
     @cached_property
     def _candidates(self) -> np.ndarray:
-        return np.array(candidate_ids(self.tokenizer))
+        return np.array(candidate_ids(self.tokenizer, whole_words=self._whole_words))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """What a run says of a text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,22 +31,22 @@ class Prediction:
 
     text: str
     label: str | None = None
-    probabilities: Mapping[str, float] | None = None
-    tokens: tuple[TokenPrediction, ...] | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    tokens: tuple[TokenPrediction, ...] = ()
     problem: str | None = None
     warning: str | None = None
 
     @property
     def labels(self) -> list[str]:
         """A tagger's label of each token."""
-        return [token.label for token in self.tokens or ()]
+        return [token.label for token in self.tokens]
 
     def to_json(self) -> dict[str, Any]:
         """A record for `json.dumps`: what is known, and `error` where the text could not be read."""
         if self.problem is not None:
             return {"text": self.text, "error": self.problem}
         record: dict[str, Any] = {"text": self.text}
-        if self.tokens is not None:
+        if self.tokens:
             record["tokens"] = [dict(vars(token)) for token in self.tokens]
         else:
             record |= {"label": self.label, "probabilities": self.probabilities}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
@@ -39,10 +39,10 @@ class Run(ABC):
     config: TrainConfig
     vocabulary: Any  # of the ids: a Vocabulary of words, or a PieceVocabulary
     labels: tuple[str, ...]
-    model: nn.Module  # called with ids and mask, (batch, time) each, for logits
+    model: Any  # a module that is called with ids and mask, (batch, time) each, for logits
     device: torch.device
 
-    # `wordward.explain.explain` and `wordward.attack.attack_texts`, entered by those rooms, which stand above this one.
+    # `wordward.explain.explain` and `wordward.attack.attack_texts`: entered by those rooms, which stand above this.
     explain: ClassVar[Callable[..., Any]]
     attack: ClassVar[Callable[..., Any]]
 
