@@ -21,7 +21,7 @@ from wordward.hf.inputs import perturbed
 from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.objective import kl, label_loss
 from wordward.perturbation.tap import Tap
-from wordward.text.word_pieces import candidate_ids, special_ids, unperturbed_ids, words_of
+from wordward.text.word_pieces import candidate_ids, piece_texts, special_ids, unperturbed_ids, words_of
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
 TEXT = "The film  isn't clumsy, é😀 was warm."
