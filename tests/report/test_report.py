@@ -108,7 +108,7 @@ def test_an_interval_that_tells_nothing_is_not_shown(runs: Path) -> None:
     assert first.test is not None
     for interval, said in ((Interval(1.0, 1.0, 1.0), True), (Interval(1.0, 0.9, 1.0), False)):
         measured = {"error": Interval(0.0, 0.0, 0.0) if said else interval, "macro_f1": interval}
-        subject = replace(first, dev=None, test=replace(first.test, measured=measured))
+        subject = replace(first, dev=None, test=replace(first.test, scores=measured))
         drawn = draw(replace(report, subjects=(subject,)))
         assert ("<br>No interval.</p>" in drawn) is said
         assert ("<b>100.00\u00a0%</b><small>no interval</small>" in drawn) is said

@@ -218,13 +218,16 @@ class TestExplaining:
         assert [pull.toward for pull in pulls] == sorted(slopes, key=lambda word: -slopes[word])[: len(pulls)]
         assert len(pulls) == 9
 
-    def test_anywhere_is_toward_any_piece_that_is_not_special(self, taught: tuple[Any, Any]):
+    @pytest.mark.parametrize("whole_words", [True, False])
+    def test_anywhere_is_toward_any_candidate(self, taught: tuple[Any, Any], whole_words: bool):
         model, tokenizer = taught
-        settings = AdversarialSettings(method="random")
+        settings = AdversarialSettings(method="random", whole_words=whole_words)
         text = "the film was warm and bright and cold and dull and bland and funny"
         (found,) = explain(model, tokenizer, [text], settings=settings, top=1000)
         toward = {pull.toward for place in found.places for pull in place.pulls}
-        assert toward == set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+        allowed = candidate_ids(tokenizer, whole_words=whole_words)
+        assert toward == set(piece_texts(tokenizer, allowed))
+        assert not toward & set(tokenizer.all_special_tokens)
         assert all(place.pulls for place in found.places)  # chance moves every word
 
     def test_a_label_that_is_given(self, taught: tuple[Any, Any]):

@@ -59,14 +59,19 @@ def explain(
     settings = settings or AdversarialSettings()
     run = open_model(model, tokenizer, settings, tagging=not kinds.pop())
     given = [None] * len(texts) if labels is None else labels
-    examples = [_example(text, label) for text, label in zip(texts, given, strict=True)]
+    examples = [_example(run, text, label) for text, label in zip(texts, given, strict=True)]
     return explainer.explain(run, examples, method=settings.method, top=top)
 
 
-def _example(text: Text, label: Any) -> Example:
+def _example(run: "ModelInMemory", text: Text, label: Any) -> Example:
+    """A text with its label; a tagger's without words that its tokenizer makes nothing of, as the model reads it."""
     if isinstance(text, str):
         return Example(text, label)
-    return Example(" ".join(text), tokens=tuple(text), tags=None if label is None else tuple(label))
+    kept = [at for at, has_pieces in enumerate(run.reader.have_pieces(text)) if has_pieces]
+    tokens = tuple(text[at] for at in kept)
+    return Example(
+        " ".join(tokens), tokens=tokens, tags=None if label is None else tuple(label[at] for at in kept)
+    )
 
 
 def open_model(

@@ -132,13 +132,21 @@ class PieceReader:
 
     def _words(self, words: Sequence[str]) -> list[str]:
         """Words with one that can be read in place of each that has no pieces, since each is to get a tag."""
+        with_pieces = self.have_pieces(words)
+        return [
+            word if readable else self.tokenizer.unk_token or "."
+            for word, readable in zip(words, with_pieces, strict=True)
+        ]
+
+    def have_pieces(self, words: Sequence[str]) -> list[bool]:
+        """Of each word, whether the tokenizer makes any piece of it; an empty one, say, has none."""
         new = [word for word in dict.fromkeys(words) if word not in self._pieceless]
         if new:
             read = self.tokenizer([[w] for w in new], is_split_into_words=True, add_special_tokens=False)
             self._pieceless.update(
                 (word, not pieces) for word, pieces in zip(new, read["input_ids"], strict=True)
             )
-        return [self.tokenizer.unk_token or "." if self._pieceless[word] else word for word in words]
+        return [not self._pieceless[word] for word in words]
 
     def encode(
         self,
