@@ -5,7 +5,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from wordward.choice import CHOICES
+from wordward.choice import CHOICES, centred
 from wordward.processes.distributed import Part
 from wordward.recipes import Method
 from wordward.space import AllWords, Free, NearestWords, Neighbors, Space, allowed_words, check_enough
@@ -76,6 +76,7 @@ class Directions:
                     f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`"
                 )
             values = space.strengths(gradient.to(self.tap.dtype) * real)
+            values = centred(values, possible()) if self.method.through_start else values
         else:
             values = self.noise(space, ids, noise)
         return CHOICES[self.method.recipe.choice](values, possible, words) * real

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordward.choice import deviation, scattered, unit, within
+from wordward.choice import across, deviation, scattered, unit, within
 from wordward.directions import Directions
 from wordward.objective import MEASURES, OBJECTIVES, Loss
 from wordward.recipes import PAPER_EPSILON, Method
@@ -197,7 +197,7 @@ class Adversary:
             if left:
                 ascent = space.vectors(space.strengths(gradient * real))
                 step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
-        return gradient
+        return across(gradient, step) if self.method.through_start else gradient
 
     @torch.no_grad()
     def perturb(
