@@ -137,8 +137,8 @@ def derive(
             alpha[t] = noise[t] if candidates is None else 1.0
             alpha[t] *= xi / r_of(alpha)[t].norm()
     g = torch.zeros_like(alpha)
-    through = normalization == "authors" and candidates is not None and recipe.objective == "kl"
-    if through and recipe.follows_gradient:
+    kl_ascent = recipe.objective == "kl" and recipe.follows_gradient
+    if normalization == "authors" and kl_ascent and candidates is not None:
         # the authors' code: equal strengths, at unit length, then a step of unit length, all differentiated
         able = torch.tensor(
             [[float(other != word) for other in candidates[t]] for t, word in enumerate(text)]
