@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import wordward.attack
-from wordward.attack import attack
-from wordward.attacks import guide, search
-from wordward.attacks.attacked import AttackSettings
-from wordward.attacks.search import read
-from wordward.config import ModelSettings, TrainConfig
+import wordward.attack.attacker
+from wordward.attack import guide, search
+from wordward.attack.attacker import attack
+from wordward.attack.search import read
+from wordward.config.attack import AttackSettings
+from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
-from wordward.device import pick_device
-from wordward.models import Classifier
-from wordward.predict import Run
-from wordward.text import SPECIALS, Vocabulary
+from wordward.runs.models import Classifier
+from wordward.runs.run import Run
+from wordward.support.device import pick_device
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 
 def a_run(words: int, model: ModelSettings, device: str) -> Run:
@@ -50,7 +50,7 @@ def texts(count: int, words: int, vocabulary: Vocabulary, seed: int = 0) -> list
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Let the attack read a single text at a time, candidates too."""
-    places = [(guide, "TEXTS"), (search, "TEXTS"), (wordward.attack, "CHUNK")]
+    places = [(guide, "TEXTS"), (search, "TEXTS"), (wordward.attack.attacker, "CHUNK")]
     before = [getattr(module, name) for module, name in places]
     for module, name in places:
         setattr(module, name, 1)

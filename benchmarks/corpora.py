@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.timing import Figure
-from wordward.config import TextSettings
+from wordward.config.settings import TextSettings
 from wordward.datasets import DataError
-from wordward.encoded.corpora import open_corpus
+from wordward.text.corpora import open_corpus
 
 NAME, TEXTS = "imdb", "100,000 reviews"
 

@@ -9,8 +9,8 @@ import torch
 from benchmarks.steps import PAPER, stepper
 from benchmarks.timing import Figure, seconds
 from benchmarks.words import draw, lengths
-from wordward.encoded.corpus import Corpus, Stream
-from wordward.text import SPECIALS
+from wordward.text.corpus import Corpus, Stream
+from wordward.text.vocabulary import SPECIALS
 
 REVIEWS = 21_246  # IMDB's training texts, dev taken off
 UNLABELLED_BATCH = 96

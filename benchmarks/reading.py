@@ -10,14 +10,14 @@ import torch.nn.functional as F
 
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw, lengths
-from wordward.config import ModelSettings, PretrainConfig, TextSettings
+from wordward.config.settings import ModelSettings, PretrainConfig, TextSettings
 from wordward.datasets import Example
-from wordward.encoded import cache
-from wordward.encoded.corpus import Corpus, Stream
-from wordward.models import Classifier
-from wordward.space import nearest
-from wordward.text import SPECIALS, Vocabulary, length_batches
-from wordward.training.pretrainer import Pretrainer
+from wordward.perturbation.space import nearest
+from wordward.runs.models import Classifier
+from wordward.text import cache
+from wordward.text.corpus import Corpus, Stream
+from wordward.text.vocabulary import SPECIALS, Vocabulary, length_batches
+from wordward.train.pretrainer import Pretrainer
 
 REPEATS = 5
 

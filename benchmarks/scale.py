@@ -22,14 +22,14 @@ from benchmarks import steps
 from benchmarks.__main__ import keep, machine
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw
-from wordward.config import TextSettings
-from wordward.encoded.corpus import Corpus, Stream
-from wordward.encoded.ragged import Rows
-from wordward.encoded.stored import Texts, _write
-from wordward.encoded.tokens import words_of
-from wordward.encoded.windows import Reader
-from wordward.space import nearest
-from wordward.text import SPECIALS, Vocabulary
+from wordward.config.settings import TextSettings
+from wordward.perturbation.space import nearest
+from wordward.text.corpus import Corpus, Stream
+from wordward.text.ragged import Rows
+from wordward.text.stored import Texts, _write
+from wordward.text.tokens import words_of
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.text.windows import Reader
 
 CPU = torch.device("cpu")
 LENGTHS = (50, 100, 200, 400, 800)  # words of a text

@@ -14,13 +14,13 @@ from torch import nn
 import wordward
 from benchmarks.timing import Figure, ratio, side_by_side
 from benchmarks.words import draw
-from wordward.config import ModelSettings, TrainingSettings
-from wordward.encoded.corpus import Batch
-from wordward.models import Classifier
-from wordward.recipes import RECIPES, parse_methods
-from wordward.text import SPECIALS, Vocabulary
-from wordward.training.prepare import adversary_of
-from wordward.training.step import Stepper
+from wordward.config.settings import ModelSettings, TrainingSettings
+from wordward.perturbation.recipes import RECIPES, parse_methods
+from wordward.runs.models import Classifier
+from wordward.runs.run import adversary_of
+from wordward.text.corpus import Batch
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.train.step import Stepper
 
 TARGETS = {"advt": "2.15", "iadvt": "2.15", "vat": "3.6", "ivat": "3.6"}
 THREE_LINES = "2.7"

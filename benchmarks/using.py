@@ -6,10 +6,10 @@ import torch
 
 from benchmarks.attack import a_run, texts
 from benchmarks.timing import Figure, rate, side_by_side
-from wordward.attack import attack
-from wordward.attacks.attacked import AttackSettings
-from wordward.config import ModelSettings
-from wordward.explain import explain
+from wordward.attack.attacker import attack
+from wordward.config.attack import AttackSettings
+from wordward.config.settings import ModelSettings
+from wordward.explain.explainer import explain
 
 WORDS, COUNT = 230, 32
 

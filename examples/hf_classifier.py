@@ -6,8 +6,8 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from wordward.hf import AdversarialSettings, AdversarialTrainer
-from wordward.huggingface.explain import explain
+from wordward.hf.explainer import explain
+from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
 PRAISE = ["the film was warm", "a funny story", "a bright and funny ending", "the story was bright"]
 BLAME = ["the film was dull", "a bland story", "a cold and bland ending", "the story was cold"]

@@ -6,7 +6,7 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from wordward.hf import AdversarialSettings, AdversarialTrainer
+from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
 WRONG = ["the film are good", "the films is long"]
 TEXTS = ["the film is good", "the films are long", "we saw the film", *WRONG]

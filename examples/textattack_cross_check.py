@@ -10,10 +10,11 @@ import numpy as np
 import torch
 import tyro
 
-from wordward import textattack_model
+from wordward.attack import textattack as textattack_model
 from wordward.datasets import Example, read
-from wordward.metrics import share
-from wordward.predict import Run, load_run
+from wordward.runs.metrics import share
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 
 COLUMNS = (
     *("run", "accuracy", "under attack", "success rate", "not fooled, by label"),

@@ -3,26 +3,26 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from wordward.support.version import __version__
 
 if TYPE_CHECKING:
-    from wordward.api import adversary, advt, iadvt, ivat, vat
-    from wordward.method import Adversary, Outcome
-    from wordward.recipes import RECIPES, MethodSettings
-    from wordward.tap import Tap
-    from wordward.text import Vocabulary, tokenize
+    from wordward.perturbation.adversary import Adversary, Outcome
+    from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
+    from wordward.perturbation.recipes import RECIPES, MethodSettings
+    from wordward.perturbation.tap import Tap
+    from wordward.text.vocabulary import Vocabulary, tokenize
 
 _HOME = {
-    "Adversary": "method",
-    "Outcome": "method",
-    "adversary": "api",
-    "advt": "api",
-    "iadvt": "api",
-    "ivat": "api",
-    "vat": "api",
-    "RECIPES": "recipes",
-    "MethodSettings": "recipes",
-    "Tap": "tap",
+    "Adversary": "perturbation.adversary",
+    "Outcome": "perturbation.adversary",
+    "adversary": "perturbation.api",
+    "advt": "perturbation.api",
+    "iadvt": "perturbation.api",
+    "ivat": "perturbation.api",
+    "vat": "perturbation.api",
+    "RECIPES": "perturbation.recipes",
+    "MethodSettings": "perturbation.recipes",
+    "Tap": "perturbation.tap",
     "Vocabulary": "text",
     "tokenize": "text",
 }
@@ -34,6 +34,7 @@ __all__ = [
     "Outcome",
     "Tap",
     "Vocabulary",
+    "__version__",
     "adversary",
     "advt",
     "iadvt",

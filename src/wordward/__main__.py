@@ -2,6 +2,6 @@
 
 import sys
 
-from wordward.cli import main
+from wordward.cli.main import main
 
 sys.exit(main())

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from wordward.datasets.example import DataError
 from wordward.datasets.published import Download
-from wordward.processes.locks import locked
+from wordward.support.locks import locked
 
 LEDGER = "hashes.json"  # in the data folder: hashes of first downloads
 Report = Callable[[int, int | None], None]  # bytes received, bytes in total

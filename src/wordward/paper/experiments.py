@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import tyro
 
-from wordward import run_folder
-from wordward.config import PRESETS, PretrainConfig, TrainConfig
-from wordward.encoded.corpora import PACK
+from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
+from wordward.config.toml import flags, flags_of, from_toml
 from wordward.paper.results import Record
 from wordward.paper.tables import Column, Row
-from wordward.rules import COUNT, check
-from wordward.toml import flags, flags_of, from_toml
+from wordward.runs import run_folder
+from wordward.support.rules import COUNT, check
+from wordward.text.corpora import PACK
 
 Config = TypeVar("Config", TrainConfig, PretrainConfig)
 COMMON, READING = "common.toml", "pretrain.toml"

@@ -9,16 +9,11 @@ from typing import Any
 
 import torch
 
-from wordward import run_folder
-from wordward.attack import attack
-from wordward.attacks.attacked import AttackSettings
-from wordward.attacks.robustness import accuracies
-from wordward.config import TrainConfig
-from wordward.console import progress, say
+from wordward.attack.attacker import attack
+from wordward.attack.robustness import accuracies
+from wordward.config.attack import AttackSettings
+from wordward.config.settings import TrainConfig
 from wordward.datasets import MissingError, some_of
-from wordward.device import release
-from wordward.encoded.corpus import Corpus
-from wordward.examples import read_as, split_examples
 from wordward.paper import results
 from wordward.paper.experiments import (
     COMMON,
@@ -32,14 +27,20 @@ from wordward.paper.experiments import (
     row_config,
 )
 from wordward.paper.tables import TABLES, Column, Row
-from wordward.predict import Run, load_run
-from wordward.pretrain import pretrain
-from wordward.processes.distributed import refuse_several
-from wordward.processes.locks import BusyError, locked
-from wordward.processes.workers import stoppable, workers
-from wordward.recipes import parse_methods
-from wordward.reports.texts import score
-from wordward.train import DivergedError, train
+from wordward.perturbation.recipes import parse_methods
+from wordward.report.texts import score
+from wordward.runs import run_folder
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
+from wordward.support.console import progress, say
+from wordward.support.device import release
+from wordward.support.distributed import refuse_several
+from wordward.support.locks import BusyError, locked
+from wordward.support.workers import stoppable, workers
+from wordward.text.chosen import read_as, split_examples
+from wordward.text.corpus import Corpus
+from wordward.train.pretraining import pretrain
+from wordward.train.training import DivergedError, train
 
 
 class TableError(RuntimeError):

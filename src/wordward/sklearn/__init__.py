@@ -12,16 +12,16 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wordward import run_folder
-from wordward.config import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example
-from wordward.device import pick_device
-from wordward.explain import explain
-from wordward.explanation import Explanation
-from wordward.predict import load_run
-from wordward.recipes import MethodSettings
-from wordward.scoring import probabilities
-from wordward.train import DivergedError, train
+from wordward.explain.explainer import explain
+from wordward.explain.explanation import Explanation
+from wordward.perturbation.recipes import MethodSettings
+from wordward.runs import run_folder
+from wordward.runs.opening import load_run
+from wordward.runs.scoring import probabilities
+from wordward.support.device import pick_device
+from wordward.train.training import DivergedError, train
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -190,7 +190,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return explain(self.run_, examples, method=method, top=top)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.predict.load_run`."""
+        """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
         try:
             place = run_folder.create(folder, force=force)

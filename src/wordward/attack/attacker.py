@@ -1,0 +1,160 @@
+"""Adversarial texts: words swapped until a prediction changes, each verified by predicting the text again."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from wordward.attack.attacked import Attacked, Change
+from wordward.attack.goal import Goal, Labels, Record, Tags
+from wordward.attack.guide import Case, Guide, State, Target
+from wordward.attack.search import put_in, search
+from wordward.attack.sense import judge_of
+from wordward.attack.stopwords import STOP_WORDS, fold
+from wordward.config.attack import AttackSettings
+from wordward.datasets import Example
+from wordward.datasets.m2 import Corrections
+from wordward.explain.explainer import one_method
+from wordward.explain.explanation import Place
+from wordward.explain.swaps import apply
+from wordward.perturbation.objective import IGNORE
+from wordward.runs.opening import opener
+from wordward.runs.reading import Reading
+from wordward.runs.run import Run
+from wordward.support.workers import spread
+
+__all__ = ["AttackSettings", "Attacked", "Change", "attack"]
+
+CHUNK = 64  # texts that are searched side by side
+
+
+def attack(
+    run: Run,
+    examples: Sequence[Example],
+    settings: AttackSettings | None = None,
+    *,
+    corrections: Corrections | None = None,
+    jobs: int = 1,
+) -> Generator[Attacked, None, None]:
+    """Each example with the adversarial text found for it, in order.
+
+    A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
+    flags an error. `corrections` (of `wordward.datasets.m2`) say what a flagged token should be. `jobs`: processes
+    to use, each of which loads the run; more than one need a guarded main module.
+    """
+    settings = settings or AttackSettings()
+    attacker = Attacker(run, settings, corrections)
+    plain = [attacker.goal.plain(example) for example in examples]
+    chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
+    attacked_chunks = spread(
+        attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs
+    )
+    return (attacked for chunk in attacked_chunks for attacked in chunk)
+
+
+class Attacker:
+    """An attack on a run; nearest words found for one text are reused for the next."""
+
+    def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
+        self.run, self.goal = run, goal_of(run, settings, corrections)
+        self.guide = Guide(run, settings, self.goal.judge)
+
+    def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
+        """Some texts, plain as the goal makes them, attacked side by side."""
+        return list(_together(self.run, examples, self.guide, self.goal))
+
+
+def _attacker(
+    opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None
+) -> Attacker:
+    return Attacker(opened(), settings, corrections)
+
+
+def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:
+    """What an attack on a run is to change; raises an error for settings that do not fit the run."""
+    one_method(run, settings.method)
+    if run.tagging:
+        if run.positive is None:
+            raise ValueError(
+                f"expected a tag for the attack to hide; {run.folder} was trained for none: give --positive with one "
+                f"of {', '.join(run.labels)}"
+            )
+        if settings.sense == "kept" and corrections is None:
+            raise ValueError("sense kept needs corrections to judge a tagger's swaps by: give an M2 file")
+        return Tags(run, run.positive, corrections or {}, only_kept=settings.sense == "kept")
+    if corrections is not None:
+        raise ValueError("corrections are for taggers: this run gives one label to the whole text")
+    judge = judge_of(run)
+    if settings.sense == "kept" and judge is None:
+        raise ValueError(
+            f"{run.folder} has no word counts to judge swaps by: train it again, or attack with sense any"
+        )
+    return Labels(run, judge)
+
+
+def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
+    """Some texts attacked side by side."""
+    texts = [run.read(example) for example in examples]
+    predictions = run.predict([text.text for text in texts])
+    cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
+    hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
+    adversarial = {
+        at: put_in(run, hunt.case, best.swaps) for at, hunt in hunts.items() if (best := hunt.beam[0]).swaps
+    }
+    after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
+    for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
+        attacked = goal.verdict(example, before, after.get(at, before))
+        if at in adversarial:
+            changes = _changes(run, goal, cases[at], hunts[at].beam[0])
+            attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
+        passes = hunts[at].passes if at in hunts else 0
+        passes += ("error" not in before) + (at in adversarial)
+        yield replace(attacked, passes=passes, words=len(text.tokens))
+
+
+def cases_of(
+    run: Run,
+    examples: Sequence[Example],
+    texts: Sequence[Reading],
+    predictions: Sequence[Record],
+    settings: AttackSettings,
+    goal: Goal,
+) -> dict[int, Case]:
+    """The texts that there is something to attack in, by their number."""
+    cases: dict[int, Case] = {}
+    for at, (example, text, record) in enumerate(zip(examples, texts, predictions, strict=True)):
+        target = None if "error" in record or not text.tokens else goal.target(example, record)
+        if target is not None:
+            cases[at] = _case(run, text, settings, target)
+    return cases
+
+
+def _case(run: Run, text: Reading, settings: AttackSettings, target: Target) -> Case:
+    """A text with what is to change, the words that may be swapped, and how many of them."""
+    protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
+    places = tuple(
+        Place(
+            at, text.text[token.start : token.end], token.start, token.end, token.text in run.vocabulary, ()
+        )
+        for at, token in enumerate(text.tokens)
+    )
+    most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
+    open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
+    if isinstance(target.lose, np.ndarray):
+        open &= target.lose != IGNORE
+    row, pieces = run.row(text)
+    return Case(text.text, places, row, target, open, most, pieces)
+
+
+def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:
+    """The swaps of a text in its order."""
+    changes = []
+    for swap in sorted(state.swaps):
+        place = case.places[swap.position]
+        sense, correct = goal.sense(case, swap)
+        alone = replace(place, start=0, end=len(place.word))
+        new = run.vocabulary.word(swap.word)
+        toward = apply(place.word, [(alone, new)], lowercase=run.text.lowercase)  # as it is written there
+        changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
+    return tuple(changes)

@@ -1,0 +1,196 @@
+"""What an attack is to change: the label of a text, or the tags that flag errors in a sentence."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from wordward.attack.attacked import Attacked, Outcome, Sense
+from wordward.attack.guide import Case, Target, WordSwap
+from wordward.attack.sense import Judge
+from wordward.datasets import DataError, Example
+from wordward.datasets.m2 import Corrections, corrections_at, right_words
+from wordward.perturbation.objective import IGNORE
+from wordward.runs.run import Run
+from wordward.text.corpus import label_numbers
+
+Record = dict[str, Any]  # what `Run.predict` says of a text
+
+
+class Goal(Protocol):
+    """How a kind of run is attacked."""
+
+    @property
+    def judge(self) -> Judge | None:
+        """The rule that tells which swaps keep the true label, where there is one."""
+        ...
+
+    def plain(self, example: Example) -> Example:
+        """An example whose text alone says what the model reads; refused where its labels do not fit."""
+        ...
+
+    def target(self, example: Example, predicted: Record) -> Target | None:
+        """What is to change; None where there is nothing to attack."""
+        ...
+
+    def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
+        """The outcome, from the predictions before and after."""
+        ...
+
+    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+        """Whether a swap keeps the true label, and what a correction would put there."""
+        ...
+
+
+def _unreadable(example: Example) -> Attacked:
+    label = example.label or " ".join(example.tags or ())
+    given = example.label is not None or example.tags is not None
+    return Attacked(example.text, example.text, label, given=given, outcome="unreadable")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A classifier: another label than the one it predicts, where that is right."""
+
+    run: Run
+    judge: Judge | None
+
+    def plain(self, example: Example) -> Example:
+        """The text with its label."""
+        if example.label is not None:
+            label_numbers([example], self.run.labels, self.run.text, tagging=False, source="")
+        return Example(example.text, example.label, line=example.line)
+
+    def target(self, example: Example, predicted: Record) -> Target | None:
+        """The predicted label, unless it is wrong."""
+        right = example.label in (None, predicted["label"])
+        return Target(self.run.labels.index(predicted["label"])) if right else None
+
+    def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
+        """Flipped where the label is another one."""
+        if "error" in before:
+            return _unreadable(example)
+        first, last = before["label"], after["label"]
+        label = example.label or first
+        outcome: Outcome = "wrong" if first != label else "flipped" if last != first else "kept"
+        return Attacked(
+            example.text,
+            example.text,
+            label,
+            given=example.label is not None,
+            before=first,
+            after=last,
+            probability_before=before["probabilities"][first],
+            probability_after=after["probabilities"][first],
+            outcome=outcome,
+        )
+
+    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+        """By the rule of `wordward.attack.sense`."""
+        assert isinstance(case.target.lose, int)
+        if self.judge is None:
+            return "unknown", None
+        return self.judge.of(case.target.lose, case.number(swap.position), swap.word), None
+
+
+@dataclass(frozen=True)
+class Tags:
+    """A tagger: the flag on an error is to disappear, though a word was only replaced."""
+
+    run: Run
+    positive: int
+    corrections: Corrections
+    only_kept: bool = False  # corrections themselves are no swaps
+    judge: None = None
+
+    def plain(self, example: Example) -> Example:
+        """The sentence as tokens with blanks between, since that is how its text is read."""
+        text = example.text if example.tokens is None else " ".join(example.tokens)
+        tokens = tuple(text.split())
+        if example.tags is not None:
+            label_numbers([example], self.run.labels, self.run.text, tagging=True, source="")
+            if len(example.tags) != len(tokens):
+                raise DataError(
+                    f"expected a tag for every token; got {len(example.tags)} for {len(tokens)}",
+                    line=example.line,
+                )
+        if example.tokens is None or example.text.split() == list(tokens):
+            text = example.text
+        return replace(example, text=text, tokens=None)
+
+    def target(self, example: Example, predicted: Record) -> Target | None:
+        """The flagged tokens, those that are errors where the true tags are given."""
+        flagged = self._flagged(predicted)
+        under_attack = self._attacked(example, predicted)
+        if not under_attack.any():
+            return None
+        never = frozenset()
+        if self.only_kept:
+            tokens = example.text.split()
+            edits = self.corrections.get(tuple(tokens), ())
+            never = frozenset(
+                WordSwap(int(at), self.run.vocabulary[self._fold(word)])
+                for at in np.flatnonzero(under_attack)
+                for word in right_words(edits, tokens, int(at))
+            )
+        lose = np.where(under_attack, self.positive, IGNORE)
+        return Target(lose, watched=under_attack | ~flagged, never=never)
+
+    def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
+        """Flipped where the tags under attack are gone and no other token is flagged instead."""
+        if "error" in before:
+            return _unreadable(example)
+        under_attack = self._attacked(example, before)
+        first, last = self._flagged(before), self._flagged(after)
+        left = last & under_attack
+        outcome: Outcome = "wrong"
+        if under_attack.any():
+            outcome = "kept" if (last & (under_attack | ~first)).any() else "flipped"
+        name = self.run.labels[self.positive]
+        tags = [" ".join(token["label"] for token in record["tokens"]) for record in (before, after)]
+        chances = [
+            max(
+                (record["tokens"][at]["probabilities"][name] for at in np.flatnonzero(under_attack)),
+                default=0.0,
+            )
+            for record in (before, after)
+        ]
+        return Attacked(
+            example.text,
+            example.text,
+            tags[0] if example.tags is None else " ".join(example.tags),
+            given=example.tags is not None,
+            before=tags[0],
+            after=tags[1],
+            probability_before=chances[0],
+            probability_after=chances[1],
+            outcome=outcome,
+            flagged=tuple(np.flatnonzero(under_attack).tolist()),
+            left=tuple(np.flatnonzero(left).tolist()),
+            errors=None if example.tags is None else example.tags.count(name),
+        )
+
+    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+        """Changed where the swap is the correction, kept where the correction is another."""
+        tokens = [place.word for place in case.places]
+        edits = self.corrections.get(tuple(tokens), ())
+        correct = corrections_at(edits, tokens, swap.position)
+        if correct is None:
+            return "unknown", None
+        right = {self._fold(word) for word in right_words(edits, tokens, swap.position)}
+        return "changed" if self.run.vocabulary.word(swap.word) in right else "kept", correct
+
+    def _fold(self, word: str) -> str:
+        return word.lower() if self.run.text.lowercase else word
+
+    def _flagged(self, predicted: Record) -> np.ndarray:
+        """Where the positive tag is predicted, (time,)."""
+        name = self.run.labels[self.positive]
+        return np.array([token["label"] == name for token in predicted["tokens"]])
+
+    def _attacked(self, example: Example, predicted: Record) -> np.ndarray:
+        """Where it is predicted, and true as far as known."""
+        flagged = self._flagged(predicted)
+        if example.tags is None:
+            return flagged
+        return flagged & (np.array(example.tags) == self.run.labels[self.positive])

@@ -1,0 +1,238 @@
+"""A method as a guide: which words of many texts to swap, the most promising first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordward.attack.sense import Judge
+from wordward.config.attack import AttackSettings
+from wordward.explain.explainer import one_method
+from wordward.explain.explanation import Place
+from wordward.explain.pulls import adversary_for, kl_gradient, noise_for, pointed_at
+from wordward.perturbation.adversary import Adversary, Found
+from wordward.perturbation.objective import IGNORE
+from wordward.perturbation.space import BLOCK
+from wordward.perturbation.tap import gradient_at
+from wordward.runs.reading import Pieces
+from wordward.runs.run import Run
+from wordward.text.corpus import Batch
+from wordward.text.vocabulary import small_batches
+
+TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
+NEAREST = 10  # words a token may be swapped for where r may point anywhere
+
+
+class WordSwap(NamedTuple):
+    """A word of a text replaced by another."""
+
+    position: int  # of the word that goes
+    word: int  # id of the word that comes
+
+
+@dataclass(frozen=True)
+class State:
+    """A text with some words swapped."""
+
+    row: np.ndarray  # ids as the model reads them
+    swaps: tuple[WordSwap, ...] = ()  # in the order they were made
+    margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
+    pieces: Pieces | None = None  # where words are among the ids; None: one id a word
+
+
+@dataclass(frozen=True)
+class Target:
+    """The prediction that is to change."""
+
+    lose: int | np.ndarray  # the class; a tagger's (time,): the tag, IGNORE where no tag is to change
+    watched: np.ndarray | None = None  # a tagger's (time,) bool, where that tag must not be in the end
+    never: frozenset[WordSwap] = frozenset()  # swaps that may not be made
+
+    def margin(self, logits: np.ndarray) -> float:
+        """How far the logits (classes,) or (time, classes) are from another prediction."""
+        if self.watched is None:
+            return float(logits[self.lose] - np.delete(logits, self.lose).max())
+        tag = int(np.max(self.lose))  # IGNORE is below every tag
+        ahead = (logits[:, tag] - np.delete(logits, tag, axis=1).max(1))[self.watched]
+        flagged = ahead[ahead >= 0]
+        return float(flagged.sum()) if len(flagged) else float(ahead.max())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text under attack."""
+
+    text: str
+    places: tuple[Place, ...]
+    row: np.ndarray  # ids
+    target: Target
+    open: np.ndarray  # (words,) bool, where a word may be swapped
+    most: int  # swaps
+    pieces: Pieces | None = None  # as of a State
+
+    def number(self, position: int) -> int:
+        """A word's number for the rule of sense."""
+        if self.pieces is None:
+            return int(self.row[position])
+        return int(self.pieces.numbers[self.pieces.first[position]])
+
+
+class Guide:
+    """A method that proposes swaps, the best first."""
+
+    def __init__(self, run: Run, settings: AttackSettings, judge: Judge | None) -> None:
+        self.run, self.settings = run, settings
+        self.judge = judge if settings.sense == "kept" else None
+        self.adversary = adversary_for(run, one_method(run, settings.method))
+        recipe = self.adversary.method.recipe
+        self.by_strength = settings.by_strength or not recipe.follows_gradient
+        refinements = self.adversary.method.settings.power_iterations
+        probed = recipe.objective == "kl" and recipe.follows_gradient
+        self.passes = 1 + refinements if probed else 1  # of each text
+        self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
+
+    def __call__(
+        self, states: Sequence[State], cases: Sequence[Case]
+    ) -> tuple[list[list[WordSwap]], list[float]]:
+        """Swaps of each state, and how far its prediction is from changing."""
+        swaps: list[list[WordSwap]] = [[] for _ in states]
+        margins = [0.0] * len(states)
+        labels = [to_ids(case.target.lose, state.pieces) for state, case in zip(states, cases, strict=True)]
+        corpus = self.run.corpus([state.row for state in states], labels)
+        k = self.adversary.method.settings.k
+        tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
+        for index in small_batches(corpus.lengths, TEXTS, tokens):
+            batch = corpus.batch(index, self.run.device)
+            open = np.zeros(batch.ids.shape, dtype=bool)
+            numbers = batch.ids.cpu().numpy().copy()
+            for row, at in enumerate(index):
+                state, swappable = states[at], cases[at].open.copy()
+                swappable[[swap.position for swap in state.swaps]] = False
+                open_ids = to_ids(swappable, state.pieces, False)
+                open[row, : len(open_ids)] = open_ids
+                if state.pieces is not None:
+                    numbers[row, : len(state.row)] = state.pieces.numbers
+            proposed, logits = self._propose(batch, *map(self._on_device, (open, numbers)))
+            for row, at in enumerate(index):
+                swaps[at] = _swaps_of_words(proposed[row], states[at].pieces)
+                margins[at] = cases[at].target.margin(of_words(logits[row], states[at]))
+        return swaps, margins
+
+    def _on_device(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(values).to(self.run.device)
+
+    def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
+        """r of each text with how it is made up, the gradient it follows, and the logits of the texts themselves."""
+        forward = partial(self.run.model, batch.ids, batch.mask)
+        batch = batch._replace(mask=self.run.perturbed(batch))
+        noise = noise_for(self.adversary, batch, self.run.config.training.seed)
+        if self.adversary.method.recipe.follows_gradient:
+            gradient, logits = _gradient(self.adversary, forward, batch, noise)
+        else:
+            with torch.no_grad():
+                gradient, logits = None, forward()
+        return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
+
+    def _propose(
+        self, batch: Batch, open: Tensor, numbers: Tensor
+    ) -> tuple[list[list[WordSwap]], np.ndarray]:
+        """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
+
+        `numbers` (batch, time) are those of the words for the rule of sense.
+        """
+        found, gradient, logits = self.perturb(batch)
+        if found.candidates is None:
+            candidates, values = self._anywhere(batch.ids, found.perturbation, open)
+        else:
+            candidates, values = found.candidates, found.strengths
+        if not self.by_strength:
+            assert gradient is not None
+            values = gains(self.adversary, batch.ids, candidates, gradient.to(values.dtype))
+        best = self._best(batch, candidates, values, open, numbers)
+        return best, logits.detach().float().cpu().numpy()
+
+    def _anywhere(self, ids: Tensor, r: Tensor, open: Tensor) -> tuple[Tensor, Tensor]:
+        """The words that a free r points at most nearly, and how far it goes toward them: (batch, time, n) each."""
+        count = min(NEAREST, int(self.writable.sum()))
+        candidates = torch.zeros(*ids.shape, count, dtype=ids.dtype, device=ids.device)
+        values = torch.zeros(*ids.shape, count, dtype=r.dtype, device=ids.device)
+        allowed = self.writable.nonzero().flatten()
+        table = self.adversary.tap.table()
+        cosines, nearest = pointed_at(r[open], ids[open], table, allowed=allowed, top=count)
+        candidates[open] = nearest
+        values[open] = cosines.to(r.dtype) * r[open].norm(dim=-1, keepdim=True)
+        return candidates, values
+
+    def _best(
+        self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor
+    ) -> list[list[WordSwap]]:
+        """The swaps of the largest values, no more than a round can use."""
+        ids = batch.ids.unsqueeze(-1).expand_as(candidates)
+        possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
+        if self.judge is not None:
+            assert batch.labels is not None
+            labels = batch.labels.view(-1, 1, 1).expand_as(candidates)
+            possible &= self.judge.kept(labels, numbers.unsqueeze(-1).expand_as(candidates), candidates)
+        flat = values.masked_fill(~possible, -torch.inf).flatten(1)
+        count = min(2 * self.settings.rescore + 8, flat.shape[1])  # some may not survive re-reading
+        tops, places = flat.topk(count, dim=1)
+        k = candidates.shape[-1]
+        words = candidates.flatten(1).gather(1, places)
+        return [
+            [WordSwap(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
+            for row in zip(tops.tolist(), places.tolist(), words.tolist(), strict=True)
+        ]
+
+
+def _gradient(
+    adversary: Adversary, forward: partial[Tensor], batch: Batch, noise: Tensor | None
+) -> tuple[Tensor | None, Tensor]:
+    """The gradient at the vectors of what the method makes grow, and the logits of the texts themselves."""
+    if adversary.method.recipe.objective == "kl":
+        return kl_gradient(adversary, forward, batch, noise)
+    with torch.enable_grad():
+        clean = adversary.tap.run(forward, watch=True)
+        assert batch.labels is not None
+        loss = adversary.loss(clean.logits, batch.labels, batch.mask)
+        return gradient_at(loss, clean.shift), clean.logits
+
+
+@torch.no_grad()
+def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tensor) -> Tensor:
+    """<g, w_k - w>: the rise in loss that each swap promises to first order, (batch, time, k)."""
+    words = adversary.tap.words
+    origins = words(ids)  # (batch, time, dim)
+    if adversary.method.settings.k is None and adversary.method.recipe.space == "words":  # all words for each
+        return gradient @ words(candidates[0, 0]).T - (gradient * origins).sum(-1, keepdim=True)
+    return torch.stack([((words(kth) - origins) * gradient).sum(-1) for kth in candidates.unbind(-1)], -1)
+
+
+def to_ids(values: Any, pieces: Pieces | None, elsewhere: Any = IGNORE) -> Any:
+    """Values of words as values of ids: a label at a word's first piece, a bool at all of them."""
+    if pieces is None or not isinstance(values, np.ndarray):
+        return values
+    of_ids = np.full(len(pieces.word), elsewhere, dtype=values.dtype)
+    if values.dtype == bool:
+        real = pieces.word >= 0
+        of_ids[real] = values[pieces.word[real]]
+    else:
+        of_ids[pieces.first] = values
+    return of_ids
+
+
+def of_words(logits: np.ndarray, state: State) -> np.ndarray:
+    """A tagger's logits of words, (words, classes), from those of ids, (time, classes); a classifier's stay."""
+    if logits.ndim == 1:
+        return logits
+    return logits[: len(state.row)] if state.pieces is None else logits[state.pieces.first]
+
+
+def _swaps_of_words(swaps: list[WordSwap], pieces: Pieces | None) -> list[WordSwap]:
+    """Swaps of ids as those of words, each once."""
+    if pieces is None:
+        return swaps
+    return list(dict.fromkeys(WordSwap(int(pieces.word[at]), word) for at, word in swaps))

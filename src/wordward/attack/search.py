@@ -1,0 +1,108 @@
+"""The search for words to swap, round by round over many texts at once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from wordward.attack.guide import Case, Guide, State, WordSwap, of_words
+from wordward.explain.swaps import apply
+from wordward.perturbation.tap import evaluating
+from wordward.runs.reading import Row
+from wordward.runs.run import Run
+from wordward.text.vocabulary import small_batches
+
+TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most
+
+
+@dataclass
+class Hunt:
+    """The state of the search on one text."""
+
+    case: Case
+    beam: list[State]  # the best first
+    passes: int = 0  # texts that the model read for it
+    over: bool = False
+
+    def keep(self, states: list[State], beam: int) -> None:
+        """Take the best of a round; where it brought nothing, or no swap is left, the hunt is over."""
+        if states:
+            self.beam = sorted(states, key=lambda state: state.margin)[:beam]
+        best = self.beam[0]
+        self.over = not states or best.margin < 0 or len(best.swaps) >= self.case.most
+
+
+class Attempt(NamedTuple):
+    """A text with one more swap, which the model is to read."""
+
+    hunt: int  # the number of its text
+    state: State
+    before: float  # the margin of the text it was made of
+
+
+def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[Hunt]:
+    """WordSwap words of all texts, a swap a round, until each prediction changes or no swap is left."""
+    hunts = [Hunt(case, [State(case.row, pieces=case.pieces)], over=not case.open.any()) for case in cases]
+    with evaluating(run.model):
+        while running := [hunt for hunt in hunts if not hunt.over]:
+            _round(run, running, guide)
+    return hunts
+
+
+def _round(run: Run, hunts: Sequence[Hunt], guide: Guide) -> None:
+    """One more swap in each text: the guide proposes, the model reads the best, the best of those is made."""
+    settings = guide.settings
+    states = [(number, state) for number, hunt in enumerate(hunts) for state in hunt.beam]
+    proposed, margins = guide([state for _, state in states], [hunts[number].case for number, _ in states])
+    attempts: list[Attempt] = []
+    known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
+    for (number, state), swaps, margin in zip(states, proposed, margins, strict=True):
+        hunts[number].passes += guide.passes
+        for swapped in _survivors(run, hunts[number].case, state, swaps, settings.rescore):
+            if (key := (number, swapped.row.tobytes())) not in known:
+                known.add(key)
+                attempts.append(Attempt(number, swapped, margin))
+    kept: list[list[State]] = [[] for _ in hunts]
+    all_logits = read(run, [attempt.state.row for attempt in attempts])
+    for (number, swapped, before), logits in zip(attempts, all_logits, strict=True):
+        hunts[number].passes += 1
+        margin = hunts[number].case.target.margin(of_words(logits, swapped))
+        # The paper makes its one swap whatever its effect; of several, one must help.
+        if settings.rescore == 1 or margin < before:
+            kept[number].append(replace(swapped, margin=margin))
+    for hunt, of_hunt in zip(hunts, kept, strict=True):
+        hunt.keep(of_hunt, settings.beam)
+
+
+def _survivors(run: Run, case: Case, state: State, swaps: Sequence[WordSwap], count: int) -> Iterator[State]:
+    """The first swaps that, put into the text, are read again as the words they are."""
+    for swap in swaps:
+        if swap in case.target.never:
+            continue
+        made = (*state.swaps, swap)
+        row = run.swapped(Row(state.row, state.pieces), *swap, put_in(run, case, made))
+        if row is not None:
+            yield State(row.ids, made, pieces=row.pieces)
+            count -= 1
+        if not count:
+            return
+
+
+def put_in(run: Run, case: Case, swaps: Sequence[WordSwap]) -> str:
+    """The text of a case with swaps made."""
+    words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
+    return apply(case.text, words, lowercase=run.text.lowercase)
+
+
+@torch.no_grad()
+def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The model's logits of each row in its own order, (classes,) or (time, classes)."""
+    corpus = run.corpus(rows)
+    logits_of_rows: list[np.ndarray] = [np.zeros(0)] * len(rows)
+    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
+        batch = corpus.batch(index, run.device)
+        for at, logits in zip(index, run.model(batch.ids, batch.mask).float().cpu().numpy(), strict=True):
+            logits_of_rows[at] = logits if logits.ndim == 1 else logits[: len(rows[at])]
+    return logits_of_rows

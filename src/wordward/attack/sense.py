@@ -1,0 +1,81 @@
+"""The rule that tells swaps which likely change a text's true label from swaps which should not.
+
+For a class y and a word w, the evidence e_y(w) is the log-odds ratio of w in the training texts of y against those of
+all other classes, log (n_yw + 1/2) / (N_y + 1) - log (n_ow + 1/2) / (N_o + 1), where n_yw of the N_y texts of y, and
+n_ow of the N_o others, hold w. Its variance is 1 / (n_yw + 1/2) + 1 / (n_ow + 1/2). In a text of true label y, where
+the word a is replaced by b, d = e_y(a) - e_y(b) is the evidence that is lost, and s its standard error. The swap is
+
+  changed   where a negation word comes or goes; or where b does not speak for y, e_y(b) < log 2, and a speaks for it
+            at least twice as strongly, d >= log 2 and d >= s: better -> worse;
+  kept      where that is sure not to be, at 95 %: d + 1.96 s < log 2 (of -> from), or b alone speaks for y,
+            e_y(b) - 1.96 s_b >= log 2 (boring -> dull);
+  unknown   else: the words are in too few training texts to tell, or the run kept no counts.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import torch
+from torch import Tensor
+
+from wordward.attack.attacked import Sense
+from wordward.attack.stopwords import NEGATIONS, fold
+from wordward.runs import checkpoint
+from wordward.runs.run import Run
+from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
+
+STRONGER = log(2)  # evidence twice as strong
+SURE = 1.96  # standard errors
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The rule with the counts of a run."""
+
+    evidence: Tensor  # e_y(w), (words, classes)
+    variance: Tensor  # of it; infinite where a word says nothing
+    negates: Tensor  # (words,) bool
+
+    def changed(self, labels: Tensor, words: Tensor, toward: Tensor) -> Tensor:
+        """Whether swaps likely change the true label; `labels` numbers, all three of one shape."""
+        lost, error = self._lost(labels, words, toward)
+        weaker = (self.evidence[toward, labels] < STRONGER) & (lost >= STRONGER) & (lost >= error)
+        return weaker | (self.negates[words] != self.negates[toward])
+
+    def kept(self, labels: Tensor, words: Tensor, toward: Tensor) -> Tensor:
+        """Whether swaps are sure to leave the true label as it is."""
+        lost, error = self._lost(labels, words, toward)
+        alone = self.evidence[toward, labels] - SURE * self.variance[toward, labels].sqrt() >= STRONGER
+        known = self.variance[words, labels].isfinite()
+        return ((lost + SURE * error < STRONGER) | (alone & known)) & ~self.changed(labels, words, toward)
+
+    def _lost(self, labels: Tensor, words: Tensor, toward: Tensor) -> tuple[Tensor, Tensor]:
+        """The evidence for the label that swaps lose, and its standard error."""
+        lost = self.evidence[words, labels] - self.evidence[toward, labels]
+        return lost, (self.variance[words, labels] + self.variance[toward, labels]).sqrt()
+
+    def of(self, label: int, word: int, toward: int) -> Sense:
+        """The rule's word on one swap, in ids."""
+        swap = tuple(torch.tensor(number, device=self.evidence.device) for number in (label, word, toward))
+        if bool(self.changed(*swap)):
+            return "changed"
+        return "kept" if bool(self.kept(*swap)) else "unknown"
+
+
+def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
+    """The rule for a classifier that kept its counts; None for others."""
+    counts = None if run.tagging else checkpoint.load_class_counts(run.folder, run.learnt)
+    if counts is None:
+        return None
+    return run.judged(make_judge(counts.to(device or run.device), run.learnt))
+
+
+def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
+    """The rule from the counts of `Corpus.class_counts`."""
+    inside, outside = counts + 0.5, counts.sum(1, keepdim=True) - counts + 0.5  # (words, classes)
+    texts = counts[PAD]  # (classes,)
+    evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
+    variance = 1 / inside + 1 / outside
+    variance[: len(SPECIALS)] = torch.inf
+    negates = torch.tensor([fold(word) in NEGATIONS for word in vocabulary.words], device=counts.device)
+    return Judge(evidence, variance, negates)

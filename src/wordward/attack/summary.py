@@ -1,0 +1,162 @@
+"""The outcome of an attack on many texts, in numbers and in the most telling texts."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from wordward.attack.attacked import Attacked, Change
+from wordward.explain.wording import plain
+from wordward.runs.metrics import Interval, share
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The numbers of an attack; intervals are Wilson's at 95 %."""
+
+    texts: int
+    unreadable: int  # without any word, or longer than a tagger can read
+    attacked: int  # whose prediction was right
+    flipped: int
+    accuracy: Interval | None  # of the model, on the texts it can read; None without true labels
+    accuracy_under_attack: Interval | None
+    success: Interval | None  # flipped of attacked; None where nothing was attacked
+    success_sense_kept: Interval | None  # by swaps all judged to keep the true label; None: none was judged
+    share_changed: float | None  # mean share of words swapped in the flipped texts
+    swaps: float | None  # mean number of them
+    passes: float  # texts read by the model for each text
+    texts_a_second: float | None
+    task: str = "classify"  # tag: accuracies are shares of the true errors that are flagged
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        values = asdict(self)
+        return {k: v._asdict() if isinstance(v := getattr(self, k), Interval) else v for k in values}
+
+
+def summarise(results: Sequence[Attacked], *, seconds: float | None = None, timed: int = 0) -> Summary:
+    """The numbers of these results, of which the last `timed` took so many seconds."""
+    read = [result for result in results if result.outcome != "unreadable"]
+    attacked = [result for result in read if result.outcome != "wrong"]
+    flipped = [result for result in attacked if result.flipped]
+    tagging = any(result.errors is not None or result.flagged for result in results)
+    before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
+    count, kept = len(attacked), sum(result.sense_kept for result in flipped)
+    judged = not flipped or any(change.sense != "unknown" for result in flipped for change in result.changes)
+    return Summary(
+        texts=len(results),
+        unreadable=len(results) - len(read),
+        attacked=count,
+        flipped=len(flipped),
+        accuracy=before,
+        accuracy_under_attack=after,
+        success=share(len(flipped), count) if count else None,
+        success_sense_kept=share(kept, count) if count and judged else None,
+        share_changed=sum(result.share for result in flipped) / len(flipped) if flipped else None,
+        swaps=sum(len(result.changes) for result in flipped) / len(flipped) if flipped else None,
+        passes=sum(result.passes for result in results) / len(results) if results else 0.0,
+        texts_a_second=timed / seconds if seconds and timed else None,
+        task="tag" if tagging else "classify",
+    )
+
+
+Pair = tuple[Interval | None, Interval | None]
+
+
+def _accuracies(read: Sequence[Attacked], attacked: Sequence[Attacked], flipped: Sequence[Attacked]) -> Pair:
+    if not read or not all(result.given for result in read):
+        return None, None
+    return share(len(attacked), len(read)), share(len(attacked) - len(flipped), len(read))
+
+
+def _errors_flagged(read: Sequence[Attacked]) -> Pair:
+    errors = sum(result.errors or 0 for result in read)
+    if not errors or any(result.errors is None for result in read):
+        return None, None
+    return share(sum(len(e.flagged) for e in read), errors), share(sum(len(e.left) for e in read), errors)
+
+
+def show(results: Sequence[Attacked], summary: Summary, console: Console, *, count: int = 10) -> None:
+    """The most telling texts, then the numbers, for a person to read."""
+    show_texts(telling(results)[:count], console)
+    console.print(_table(summary))
+
+
+def show_texts(results: Sequence[Attacked], console: Console) -> None:
+    """Texts with their swaps, whatever the outcome."""
+    for attacked in results:
+        tagging = bool(attacked.flagged)
+        verdict = {
+            "flipped": "no longer flagged" if tagging else f"{attacked.before} → {attacked.after}",
+            "kept": "still flagged" if tagging else f"stays {attacked.before}",
+            "wrong": "no error is flagged"
+            if attacked.errors is not None
+            or attacked.before == attacked.label  # of a tagger, without true tags
+            else f"{attacked.before}, but it is {attacked.label}",
+            "unreadable": "not read: no words, or more than the model can read",
+        }[attacked.outcome]
+        whose = "flag" if tagging else plain(attacked.before)
+        chance = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
+        effect = f"{chance}  sense {attacked.sense}" if attacked.changes else ""
+        console.print(f"[bold]{escape(plain(verdict))}[/]{escape(effect)}")
+        console.print(_inline(attacked), soft_wrap=True)
+        console.print()
+
+
+def telling(results: Sequence[Attacked]) -> list[Attacked]:
+    """The flipped texts: first those whose sense is kept, then those of fewer swaps, then of larger effect."""
+    flipped = [attacked for attacked in results if attacked.flipped]
+    effect = [attacked.probability_before - attacked.probability_after for attacked in flipped]
+    order = sorted(
+        range(len(flipped)),
+        key=lambda at: (not flipped[at].sense_kept, len(flipped[at].changes), -effect[at]),
+    )
+    return [flipped[at] for at in order]
+
+
+def _inline(attacked: Attacked) -> Text:
+    """The text with each swap as (word → other), which also reads without colour."""
+    shown, end = Text("  "), 0
+    for change in attacked.changes:
+        shown.append(plain(attacked.text[end : change.start]))
+        swap = f"({change.word} → {change.toward}{_correct(change)})"
+        shown.append(plain(swap), style="bold reverse")
+        end = change.end
+    return shown.append(plain(attacked.text[end:]))
+
+
+def _correct(change: Change) -> str:
+    return "" if change.correct is None else f"; correct: {change.correct or '(left out)'}"
+
+
+def _table(summary: Summary) -> Table:
+    tagging = summary.task == "tag"
+    table = Table(box=None, show_header=False)
+    name = "true errors flagged" if tagging else "accuracy"
+    measured = {
+        name: summary.accuracy,
+        f"{name} under attack": summary.accuracy_under_attack,
+        "success rate": summary.success,
+        "  with sense kept": summary.success_sense_kept,
+    }
+    unreadable = f", {summary.unreadable} not read" if summary.unreadable else ""
+    what = (
+        "sentences with a flagged error" if tagging else "predicted right" if summary.accuracy else "attacked"
+    )
+    table.add_row("texts", f"{summary.texts}", f"{summary.attacked} {what}{unreadable}")
+    for title, value in measured.items():
+        if value is not None:
+            interval = f"95 % interval {value.low:.1%} to {value.high:.1%}"
+            table.add_row(title, f"{value.value:.1%}", interval)
+    if summary.swaps is not None:
+        table.add_row(
+            "words swapped", f"{summary.share_changed:.1%}", f"{summary.swaps:.1f} in a flipped text"
+        )
+    table.add_row("forward passes", f"{summary.passes:.1f}", "for each text")
+    if summary.texts_a_second is not None:
+        table.add_row("texts a second", f"{summary.texts_a_second:.1f}", "")
+    return table

@@ -1,1 +1,0 @@
-"""The parts of an attack: goal, guide, search, the rule of sense, files, tables."""

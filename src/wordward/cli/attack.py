@@ -1,0 +1,217 @@
+"""The command `wordward attack`."""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from wordward.cli.arguments import Device, Format, several
+from wordward.cli.texts import COLUMNS, check_counts, is_split, naming, texts_of
+from wordward.config.attack import AttackSettings
+
+if TYPE_CHECKING:
+    from wordward.attack.attacked import Attacked
+    from wordward.datasets import Example
+    from wordward.datasets.m2 import Corrections
+    from wordward.runs.results_file import ResultsFile
+    from wordward.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Swap words until a model's prediction changes; every text shown is verified by predicting it again."""
+
+    given: Annotated[
+        tyro.conf.Positional[tuple[str, ...]],
+        tyro.conf.arg(metavar="RUN DATA", name="run-data", help_behavior_hint=""),
+    ]
+    """Run folder, then labelled texts, read as those of the run were; or dev or test, for a run on a known corpus.
+    With --text no DATA, with --models no RUN."""
+    text: Annotated[tuple[str, ...], several("TEXT")] = ()
+    """Texts to attack instead; a tagger's are split at blanks."""
+    models: Annotated[tuple[str, ...], several("RUN")] = ()
+    """Run folders to compare: their accuracy on the same texts by number of swaps."""
+    swaps: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (0, 1, 2, 4, 8)
+    """Numbers of swaps for --models to allow."""
+    guides: Annotated[tuple[str, ...], several("METHOD")] = ()
+    """Methods to compare as guides of the attack on one model, e.g. advt vat iadvt ivat."""
+    settings: AttackSettings = field(default_factory=AttackSettings)
+    limit: int | None = None
+    """Attack only this many of the texts: a random but fixed selection."""
+    labels: bool = True
+    """Read the true labels, and attack only texts predicted correctly; without, attack whatever is predicted."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """For taggers: the tag that is to be missed; by default the run's own."""
+    corrections: Annotated[str | None, tyro.conf.arg(metavar="FILE.m2")] = None
+    """For taggers: corrections in M2 format, which say what a flagged token should be."""
+    out: Annotated[str | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """Write each text as a line of JSON when it is done; running the same command again continues the file."""
+    csv: Annotated[str | None, tyro.conf.arg(metavar="FILE.csv")] = None
+    """Write all texts as CSV with TextAttack's columns."""
+    figure: Annotated[str | None, tyro.conf.arg(metavar="FILE.png|FILE.svg")] = None
+    """Draw the comparison of models."""
+    show: int = 10
+    """Texts to show, the most telling first."""
+    json: bool = False
+    """Print JSON instead of tables."""
+    force: bool = False
+    """Overwrite --out."""
+    jobs: int | None = None
+    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    label_column: str | None = None
+    """Name or number of the column that holds the label; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def __call__(self) -> None:
+        self._check()
+        from wordward.runs.opening import load_run
+
+        if self.models:
+            runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
+            if len({run.tagging for run in runs}) > 1:
+                raise ValueError("expected models of one kind; got classifiers and taggers")
+            examples = self._examples(runs, self.given[0])
+            with naming(self.given[0]):
+                self._models(runs, examples)
+            return
+        run = load_run(self.given[0], device=self.device, positive=self.positive)
+        examples = self._examples([run], None if self.text else self.given[1])
+        with naming(None if self.text else self.given[1]):
+            self._guides(run, examples) if self.guides else self._attack(run, examples)
+
+    def _check(self) -> None:
+        """Refuse incompatible options and files that cannot be written, before anything is read."""
+        from wordward.runs.run_folder import check_file
+
+        if self.models and (self.guides or self.text):
+            raise ValueError("--models compares runs on a file of texts: leave out --guides and --text")
+        wanted = ("DATA",) if self.models else ("RUN",) if self.text else ("RUN", "DATA")
+        if len(self.given) != len(wanted):
+            raise ValueError(
+                f"expected {' and '.join(wanted)}; got {' '.join(self.given) or 'nothing'} "
+                "(wordward attack RUN DATA; RUN --text TEXT ...; DATA --models RUN RUN ...)"
+            )
+        compares = self.models or self.guides
+        if compares and (self.out or self.csv or self.corrections):
+            raise ValueError("--out, --csv and --corrections are for an attack on one run: leave them out")
+        if self.figure and not self.models:
+            raise ValueError("--figure draws the comparison of --models: give the run folders there")
+        if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
+            raise ValueError("with --models, give --swaps instead of --max-swaps")
+        check_counts(self, "limit", "jobs")
+        for flag in ("out", "csv", "figure"):
+            if (path := getattr(self, flag)) is not None:
+                check_file(path, f"--{flag}")
+
+    def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
+        """The texts to attack."""
+        from wordward.datasets import Example, MissingError, some_of
+
+        if data is None:
+            return [Example(text) for text in self.text]
+        run = runs[0]
+        if is_split(run, data) and (
+            other := {other_run.config.data.corpus for other_run in runs} - {run.config.data.corpus}
+        ):
+            raise ValueError(
+                f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
+                "give a file of texts"
+            )
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        try:
+            examples = texts_of(run, data, labelled=self.labels, quiet=self.quiet, **columns)
+        except MissingError as error:
+            hint = f"; for a text give --text {quote(data)}" if " " in data else ""
+            raise MissingError(f"{error}{hint}") from None
+        if not self.labels:
+            examples = [replace(example, label=None, tags=None) for example in examples]
+        return some_of(examples, self.limit)
+
+    def _attack(self, run: "Run", examples: list["Example"]) -> None:
+        """One run, text by text."""
+        from rich.console import Console
+
+        from wordward.attack.attacker import attack
+        from wordward.attack.files import from_record, write_csv
+        from wordward.attack.summary import show, show_texts, summarise
+        from wordward.runs.results_file import hint_to_continue
+        from wordward.support.console import progress
+
+        corrections, file = self._read_corrections(), self._file(run, examples)
+        results: list[Attacked] = [] if file is None else list(file.records(from_record))
+        before, started = len(results), time.monotonic()
+        left = examples[before:]
+        attacks = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
+        with hint_to_continue(file), closing(attacks), progress(quiet=self.quiet) as bars:
+            bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
+            for attacked in attacks:
+                if file is not None:
+                    file.append(asdict(attacked))
+                results.append(attacked)
+                bars.advance(bar)
+        new, seconds = len(results) - before, time.monotonic() - started
+        if self.csv:
+            write_csv(self.csv, results)
+        summary = summarise(results, seconds=seconds, timed=new)
+        if self.json:
+            print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
+        elif self.text:
+            show_texts(results, Console(highlight=False))
+        else:
+            show(results, summary, Console(highlight=False), count=self.show)
+
+    def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
+        """The file of --out, with what it holds already."""
+        from wordward.runs.results_file import ResultsFile, describe, fingerprint
+
+        if self.out is None:
+            return None
+        corrections = fingerprint([self.corrections] if self.corrections else [])
+        described = describe(run, examples, settings=asdict(self.settings), corrections=corrections)
+        return ResultsFile(self.out, described, command="attack", flag="--out", force=self.force)
+
+    def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
+        from wordward.support.workers import jobs_for
+
+        return jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu")
+
+    def _read_corrections(self) -> "Corrections | None":
+        from wordward.datasets.m2 import read_m2
+
+        return None if self.corrections is None else read_m2(self.corrections)
+
+    def _models(self, runs: Sequence["Run"], examples: list["Example"]) -> None:
+        from wordward.attack.robustness import compare_models
+        from wordward.attack.robustness_tables import check_plot, models_json, models_table, plot
+
+        if self.figure:
+            check_plot(self.figure)
+        jobs = self._jobs(runs[0], examples)
+        rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
+        caption = f"Accuracy on {len(examples):,} texts by number of swaps, with its 95 % interval:"
+        print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows)}")
+        if self.figure:
+            plot(rows, self.figure)
+
+    def _guides(self, run: "Run", examples: list["Example"]) -> None:
+        from wordward.attack.robustness import compare_guides
+        from wordward.attack.robustness_tables import guides_json, guides_table
+
+        jobs = self._jobs(run, examples)
+        rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet, jobs=jobs)
+        caption = f"Attacks on {len(examples):,} texts by each guide, with 95 % intervals:"
+        print(json.dumps(guides_json(rows)) if self.json else f"{caption}\n\n{guides_table(rows)}")

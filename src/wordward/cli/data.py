@@ -1,0 +1,289 @@
+"""`wordward data`: list, fetch, add, check, measure and pack the paper's corpora."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+import tyro
+
+from wordward.config.settings import TextSettings
+
+if TYPE_CHECKING:
+    from wordward.datasets.published import CorpusInfo
+    from wordward.text.survey import Check as Findings
+    from wordward.text.survey import Stats as Measures
+
+Name = Annotated[
+    Literal["imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce"], tyro.conf.arg(metavar="NAME")
+]
+Folder = Annotated[str | None, tyro.conf.arg(metavar="FOLDER")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InFolder:
+    """Options of every action that uses the data folder."""
+
+    data: Folder = None
+    """Data folder; by default WORDWARD_DATA, else `data`."""
+
+
+@dataclass(frozen=True)
+class List(InFolder):
+    """List the corpora: title, the paper's counts, licence, citation, and where they are or how to get them."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import registry
+
+        for number, name in enumerate(registry.CORPORA):
+            info = registry.corpus(name).INFO
+            paper = ", ".join(f"{count:,} {split}" for split, count in info.counts._asdict().items() if count)
+            print("\n" * bool(number) + f"{name}: {info.title}")
+            print(f"  task      {info.task}")
+            print(f"  paper     {paper}")
+            print(f"  licence   {info.licence}")
+            print(f"  citation  {info.citation}")
+            print(f"  homepage  {info.homepage}")
+            try:
+                print(f"  here      {registry.find(name, self.data)}")
+            except ValueError:
+                print(f"  here      no: `{_fetch(info)}`{_size(info)}, or `wordward data add {name} PATH`")
+            if info.note:
+                print(f"  note      {info.note}")
+
+
+@dataclass(frozen=True)
+class Fetch(InFolder):
+    """Download a corpus from its publisher; an interrupted transfer is resumed."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    accept_licence: bool = False
+    """Agree to the corpus's terms; without this option they are shown, with what to download."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import fetch, registry
+        from wordward.support.console import progress, say
+
+        info = registry.corpus(self.name).INFO
+        folder = registry.folder(self.data) / self.name
+        if info.terms and not self.accept_licence:
+            raise ValueError(_terms(info, folder))
+        ledger = registry.folder(self.data) / fetch.LEDGER
+        with progress(quiet=self.quiet) as bar:
+            for download in info.downloads:
+                task = bar.add_task(download.name, total=None, unit="MB")
+
+                def report(received: int, total: int | None, task: Any = task) -> None:
+                    bar.update(task, completed=received / 1e6, total=total and total / 1e6)
+
+                path = fetch.fetch(download, folder, ledger=ledger, report=report)
+                known = fetch.expected(download, folder, ledger)  # None for a file that was put there by hand
+                hash = "as " + download.cited if download.checksum else f"recorded in {ledger}"
+                size = f"{path.stat().st_size / 1e6:,.1f} MB"
+                say(f"{path}: {size}, hash {hash if known else 'unknown'}", quiet=self.quiet)
+        say(f"next: wordward data check {self.name}", quiet=self.quiet)
+        if info.note:
+            say(info.note, quiet=self.quiet)
+
+
+@dataclass(frozen=True)
+class Add(InFolder):
+    """Copy (or link) a corpus that you have into the data folder, after checking that it can be read."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    path: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="PATH")]]
+    """Folder or archive, as published."""
+    link: bool = False
+    """Link to it instead of copying it."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import registry
+        from wordward.support.console import waiting
+
+        source = Path(self.path).resolve()
+        target = registry.folder(self.data).resolve() / self.name / source.name
+        if os.path.lexists(target) or target.is_relative_to(source):
+            raise ValueError(f"expected no copy in {target.parent} yet; there is one: move it away first")
+        with waiting(f"reading {self.name}"):
+            splits = registry.corpus(self.name).load(source)
+            registry.place(self.name, source, target, link=self.link)
+        found = registry.find(self.name, self.data)
+        if found.resolve() not in (source, target, target.parent):
+            raise ValueError(
+                f"expected {target} to be found; {found.resolve()} is found before it: move one of them away"
+            )
+        more = registry.beside(self.name, source)  # not copied along with an archive
+        if more or registry.beside(self.name, found):
+            splits = registry.load(self.name, self.data)
+        counts = ", ".join(f"{count:,} {split}" for split, count in splits.counts._asdict().items() if count)
+        print(f"{self.name}: {target}: {counts}")
+        if more and not splits.unlabelled:
+            print(f"{more[0]} stays where it is: put it into {target.parent} for it to be read")
+
+
+@dataclass(frozen=True)
+class Check(InFolder):
+    """Compare counts with the paper's, count duplicates and empty texts; status 1 if a labelled count is wrong."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import fetch, registry
+        from wordward.support.console import waiting
+        from wordward.text import survey
+
+        info, source = registry.corpus(self.name).INFO, registry.find(self.name, self.data)
+        hashes = _hashes(info, source, registry.folder(self.data) / fetch.LEDGER)
+        with waiting(f"reading {self.name}"):
+            for path, hash in hashes.items():
+                fetch.verify(path, hash)
+            found = survey.check(registry.load(self.name, self.data), info)
+        print(f"{self.name}: {source}{_known(len(hashes))}")
+        _print_check(found)
+        if found.wrong:
+            counts = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
+            raise ValueError(
+                f"{self.name}: expected the paper's counts; {counts}: the copy is incomplete, or not this corpus"
+            )
+
+
+@dataclass(frozen=True)
+class Stats(InFolder):
+    """Count texts, words and classes."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    """What a word is, as in `wordward train`."""
+
+    def __call__(self) -> None:
+        from wordward.datasets import registry
+        from wordward.support.console import waiting
+        from wordward.text import survey
+
+        with waiting(f"reading {self.name}"):
+            measures = survey.stats(registry.load(self.name, self.data), tokenizer=self.tokenizer)
+        _print_stats(measures)
+
+
+@dataclass(frozen=True)
+class Pack(InFolder):
+    """Encode a corpus and write it as one small file, for --corpus FILE.pack on another machine."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+    out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE")]]
+    """File to write; its name must end in .pack."""
+    text: TextSettings
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.text.corpora import PACK, open_corpus
+        from wordward.text.pack import write_pack
+
+        if not self.out.endswith(PACK):
+            raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")
+        path = Path(self.out)
+        if path.is_dir() or not os.access(path.parent, os.W_OK):  # refused before minutes of work
+            raise ValueError(f"{path} cannot be written: name a file in an existing, writable folder")
+        encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
+        write_pack(path, encoded, self.text, quiet=self.quiet)
+        if not self.quiet:
+            print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+ACTIONS: dict[str, Any] = {
+    "list": List,
+    "fetch": Fetch,
+    "add": Add,
+    "check": Check,
+    "stats": Stats,
+    "pack": Pack,
+}
+
+if TYPE_CHECKING:
+    Action = Any
+else:
+    Action = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in ACTIONS.items())]  # noqa: UP007
+
+
+@dataclass(frozen=True)
+class Data:
+    """The paper's corpora: list, fetch, add, check, measure and pack them."""
+
+    action: Action
+
+    def __call__(self) -> None:
+        self.action()
+
+
+def _fetch(info: "CorpusInfo") -> str:
+    """The command that downloads a corpus."""
+    return f"wordward data fetch {info.name}" + (" --accept-licence" if info.terms else "")
+
+
+def _size(info: "CorpusInfo") -> str:
+    """The download size, if known."""
+    sizes = [download.megabytes for download in info.downloads if download.megabytes is not None]
+    return f" ({sum(sizes):g} MB)" if len(sizes) == len(info.downloads) else " (size unknown)"
+
+
+def _known(hashes: int) -> str:
+    """How many files had a known hash, which matched."""
+    return f" ({hashes} {'hash' if hashes == 1 else 'hashes'} verified)" if hashes else ""
+
+
+def _terms(info: "CorpusInfo", folder: Path) -> str:
+    """The terms of a corpus, what to download and where to put it."""
+    urls = "\n".join(f"  {download.url}" for download in info.downloads)
+    return (
+        f"{info.name} comes with terms: {info.terms}.\n"
+        f"Fetch it with `{_fetch(info)}`{_size(info)}, or download\n{urls}\n"
+        f"into {folder} yourself (page: {info.homepage})"
+    )
+
+
+def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
+    """The files of a corpus whose hash is pinned or recorded, with that hash."""
+    from wordward.datasets import fetch
+
+    folder = source if source.is_dir() else source.parent
+    return {
+        path: hash
+        for download in info.downloads
+        if (path := folder / download.name).is_file()
+        and (hash := fetch.expected(download, Path(info.name), ledger))
+    }
+
+
+def _print_check(found: "Findings") -> None:
+    print(f"{'':12}{'here':>10}{'paper':>12}{'duplicates':>12}{'empty':>8}")
+    for split, (count, paper) in found.counts.items():
+        mark = "" if count == paper else "  differs" if count else "  none here"
+        shown = f"{paper:,}" if paper else "-"
+        print(
+            f"{split:12}{count:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}"
+        )
+    for (one, other), shared in found.shared.items():
+        if shared:
+            print(f"{shared:,} texts of {one} are in {other} too")
+
+
+def _print_stats(found: "Measures") -> None:
+    print(f"{'':12}{'texts':>10}{'words':>14}{'mean':>9}{'median':>9}{'longest':>9}")
+    for split, sizes in found.lengths.items():
+        print(
+            f"{split:12}{sizes.texts:>10,}{sizes.words:>14,}{sizes.mean:>9.1f}{sizes.median:>9g}{sizes.longest:>9,}"
+        )
+    print(
+        f"vocabulary of train and unlabelled: {found.vocabulary:,} words, {found.vocabulary_of_two:,} in two texts"
+    )
+    for split, classes in found.classes.items():
+        most = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(14))
+        print(f"{split}: {len(classes)} classes: {most}{', ...' if len(classes) > 14 else ''}")

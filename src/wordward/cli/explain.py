@@ -1,0 +1,209 @@
+"""The command that shows what pulls a text's words: `wordward explain`."""
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
+from wordward.cli.use import is_file, standard_input
+
+if TYPE_CHECKING:
+    from wordward.datasets import Example
+    from wordward.explain.corpus import Question
+    from wordward.explain.explanation import Explanation
+    from wordward.runs.results_file import ResultsFile
+    from wordward.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Show which words pull each word of a text, and how strongly: in the terminal, as HTML, a figure or JSON."""
+
+    run: RunFolder
+    """Run folder."""
+    texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
+    """Texts, a tagger's split at blanks; or dev or test, for a run on a known corpus. Without any, and without --text
+    and --file: the lines of standard input."""
+    text: Annotated[tuple[str, ...], several("TEXT")] = ()
+    """More texts, none of which is taken for the name of a split."""
+    file: Annotated[str | None, tyro.conf.arg(metavar="FILE|dev|test")] = None
+    """File of texts: a line each, or any format that can be trained on; or a split. Its labels count where it has
+    some."""
+    limit: int | None = None
+    """Explain only this many of the texts: a random but fixed selection."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    label_column: str | None = None
+    """Name or number of the column that holds the label; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    label: str | None = None
+    """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
+    """The method that finds the words, from `wordward methods`."""
+    compare: Annotated[str | None, tyro.conf.arg(metavar="METHOD")] = None
+    """A second method, output beside the first."""
+    top: int = 3
+    """How many pulling words to name for each word, at most."""
+    focus: Annotated[str | None, tyro.conf.arg(metavar="N|WORD")] = None
+    """For a tagger: the one word whose tag counts, itself or its position from 0."""
+    html: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """Write a self-contained page."""
+    figure: Annotated[str | None, tyro.conf.arg(metavar="FILE.png|.svg|.pdf", aliases=["--png"])] = None
+    """Draw one text as in the paper's figure (needs `pip install 'wordward[figure]'`)."""
+    json: Annotated[str | None, tyro.conf.arg(metavar="FILE|-")] = None
+    """Write JSON Lines, one explanation each; - prints them. Those of a file, a split or standard input are written
+    as they are found, and running the same command again continues after the last."""
+    force: bool = False
+    """Overwrite --json."""
+    jobs: int | None = None
+    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def __call__(self) -> None:
+        from wordward.explain.corpus import Question, explain_all
+        from wordward.runs.opening import load_run
+        from wordward.support.workers import jobs_for
+
+        self._check()
+        run = load_run(self.run, device=self.device)
+        examples = self._examples(run)
+        if self.figure and len(examples) != 1:
+            raise ValueError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
+        question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
+        self._check_label(run, question.methods)
+        file = self._file(run, examples, question)
+        left = examples[file.done :] if file else examples
+        jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
+        with naming(None if self.label is not None else self._source(run)):
+            explained = explain_all(run, left, question, jobs=jobs)
+        self._follow(explained, len(examples), file)
+
+    def _follow(
+        self, explained: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
+    ) -> None:
+        """Show each text's explanations as they come."""
+        from wordward.cli.explain_output import ExplainOutput
+        from wordward.runs.results_file import hint_to_continue
+        from wordward.support.console import progress
+
+        output = ExplainOutput(file, json=self.json, html=self.html, figure=self.figure)
+        quiet = self.quiet or total < 2 or (not output.to_files and sys.stdout.isatty())
+        with hint_to_continue(file), closing(explained), progress(quiet=quiet) as bars:
+            bar = bars.add_task("explain", total=total, completed=output.count, unit="texts")
+            for of_text in explained:
+                output.add(of_text)
+                bars.advance(bar)
+        output.finish()
+
+    def _file(self, run: "Run", examples: "Sequence[Example]", question: "Question") -> "ResultsFile | None":
+        """The file of --json with what it holds already, where the texts are more than a few given by hand."""
+        from wordward.runs.results_file import ResultsFile, describe
+
+        if self.json in (None, "-") or self._by_hand(run):
+            return None
+        described = describe(run, examples, question=asdict(question))
+        lines = len(question.methods)
+        return ResultsFile(
+            self.json, described, command="explain", flag="--json", lines=lines, force=self.force
+        )
+
+    def _by_hand(self, run: "Run") -> bool:
+        """Whether the texts stand on the command line."""
+        return bool(self.text or (self.texts and self._source(run) is None))
+
+    def _source(self, run: "Run") -> str | None:
+        """The file or the split that the texts are of."""
+        if self.file is None and len(self.texts) == 1 and is_split(run, self.texts[0]):
+            return self.texts[0]
+        return self.file
+
+    def _check_label(self, run: "Run", methods: Sequence[str]) -> None:
+        from wordward.explain.explainer import one_method
+
+        objectives = [one_method(run, method).recipe.objective for method in methods]
+        if self.label is not None and "label_loss" not in objectives:
+            raise ValueError(
+                f"--label is for methods that raise a label's loss, not for {' and '.join(methods)}: leave it out"
+            )
+
+    def _check(self) -> None:
+        """Refuse what is obviously wrong before any time is spent."""
+        from wordward.explain.figure import FORMATS
+        from wordward.runs.run_folder import check_file
+
+        texts = (*self.texts, *self.text)
+        if self.file is not None and texts:
+            raise ValueError(
+                f"expected texts as arguments or in a file; got {len(texts)} and --file {self.file}: "
+                "leave one out"
+            )
+        check_counts(self, "limit", "jobs")
+        for flag, path in (("--html", self.html), ("--figure", self.figure), ("--json", self.json)):
+            if path not in (None, "-"):
+                check_file(path, flag)
+        if self.figure is not None and Path(self.figure).suffix.lower() not in FORMATS:
+            raise ValueError(f"expected --figure with a name in {', '.join(FORMATS)}; got {self.figure}")
+
+    def _examples(self, run: "Run") -> "list[Example]":
+        """The texts, with the labels that came with them or were given."""
+        from wordward.datasets import Example, some_of
+
+        if source := self._source(run):
+            examples = some_of(self._read(run, source), self.limit)
+        else:
+            self._hint()
+            texts = (*self.texts, *self.text) or [line for lines in standard_input() for line in lines]
+            examples = some_of([Example(text) for text in texts], self.limit)
+        for number, example in enumerate(examples, start=1):
+            try:
+                example.text.encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"text {number}: expected UTF-8; got other bytes") from None
+        if self.label is not None:
+            examples = [replace(example, label=self.label, tags=None) for example in examples]
+        return examples
+
+    def _hint(self) -> None:
+        """If a single word may be meant as a split or a file, say how to explain that."""
+        from wordward.support.console import say
+
+        (word,) = self.texts if len(self.texts) == 1 else ("",)
+        if word in SPLITS:
+            say(f"{word} is explained as a text: this run is on files, so it has no splits; give --file FILE")
+        elif word and is_file(word):
+            say(f"{word} is explained as a text; for the texts in that file give --file {word}")
+
+    def _read(self, run: "Run", source: str) -> "list[Example]":
+        """The texts of a file or a split, with labels where they can be read as the run's were."""
+        from wordward.datasets import DataError
+        from wordward.support.console import say
+
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        try:
+            examples = texts_of(run, source, quiet=self.quiet, **columns)
+        except DataError as error:
+            if self.label_column is not None or self.tag_column is not None or is_split(run, source):
+                raise
+            examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
+            why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"
+            say(f"{why}: each text is explained for what the model predicts")
+        if source in self.texts:
+            corpus, count = run.config.data.corpus, len(examples)
+            say(
+                f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}"
+            )
+        if run.tagging:  # a tagger gives no label to a whole text
+            examples = [replace(example, label=None) for example in examples]
+        return examples

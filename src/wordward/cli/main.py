@@ -1,0 +1,295 @@
+"""The command line: subcommands to functions, torch imported only by those that need it."""
+
+import io
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from wordward.cli.arguments import PLAIN
+from wordward.cli.attack import Attack
+from wordward.cli.data import Data
+from wordward.cli.explain import Explain
+from wordward.cli.methods import Methods
+from wordward.cli.report import Report
+from wordward.cli.serve import Serve
+from wordward.cli.tables import Reproduce, Results
+from wordward.cli.use import Evaluate, Neighbors, Predict
+from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
+from wordward.config.toml import differing, flag_of, flags_of, read_toml
+from wordward.support.version import __version__
+
+STOPPED = 130  # exit status after Ctrl-C
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a classifier or tagger on your own texts with any method of the paper: ours, or a Hugging Face model."""
+
+    out: Annotated[str, tyro.conf.arg(metavar="FOLDER")]
+    """Run folder to write."""
+    settings: TrainConfig
+    preset: Literal["sec", "cac", "ged", "small"] | None = None
+    """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
+    config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
+    """TOML file with any of these settings; flags override it, a later file an earlier one."""
+    sweep: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="SETTING=A,B,C")] = ()
+    """Train once for each value and keep the best on dev, e.g. epsilon=1,2.5,5; several: each combination."""
+    force: bool = False
+    """Replace an existing run folder."""
+    resume: bool = False
+    """Resume a stopped run with its own settings; only epochs, patience and device may be changed."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> int:
+        from wordward.runs.run_folder import load_config
+        from wordward.support.console import say
+        from wordward.train.sweep import train_sweep
+        from wordward.train.training import train
+
+        data = self.settings.data
+        if (self.sweep or not self.resume) and not (data.train or data.corpus):
+            again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
+            raise ValueError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
+        how = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
+        if self.sweep:
+            result = train_sweep(self.settings, self.sweep, self.out, **how)
+        else:
+            if self.resume:
+                _refuse_settings(self.settings, TrainConfig(), "epochs", "patience", "device")
+            result = train(self.settings, self.out, **how)
+        if result["stopped"]:
+            return STOPPED
+        folder, criterion = shlex.quote(self.out), result["criterion"]
+        if self.resume and not self.sweep:
+            data = load_config(self.out, TrainConfig).data
+        test = "test" if data.corpus else "FILE"  # a split, or texts like those it was trained on
+        say(
+            f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
+            f"next: wordward evaluate {folder} {test}",
+            quiet=self.quiet,
+        )
+        if advice := _advice(result):
+            say(advice, quiet=self.quiet)
+        return 0
+
+
+def _advice(result: dict[str, Any]) -> str:
+    """What may help a run that has learnt nothing so far; empty where it has."""
+    from wordward.runs.metrics import share
+
+    score, majority = result["dev"][result["criterion"]], result.get("majority_error")
+    if result["criterion"] == "f0.5" and not score:
+        return (
+            "not one dev token was correctly given the positive tag: longer training (--patience, "
+            "--epochs), a larger --learning-rate or more texts with that tag may help"
+        )
+    if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
+        return ""
+    texts = result["texts"]["dev"]
+    if share(round(score * texts), texts).high >= majority:
+        return (
+            f"the dev error is not clearly below {majority:.4f}, that of always giving the most frequent label: "
+            "longer training (--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"
+        )
+    return ""
+
+
+@dataclass(frozen=True)
+class Pretrain:
+    """Train a language model on running text, for `wordward train --pretrained` to start from."""
+
+    out: Annotated[str, tyro.conf.arg(metavar="FOLDER")]
+    """Run folder to write."""
+    settings: PretrainConfig
+    preset: Literal["sec", "cac", "ged", "small"] | None = None
+    """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
+    config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
+    """TOML file with any of these settings; flags override it, a later file an earlier one."""
+    force: bool = False
+    """Replace an existing run folder."""
+    resume: bool = False
+    """Resume a stopped run with its own settings; only epochs and device may be changed."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> int:
+        from wordward.support.console import say
+        from wordward.train.pretraining import pretrain
+
+        if self.resume:
+            _refuse_settings(self.settings, PretrainConfig(), "epochs", "device")
+        elif not (self.settings.texts or self.settings.corpus):
+            raise ValueError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
+        result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
+        if result["stopped"]:
+            return STOPPED
+        folder = shlex.quote(self.out)
+        say(
+            f"best epoch {result['best_epoch']}, held-out perplexity {result['perplexity'] or inf:.1f}, in {folder}; "
+            f"next: wordward train --pretrained {folder} --train FILE --out FOLDER, with the same --dim and --hidden",
+            quiet=self.quiet,
+        )
+        return 0
+
+
+def _refuse_settings(settings: Any, default: Any, *allowed: str) -> None:
+    """Refuse settings given with --resume, which keeps the run's own."""
+    if names := [name for name in differing(settings, default) if name not in allowed]:
+        flags = ", ".join(map(flag_of, names))
+        raise ValueError(
+            f"--resume keeps the run's own settings, but {flags} came with it: leave that out "
+            f"(only --{', --'.join(allowed)} may be changed), or start a new run in another --out"
+        )
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train baseline, AdvT and iAdvT on real film reviews and show what iAdvT points at."""
+
+    out: Annotated[str, tyro.conf.arg(metavar="FOLDER")] = "runs/demo"
+    """Folder for the three runs; an earlier demo there is replaced."""
+    seed: int = 0
+    """Random seed."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.paper.demo import demo
+
+        demo(Path(self.out), seed=self.seed, quiet=self.quiet)
+
+
+COMMANDS: dict[str, Any] = {
+    "train": Train,
+    "pretrain": Pretrain,
+    "evaluate": Evaluate,
+    "predict": Predict,
+    "explain": Explain,
+    "attack": Attack,
+    "neighbors": Neighbors,
+    "methods": Methods,
+    "data": Data,
+    "reproduce": Reproduce,
+    "results": Results,
+    "report": Report,
+    "serve": Serve,
+    "demo": Demo,
+}
+
+
+def _expand(arguments: Sequence[str]) -> list[str]:
+    """Flags of --preset and --config before those of the command line, so that the last wins."""
+    arguments = list(arguments)
+    kinds = {"train": TrainConfig, "pretrain": PretrainConfig}
+    if not arguments or arguments[0] not in kinds:
+        return arguments
+    command, rest = arguments[0], _repeated(arguments[1:], "--sweep")
+    kind, before, presets = kinds[command], [], []
+    for file in _values(rest, "--config"):
+        values = read_toml(file)
+        if "preset" in values:
+            presets.append(preset := values.pop("preset"))
+            if preset not in PRESETS:
+                raise ValueError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
+        before += flags_of(values, kind, source=file)
+    presets += [preset for preset in _values(rest, "--preset") if preset in PRESETS]  # tyro refuses others
+    if presets:
+        before = flags_of(PRESETS[presets[-1]], kind, source="the preset") + before
+    return [command, *before, *rest]
+
+
+def _values(arguments: list[str], flag: str) -> list[str]:
+    """What follows a flag, each time it is given."""
+    values: list[str] = []
+    for at, argument in enumerate(arguments):
+        if argument == flag and at + 1 < len(arguments):
+            values.append(arguments[at + 1])
+        elif argument.startswith(f"{flag}="):
+            values.append(argument.partition("=")[2])
+    return values
+
+
+def _repeated(arguments: list[str], flag: str) -> list[str]:
+    """`--sweep A B` as `--sweep A --sweep B`."""
+    expanded: list[str] = []
+    inside = False
+    for argument in arguments:
+        inside = argument == flag or (inside and not argument.startswith("-"))
+        if inside and argument != flag and expanded[-1] != flag:
+            expanded.append(flag)
+        expanded.append(argument)
+    return expanded
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The command with its settings; a setting that its class refuses is reported plainly, without tyro's frame."""
+    shown = io.StringIO()
+    try:
+        with redirect_stderr(shown):
+            return tyro.extras.subcommand_cli_from_dict(
+                COMMANDS,
+                prog="wordward",
+                description="Adversarial training for text whose perturbations point toward real words. "
+                "`wordward --version` prints the version.",
+                args=arguments,
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+                registry=PLAIN,
+            )
+    except SystemExit as stopped:
+        refusal = stopped.__context__  # tyro's, with the name of a class (not of a flag) and what it said
+        if isinstance(getattr(refusal, "arg", None), str):
+            raise ValueError(getattr(refusal, "message", str(refusal))) from None
+        sys.stderr.write(shown.getvalue())
+        raise
+
+
+def _print_anywhere() -> None:
+    """Let standard output take any text even where it is not UTF-8, as in a pipe on Windows."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+        from wordward.support.console import print_plainer  # with rich, which `wordward --help` does without
+
+        print_plainer(sys.stdout)
+
+
+def _message(error: Exception) -> str:
+    """The message of an error; for lack of memory, also what to do about it."""
+    message = str(error)
+    if not (isinstance(error, MemoryError) or "allocate memory" in message or "out of memory" in message):
+        return message
+    reason = message.partition("\n")[0] or type(error).__name__
+    return (
+        f"not enough memory ({reason}): the longest text matters most, so shorten it or give --max-length; "
+        "otherwise try a smaller --batch-size, --dim or --hidden, or fewer --jobs"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    _print_anywhere()
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    if command_line in (["--version"], ["-V"]):
+        print(f"wordward {__version__}")
+        return 0
+    try:
+        return _parse(_expand(command_line) or ["--help"])() or 0
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stderr.close()
+        return 0
+    except (ValueError, OSError, RuntimeError, MemoryError) as error:
+        print(f"wordward: {_message(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("wordward: stopped", file=sys.stderr)
+        return STOPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The command `wordward report`."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from wordward.cli.arguments import Device, RunFolder, several
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one HTML page on a run: results, learning curves, telling sentences, adversarial texts, nearest words."""
+
+    run: RunFolder
+    """Run folder."""
+    test: Annotated[str | None, tyro.conf.arg(metavar="FILE|test")] = None
+    """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. By default
+    only the dev texts are used."""
+    against: Annotated[tuple[str, ...], several("RUN")] = ()
+    """Other runs with the same labels, to compare with."""
+    out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
+    """The page to write; an existing one is replaced."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """The tag of taggers whose F0.5 counts and which attacks make them miss; by default the runs' own."""
+    sentences: int = 4
+    """Sentences to show, and adversarial texts of each kind."""
+    attack: int = 200
+    """Texts to attack, drawn at random; 0: none."""
+    seed: int = 0
+    """Seed of that draw; 0 draws the same texts as `wordward attack --limit`."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        self._check()
+        from wordward.report.gathering import ReportSettings
+        from wordward.report.html import write_report
+        from wordward.support.console import say
+
+        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed, self.positive)
+        path = write_report(
+            self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet
+        )
+        say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
+
+    def _check(self) -> None:
+        """Refuse a page that cannot be written before any time is spent."""
+        from wordward.runs.run_folder import check_file
+
+        check_file(self.out, "--out")
+        if Path(self.out).suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"--out {self.out}: expected a name that ends in .html")

@@ -1,0 +1,61 @@
+"""The commands `wordward reproduce` and `wordward results`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from wordward.cli.arguments import Device, several
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Train the rows of one of the paper's tables, or of ours, and print them next to the paper's."""
+
+    table: tyro.conf.Positional[
+        Literal["imdb", "imdb-in-order", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]
+    ]
+    """Which table."""
+    rows: Annotated[tuple[str, ...], several("ROW")] = ()
+    """Only these rows, e.g. baseline advt iadvt; all by default."""
+    seeds: int = 1
+    """Number of runs per row."""
+    jobs: int = 1
+    """Number of rows to train in parallel."""
+    preset: Literal["paper", "cpu-small"] = "paper"
+    """The paper's sizes, or all sizes reduced to take minutes on two cores."""
+    experiments: str = "experiments"
+    """Folder of the TOML files, one per row."""
+    out: str = "runs/reproduce"
+    """Folder for the runs; finished ones are not trained again."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Say nothing but errors."""
+
+    def __call__(self) -> None:
+        from wordward.paper.experiments import Plan
+        from wordward.paper.reproduce import TableError, reproduce
+
+        experiments, out = Path(self.experiments), Path(self.out) / self.preset
+        kept = experiments / "results" if self.preset == "paper" else out
+        plan = Plan(experiments, out, self.preset, self.seeds, self.device, self.jobs, self.quiet)
+        try:
+            print(reproduce(self.table, plan, rows=self.rows, results_folder=kept))
+        except TableError as error:
+            print(error.shown)
+            raise
+
+
+@dataclass(frozen=True)
+class Results:
+    """Print the page of results (docs/results.md) from the records in experiments/results."""
+
+    folder: str = "experiments/results"
+    """Folder of the JSON Lines files."""
+
+    def __call__(self) -> None:
+        from wordward.paper.results import page
+
+        print(page(Path(self.folder)))

@@ -1,0 +1,64 @@
+"""The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordward.support.rules import COUNT, check
+
+if TYPE_CHECKING:
+    from wordward.datasets import Example
+    from wordward.runs.run import Run
+
+SPLITS = ("train", "dev", "test")
+COLUMNS = "text_column", "label_column", "tag_column", "format"  # of a command: how its file is read
+
+
+def is_split(run: "Run", data: str) -> bool:
+    """Whether this names a split of the known corpus that a run is on."""
+    return bool(run.config.data.corpus) and data in SPLITS
+
+
+def texts_of(
+    run: "Run", data: str, *, labelled: bool = True, quiet: bool = False, **columns: Any
+) -> "list[Example]":
+    """The texts of a split, or of a file."""
+    if not is_split(run, data):
+        return texts_in(run, data, labelled=labelled, quiet=quiet, **columns)
+    from wordward.support.console import waiting
+    from wordward.text.chosen import split_examples
+
+    with waiting(f"reading {data}", quiet=quiet):
+        return split_examples(replace(run.config.data, limit=None), data)
+
+
+def texts_in(
+    run: "Run", file: str, *, labelled: bool = True, quiet: bool = False, **columns: Any
+) -> "list[Example]":
+    """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
+    from wordward.support.console import waiting
+    from wordward.text.chosen import read_as
+
+    chosen = {name: value for name, value in columns.items() if value is not None}
+    with waiting(f"reading {Path(file).name}", quiet=quiet):
+        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled)
+
+
+@contextmanager
+def naming(source: str | None) -> Iterator[None]:
+    """Name the file, too, where an error names a line of it."""
+    from wordward.datasets import DataError
+
+    try:
+        yield
+    except DataError as error:
+        if source is None or error.path or not error.line:
+            raise
+        raise DataError(str(error).removeprefix(f"line {error.line}: "), source, error.line) from None
+
+
+def check_counts(command: object, *names: str) -> None:
+    """Refuse counts that are given but not 1 or more."""
+    check(command, COUNT, *(name for name in names if getattr(command, name) is not None))

@@ -1,0 +1,207 @@
+"""The commands that use a run: `wordward evaluate`, `wordward predict` and `wordward neighbors`."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import tyro
+
+from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.texts import COLUMNS, is_split, texts_in, texts_of
+
+if TYPE_CHECKING:
+    from wordward.runs.run import Run
+
+CHUNK = 256  # texts that are predicted before their answers are printed
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score a run on labelled texts, with 95 % intervals, and label by label."""
+
+    run: RunFolder
+    """Run folder."""
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
+    """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    label_column: str | None = None
+    """Name or number of the column that holds the label; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
+    json: bool = False
+    """Print JSON instead of a table."""
+    device: Device = "auto"
+    """Where to compute."""
+
+    def __call__(self) -> None:
+        from rich.cells import cell_len, set_cell_size
+
+        from wordward.explain.wording import plain
+        from wordward.report.texts import score
+        from wordward.runs.metrics import by_class
+        from wordward.runs.opening import load_run
+
+        run = load_run(self.run, device=self.device, positive=self.positive)
+        if is_split(run, self.data):
+            corpus = run.split(self.data)
+        else:
+            examples = texts_of(run, self.data, **{name: getattr(self, name) for name in COLUMNS})
+            corpus = run.encode(examples, labelled=True, source=self.data)
+        scored = score(run, corpus, self.data)
+        classes = dict(zip(run.labels, by_class(scored.confusion), strict=True))
+        if self.json:
+            record: dict[str, Any] = {name: interval._asdict() for name, interval in scored.measured.items()}
+            record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
+            print(json.dumps({"run": self.run, "data": self.data, "texts": scored.texts, **record}))
+            return
+        print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
+        for name, interval in scored.measured.items():
+            ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
+            if interval.tells_nothing:
+                ends = "no interval: every resample gives the same"
+            print(f"{name:10} {interval.value:7.2%}   {ends}")
+        names = {name: plain(name) for name in classes}  # a label may hold a line break
+        width = max(5, *map(cell_len, names.values()))
+        unit = "tokens" if run.tagging else "texts"
+        print(f"\n{'label':{width}}  {unit:>7}  predicted  precision   recall       F1")
+        for name, (count, predicted, *shares) in classes.items():
+            precision, recall, f1 = (f"{value:.2%}" for value in shares)
+            shown = set_cell_size(names[name], width)  # some characters are two columns wide
+            print(f"{shown}  {count:7}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
+
+    run: RunFolder
+    """Run folder."""
+    texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
+    """Texts; a tagger's are split at blanks."""
+    file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """File of texts: a line each, or any format that can be trained on."""
+    text_column: str | None = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def __call__(self) -> None:
+        from wordward.runs.opening import load_run
+
+        if self.file is not None and self.texts:
+            raise ValueError(
+                f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
+                "leave one out"
+            )
+        if len(self.texts) == 1 and is_file(self.texts[0]):
+            from wordward.support.console import say
+
+            say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
+        run = load_run(self.run, device=self.device)
+        if self.file is None and not self.texts:
+            parts, total = standard_input(), None
+        else:
+            texts = list(self.texts) if self.file is None else self._read(run, self.file)
+            parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
+        if failed := self._answer(run, parts, total):
+            raise ValueError(f"{failed} of the texts could not be read; see the error in their lines")
+
+    def _answer(self, run: "Run", parts: Iterable[list[str]], total: int | None) -> int:
+        """Print one answer per text, some texts at a time; returns how many could not be read."""
+        from wordward.support.console import progress
+
+        failed, seen = 0, sys.stdout.isatty()  # answers on the screen show the progress already
+        with progress(quiet=self.quiet or seen) as bars:
+            bar = bars.add_task("predicting", total=total, unit="texts")
+            for texts in parts:
+                for record in run.predict(texts):
+                    failed += "error" in record
+                    print(json_line(record))
+                sys.stdout.flush()  # someone may wait for these answers before writing the next line
+                bars.advance(bar, len(texts))
+        return failed
+
+    def _read(self, run: "Run", file: str) -> list[str]:
+        columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
+        return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
+
+
+def json_line(record: Any) -> str:
+    """A record as JSON for standard output, escaped where that is not UTF-8."""
+    return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
+
+
+def is_file(name: str) -> bool:
+    """Whether a text is also the name of a file, which may be meant."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a character that no name holds
+        return False
+
+
+def standard_input() -> Iterator[list[str]]:
+    """The lines of standard input, as many at a time as have come."""
+    rest, number = b"", 0
+    incoming = cast(BufferedReader, sys.stdin.buffer)
+    while True:
+        received = incoming.read1(1 << 16)
+        *lines, rest = (rest + received).split(b"\n")
+        if not received and rest:
+            lines = [rest]
+        texts: list[str] = []
+        for line in lines:
+            number += 1
+            try:
+                texts.append(line.decode().rstrip("\r"))
+            except UnicodeDecodeError as error:
+                yield texts  # the lines before it get their answers
+                raise ValueError(f"standard input, line {number}: expected UTF-8 ({error})") from None
+        if texts:
+            yield texts
+        if not received:
+            return
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Show the nearest words of some words in a run's table."""
+
+    run: RunFolder
+    """Run folder, of `train` or `pretrain`."""
+    words: Annotated[
+        tyro.conf.Positional[tuple[str, ...]],
+        tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(required)"),
+    ]
+    """Words to look up."""
+    k: int = 10
+    """Number of neighbours to show."""
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    """What "nearest" means."""
+    min_count: int = 5
+    """How often a word must occur in the texts to be shown."""
+
+    def __call__(self) -> None:
+        from wordward.runs.neighbors import nearest_words
+        from wordward.support.console import say
+
+        for word, nearest in nearest_words(
+            self.run, self.words, k=self.k, metric=self.metric, min_count=self.min_count
+        ):
+            print(f"{word}: " + ", ".join(f"{other} {near:.2f}" for other, near in nearest))
+        what = "cosine with the word" if self.metric == "cosine" else "distance from the word"
+        say(f"numbers: {what}; nearest first")

@@ -1,1 +1,0 @@
-"""The subcommands of `wordward`, a file for each group of them."""

@@ -1,0 +1,19 @@
+"""Every setting as a frozen dataclass, and as TOML; no torch."""
+
+from wordward.config.settings import (
+    DataSettings,
+    ModelSettings,
+    PretrainConfig,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
+
+__all__ = [
+    "DataSettings",
+    "ModelSettings",
+    "PretrainConfig",
+    "TextSettings",
+    "TrainConfig",
+    "TrainingSettings",
+]

@@ -1,0 +1,46 @@
+"""What an attack is told to do."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from wordward.perturbation.recipes import parse_methods
+from wordward.support.rules import COUNT, FACTOR, check, check_among
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """How words to swap are looked for; `rescore=1` is the paper's procedure."""
+
+    method: str = "iadvt"
+    """Whose perturbation guides the search: a method of `wordward methods`."""
+    max_swaps: int = 4
+    """Maximum number of words to swap in a text."""
+    rescore: int = 8
+    """How many swaps of each round, the best, the model reads before one is made; 1: the strongest is made unread."""
+    rank: Literal["auto", "gain", "strength"] = "auto"
+    """What makes a swap good before the model reads it: the rise in loss that the gradient promises (gain), or the
+    perturbation's own strength, as in the paper; auto: strength where rescore is 1, else gain."""
+    beam: int = 1
+    """Number of texts kept from each round for further swaps."""
+    max_share: float = 1.0
+    """Maximum share of a text's words to swap."""
+    keep: tuple[str, ...] = ()
+    """Words that are never replaced."""
+    keep_stop_words: bool = False
+    """Never replace English stop words such as "of" and "this"."""
+    sense: Literal["any", "kept"] = "any"
+    """Which swaps may be made: any, or only those judged to leave the true label as it is."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no attack can use."""
+        check(self, COUNT, "max_swaps", "rescore", "beam")
+        check(self, FACTOR, "max_share")
+        check_among(self, "rank", ("auto", "gain", "strength"))
+        check_among(self, "sense", ("any", "kept"))
+        if len(parse_methods(self.method)) != 1:
+            raise ValueError(f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
+
+    @property
+    def by_strength(self) -> bool:
+        """Whether swaps are ranked by the perturbation's own strengths."""
+        return self.rank == "strength" or (self.rank == "auto" and self.rescore == 1)

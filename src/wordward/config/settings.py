@@ -1,0 +1,304 @@
+"""Every setting of a run, as frozen dataclasses."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
+from wordward.support.rules import (
+    COUNT,
+    COUNT_OR_NONE,
+    DROPOUT,
+    FACTOR,
+    NOT_NEGATIVE,
+    NOT_NEGATIVE_OR_NONE,
+    POSITIVE,
+    POSITIVE_OR_NONE,
+    SHARE,
+    check,
+)
+
+
+class _DefaultInt(int):
+    """A default, told apart from the same number given by the user (see `given`).
+
+    A Transformer's own default, or a resumed run's setting, replaces it but never a number that was given.
+    """
+
+
+class _DefaultFloat(float):
+    """As `_DefaultInt`."""
+
+
+File = Annotated[str | None, tyro.conf.arg(metavar="FILE")]
+TRANSFORMER = {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}  # where none is given
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text or folders, also .gz and .xz."""
+
+    train: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
+    """Labelled texts to learn from."""
+    corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
+    """Instead of files: a corpus of `wordward data list`, or a file that `wordward data pack` wrote."""
+    dev: File = None
+    """Labelled texts that choose the best epoch; by default a share of the training texts."""
+    test: File = None
+    """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
+    unlabelled: File = None
+    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; with
+    --corpus they are added to the corpus's own. In a table the column --text-column is read, as in --train."""
+    limit: int | None = None
+    """Use at most this many texts of each kind, to try things out; every label is kept where they suffice."""
+    text_column: str = "text"
+    """Name of the column that holds the text (or its number, from 0, in a file without a header)."""
+    label_column: str = "label"
+    """Name of the column that holds the label (or its number, if the text column is given by number too)."""
+    tag_column: int = -1
+    """Column of the tag in a CoNLL file, from 0; -1 is the last."""
+    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
+    """File format; by default recognised by the file name."""
+    dev_share: float = 0.1
+    """Share of the training texts held out where no dev file is given."""
+    split_seed: int | None = None
+    """Seed for drawing that share, to hold out the same texts whatever the training seed; by default that seed."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        check(self, COUNT_OR_NONE, "limit")
+        check(self, SHARE, "dev_share")
+        check(self, NOT_NEGATIVE_OR_NONE, "split_seed")
+        if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
+            raise ValueError(
+                f"a corpus has its own labelled texts, but --{', --'.join(beside)} came with --corpus: leave "
+                "that out"
+            )
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How texts become word ids."""
+
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
+    tokens too; whitespace: for text that is already tokenised."""
+    lowercase: bool = False
+    """Convert texts to lower case."""
+    min_documents: int = 2
+    """Number of texts a word must occur in to enter the vocabulary."""
+    max_vocabulary: int | None = None
+    """Keep only this many words, the most frequent; all by default."""
+    max_length: int | None = None
+    """Read only this many words of a text (word pieces, with --model); by default all that the model can read."""
+    unknown: Literal["unk", "drop"] = "unk"
+    """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        check(self, COUNT, "min_documents")
+        check(self, COUNT_OR_NONE, "max_vocabulary", "max_length")
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Sizes; the defaults are the paper's for sentiment (SEC)."""
+
+    dim: int = 256
+    """Length of a word vector."""
+    hidden: int = 1024
+    """LSTM state size, in each direction."""
+    head: int = 30
+    """Hidden units of the feed-forward net."""
+    word_dropout: float = 0.5
+    """Dropout on word vectors."""
+    head_dropout: float = 0.5
+    """Dropout inside the feed-forward net."""
+    rescaled: bool = False
+    """Restore the scale of a language model's vectors, kept at unit deviation, after dropout instead of folding it
+    into the LSTM's weights: training is slower, but more stable from a large language model."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        check(self, COUNT, "dim", "hidden", "head")
+        check(self, DROPOUT, "word_dropout", "head_dropout")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How the model is trained; the defaults are the paper's."""
+
+    epochs: int = _DefaultInt(30)
+    """Maximum number of passes over the training texts; 3 by default with --model."""
+    patience: int = _DefaultInt(5)
+    """Epochs without a better dev score before stopping."""
+    batch_size: int = 32
+    """Labelled texts per step."""
+    unlabelled_batch_size: int = 32
+    """Texts per step for the KL methods, drawn from training and unlabelled texts."""
+    learning_rate: float = _DefaultFloat(0.001)
+    """Adam's, at the first step; with --model 2e-5 by default, reached after a tenth of the steps."""
+    decay: float = 0.9998
+    """Factor applied to the learning rate at each step; with --model it falls linearly to zero instead."""
+    clip: float = _DefaultFloat(5.0)
+    """Clip gradients to this norm; 1 by default with --model."""
+    averaging: float = 0.0
+    """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
+    criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
+    """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
+    there are more than two tags and none is named."""
+    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
+    min_candidate_count: int = 1
+    """How often a word must occur in the training texts for perturbations to point at it."""
+    checkpoint_steps: int | None = None
+    """Also write a checkpoint every this many steps; by default only after each epoch."""
+    precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
+    """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest available."""
+    seed: int = 0
+    """Random seed."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        counts = "epochs", "patience", "batch_size", "unlabelled_batch_size", "min_candidate_count"
+        check(self, COUNT, *counts)
+        check(self, COUNT_OR_NONE, "checkpoint_steps")
+        check(self, POSITIVE, "learning_rate", "clip")
+        check(self, FACTOR, "decay")
+        check(self, DROPOUT, "averaging")
+        check(self, NOT_NEGATIVE, "seed")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides what `wordward train` computes."""
+
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
+    """A method of `wordward methods`, or a sum such as iadvt+ivat."""
+    task: Literal["auto", "classify", "tag"] = "auto"
+    """A label per text or a tag per token; auto: tag where the data is CoNLL."""
+    transformer: Annotated[str | None, tyro.conf.arg(name="model", metavar="FOLDER|NAME")] = None
+    """A Hugging Face model to fine-tune instead of training our own: its folder, or its name on the hub."""
+    pretrained: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
+    """Run folder of `wordward pretrain` to start from."""
+    vectors: File = None
+    """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
+    data: DataSettings = field(default_factory=DataSettings)
+    text: TextSettings = field(default_factory=TextSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    perturbation: MethodSettings = field(default_factory=MethodSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse, before anything is read, what cannot be trained."""
+        methods = parse_methods(self.method, self.perturbation)
+        if self.data.unlabelled and not any(method.recipe.objective == "kl" for method in methods):
+            takers = ", ".join(
+                name for name, recipe in (RECIPES | UNMOVED).items() if recipe.objective == "kl"
+            )
+            raise ValueError(f"unlabelled texts are used only by {takers}, but the method is {self.method}")
+        if self.pretrained and self.vectors:
+            raise ValueError("give either `pretrained` or `vectors` to start from, not both")
+        if self.transformer is not None:
+            self._fit_transformer(self.transformer)
+
+    def _fit_transformer(self, source: str) -> None:
+        """A Transformer's defaults where no value is given; settings that only our own models have are refused."""
+        if not source.strip():
+            raise ValueError("--model must be a folder or a name on the hub, but is empty")
+        text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
+        ours = [name for name in ("pretrained", "vectors") if getattr(self, name) is not None]
+        ours += _changed(self.text, text) + _changed(self.model, ModelSettings())
+        ours += [
+            n for n in ("decay", "averaging", "min_candidate_count") if n in _changed(self.training, training)
+        ]
+        if ours:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
+            raise ValueError(
+                f"a Hugging Face model has its own vocabulary and sizes, but {flags} came with --model: "
+                f"leave that out{' (a --preset sets sizes, too)' if 'dim' in ours else ''}"
+            )
+        left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
+        object.__setattr__(self, "training", replace(self.training, **left))
+
+
+def given(value: Any) -> bool:
+    """Whether a setting was given rather than left at its default."""
+    return not isinstance(value, _DefaultInt | _DefaultFloat)
+
+
+def given_of(settings: Any, *names: str) -> dict[str, Any]:
+    """Those of the named settings that were given, to change in a resumed run; device auto counts as not given."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if given(value) and value != "auto"}
+
+
+def _changed(settings: Any, default: Any) -> list[str]:
+    return [
+        item.name for item in fields(settings) if getattr(settings, item.name) != getattr(default, item.name)
+    ]
+
+
+@dataclass(frozen=True)
+class PretrainConfig:
+    """Everything that decides what `wordward pretrain` computes."""
+
+    texts: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[FILE ...]", help_behavior_hint="")] = ()
+    """Files of text, labelled or not; labels are not read."""
+    corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
+    """Instead of files, or in addition: training and unlabelled texts of a corpus, as in `wordward train`."""
+    limit: int | None = None
+    """Use at most this many texts of each kind, to try things out."""
+    vectors: File = None
+    """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
+    text_column: str = "text"
+    """Name of the column that holds the text."""
+    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
+    """File format; by default recognised by the file name."""
+    epochs: int = _DefaultInt(50)
+    """Maximum number of passes over the texts."""
+    minutes: float | None = None
+    """Stop after this many minutes, in the middle of an epoch if need be."""
+    shuffle: bool = True
+    """Read the texts in a new random order each epoch; otherwise always as they are given, so that texts that belong
+    together, such as reviews of one film, follow each other."""
+    schedule: Literal["constant", "linear"] = "constant"
+    """Learning rate: constant, or falling linearly to zero over all epochs (better in short runs)."""
+    streams: int = 32
+    """Streams of text read in parallel: the batch size."""
+    window: int = 100
+    """Words between two updates (truncated back-propagation through time)."""
+    learning_rate: float = 0.001
+    """Adam's, at the first step."""
+    clip: float = 5.0
+    """Clip gradients to this norm."""
+    held_out_share: float = 0.02
+    """Share of the texts held out to choose the best epoch."""
+    precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
+    """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest available."""
+    seed: int = 0
+    """Random seed."""
+    text: TextSettings = field(default_factory=TextSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        check(self, COUNT, "epochs", "streams", "window")
+        check(self, COUNT_OR_NONE, "limit")
+        check(self, POSITIVE, "learning_rate", "clip")
+        check(self, POSITIVE_OR_NONE, "minutes")
+        check(self, SHARE, "held_out_share")
+        check(self, NOT_NEGATIVE, "seed")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "sec": {"dim": 256, "hidden": 1024, "head": 30},
+    "cac": {"dim": 256, "hidden": 1024, "head": 128},
+    "ged": {"dim": 300, "hidden": 200, "head": 50},
+    "small": {"dim": 64, "hidden": 128, "head": 30},
+}

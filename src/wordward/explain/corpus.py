@@ -1,0 +1,91 @@
+"""Explanations of many texts, by one or several methods, in one or several processes."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from wordward.datasets import Example
+from wordward.explain.explainer import Explainer
+from wordward.explain.explanation import Explanation
+from wordward.explain.labels import check_focus, check_known_labels
+from wordward.runs.opening import opener
+from wordward.runs.run import Run
+from wordward.support.workers import spread
+
+TEXTS = 128  # explained side by side, texts of similar length together
+
+
+class FocusedExample(NamedTuple):
+    """A text, and the position of its word whose tag counts."""
+
+    example: Example
+    focus: int | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each text."""
+
+    methods: tuple[str, ...] = ("iadvt",)
+    top: int = 3  # words to name for each word
+    focus: str | None = None  # a tagger's word whose tag counts, itself or its position
+
+
+def explain_all(
+    run: Run, examples: Sequence[Example], question: Question, *, jobs: int = 1
+) -> Generator[list[Explanation], None, None]:
+    """For each text, in order, its explanations, one per method; invalid questions raise an error immediately.
+
+    `jobs`: processes to use, each of which loads the run; more than one need a guarded main module.
+    """
+    work = Work(run, question)
+    if any(explainer.method.recipe.objective == "label_loss" for explainer in work.explainers):
+        for example in examples:
+            names = example.tags if run.tagging and example.tags else [example.label]
+            check_known_labels(run, names, example.line)
+    focused = _with_focus(run, examples, question.focus)
+    parts = [focused[start : start + TEXTS] for start in range(0, len(focused), TEXTS)]
+    explained_parts = spread(work, partial(_work, opener(run), question), parts, jobs=jobs)
+    return (explanations for part in explained_parts for explanations in part)
+
+
+class Work:
+    """All methods of a question on a run."""
+
+    def __init__(self, run: Run, question: Question) -> None:
+        self.explainers = [Explainer(run, method, top=question.top) for method in question.methods]
+
+    def __call__(self, texts: Sequence[FocusedExample]) -> list[list[Explanation]]:
+        """The explanations of some texts, those with their focus at the same position together."""
+        by_text: list[list[Explanation]] = [[] for _ in texts]
+        for focus in dict.fromkeys(text.focus for text in texts):
+            numbers = [number for number, text in enumerate(texts) if text.focus == focus]
+            for explainer in self.explainers:
+                explanations = explainer([texts[number].example for number in numbers], focus=focus)
+                for number, explanation in zip(numbers, explanations, strict=True):
+                    by_text[number].append(explanation)
+        return by_text
+
+
+def _work(opened: Callable[[], Run], question: Question) -> Work:
+    return Work(opened(), question)
+
+
+def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> list[FocusedExample]:
+    """Each text with the position of its focus, where there is to be one."""
+    if focus is None:
+        return [FocusedExample(example, None) for example in examples]
+    if not run.tagging:
+        raise ValueError("--focus is for taggers: this run gives one label to the whole text")
+    wanted, focused = focus.lower() if run.text.lowercase else focus, []
+    for number, example in enumerate(examples, start=1):
+        text = run.read(example)
+        words = [token.text for token in text.tokens]
+        if not wanted.isdecimal() and wanted not in words:
+            possible = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
+            raise ValueError(f"expected --focus to be a word of text {number} ({possible}); got {focus!r}")
+        at = int(wanted) if wanted.isdecimal() else words.index(wanted)
+        check_focus(text, at, number)
+        focused.append(FocusedExample(example, at))
+    return focused

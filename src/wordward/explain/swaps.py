@@ -1,0 +1,85 @@
+"""Words in place of others: what a perturbation would put where, and the text with it put in."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from wordward.explain.explanation import Place
+from wordward.perturbation.adversary import Outcome
+from wordward.perturbation.recipes import RECIPES
+from wordward.text.vocabulary import EOS, Vocabulary
+
+WORD_METHODS = tuple(name for name, recipe in RECIPES.items() if recipe.space == "words")
+Names = Vocabulary | Sequence[str] | Mapping[int, str] | Callable[[int], str]  # the word of each id
+
+
+class Swap(NamedTuple):
+    """One token and the word it is pulled toward most."""
+
+    position: int
+    word: str
+    toward: str | None  # None where no candidate pulls: every strength is negative or zero
+    strength: float  # alpha of that word
+    relative: float  # strength over the sentence's largest, 0 to 1
+
+
+def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
+    """For each word of a text, the word with the largest strength (argmax of alpha).
+
+    `vocabulary`: ours (whose <eos> is not a word), or the words of your own ids: a list, a dict or a function.
+    """
+    if outcome.candidates is None:
+        raise ValueError(f"this outcome does not point toward words: use one of {', '.join(WORD_METHODS)}")
+    strengths, best = outcome.strengths[row].max(-1)  # (time,)
+    real = outcome.mask[row]
+    if isinstance(vocabulary, Vocabulary):
+        real = real & (outcome.ids[row] != EOS)
+    words = real.nonzero().flatten().tolist()
+    largest = max((float(strengths[at]) for at in words), default=0.0)
+    strongest = []
+    for at in words:
+        strength, pulled = float(strengths[at]), bool(strengths[at] > 0)
+        toward = _name(vocabulary, int(outcome.candidates[row, at, best[at]])) if pulled else None
+        relative = strength / largest if pulled else 0.0
+        strongest.append(Swap(at, _name(vocabulary, int(outcome.ids[row, at])), toward, strength, relative))
+    return strongest
+
+
+def _name(vocabulary: Names, number: int) -> str:
+    """The word of an id."""
+    if isinstance(vocabulary, Vocabulary):
+        return vocabulary.word(number)
+    if callable(vocabulary):
+        return vocabulary(number)
+    try:
+        return vocabulary[number]
+    except LookupError:
+        raise ValueError(
+            f"expected a word for each id; there is none for id {number} among {len(vocabulary)} words: "
+            "give a list, a dict from id to word, or a function of the id"
+        ) from None
+
+
+def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = False) -> str:
+    """The text that was explained with the new words put in, and everything else unchanged.
+
+    `lowercase`: the words are a lower-casing run's, so each is capitalised like the one that it replaces.
+    """
+    changes = sorted(changes, key=lambda change: change[0].start, reverse=True)
+    before = len(text)
+    for place, word in changes:  # from the last to the first, so that earlier places stay where they are
+        if text[place.start : place.end] != place.word or place.end > before:
+            raise ValueError(
+                f"expected {place.word!r} at characters {place.start}-{place.end}; found "
+                f"{text[place.start : place.end]!r}: give the text that was explained, and each place once"
+            )
+        cased = _cased(word, place.word) if lowercase else word
+        text, before = text[: place.start] + cased + text[place.end :], place.start
+    return text
+
+
+def _cased(word: str, like: str) -> str:
+    """A lower-case word capitalised like another, if a lower-casing run still reads it as the same word."""
+    cased = word
+    if like[:1].isupper():
+        cased = word.upper() if like.isupper() and len(like) > 1 else word[:1].upper() + word[1:]
+    return cased if cased.lower() == word else word

@@ -1,0 +1,329 @@
+"""A Hugging Face Trainer whose loss adds any method of wordward."""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from wordward.hf.inputs import (
+    CheckedCollator,
+    endless,
+    label_count,
+    perturbed,
+    refuse_arguments,
+    refuse_divergence,
+    refuse_plain_texts,
+    tagged,
+    unwrapped,
+)
+from wordward.hf.settings import AdversarialSettings
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.objective import kl
+from wordward.perturbation.recipes import Method, parse_methods
+from wordward.perturbation.tap import FP16_SCALE, Pass, Tap
+from wordward.runs.pieces import logits_of
+from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
+
+try:
+    import accelerate  # noqa: F401 - the Trainer needs it, and would only say so later
+    from transformers import Trainer, TrainerCallback
+except ImportError as error:
+    raise ImportError(
+        f"wordward.hf.trainer needs transformers and accelerate ({error}): pip install 'wordward[hf]'"
+    ) from error
+
+
+class Accumulated(NamedTuple):
+    """What the batches of one update hold together; the mean over processes, where there are several."""
+
+    steps: int
+    labels: Tensor  # that count
+    texts: Tensor  # that KL is taken over
+    tokens: Tensor  # of those texts, that count
+
+
+class AdversarialTrainer(Trainer):
+    """A `transformers.Trainer` that adds a method's loss to the label loss; evaluation is as before.
+
+    `unlabelled_dataset`: texts for the KL of vat and ivat, which is taken over the labelled ones without it.
+    `candidates`: ids of the pieces that may be pointed to, by default the tokenizer's (`processing_class`) words.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        adversarial: AdversarialSettings | None = None,
+        unlabelled_dataset: Any = None,
+        candidates: Tensor | Collection[int] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self.adversarial = adversarial or AdversarialSettings()
+        self.methods = parse_methods(self.adversarial.method, self.adversarial)
+        self.unlabelled_dataset = unlabelled_dataset
+        self._check()
+        self.data_collator = CheckedCollator(self.data_collator, self.model)
+        # Many heads take num_items_in_batch and drop it, so that the Trainer does not divide their mean over an
+        # accumulated batch: here no head is given it, and each batch counts by its share instead.
+        self.model_accepts_loss_kwargs = False
+        self._candidates, self._special = candidates, torch.zeros(0, dtype=torch.long)
+        self._read_tokenizer()
+        self._adversaries: list[Adversary] = []
+        self._texts: Iterator[Any] | None = None  # unlabelled batches
+        self._drawn: list[Any] = []  # those of this update
+        self._accumulated: Accumulated | None = None  # None: the update has one batch
+        self._counted: Tensor | None = None  # (batch, time), where KL over tags is taken
+        self._sums: dict[str, Tensor] = {}  # losses since they were last logged
+        self._logged = 0  # the update after which they were
+        self.add_callback(_StateCallback(self))
+        _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
+
+    def _check(self) -> None:
+        """Refuse what the methods cannot be trained with."""
+        virtual = [method.name for method in self.methods if method.recipe.objective == "kl"]
+        if self.methods:
+            refuse_arguments(self)
+        if virtual:
+            refuse_divergence(self.model, virtual[0])
+            refuse_plain_texts(self.unlabelled_dataset)
+        elif self.unlabelled_dataset is not None:
+            raise ValueError(
+                f"unlabelled_dataset= is for methods without labels, but method is {self.adversarial.method!r}: "
+                "take vat or ivat, or a sum such as iadvt+ivat"
+            )
+
+    def _read_tokenizer(self) -> None:
+        """Which ids are not perturbed, and which may be pointed to."""
+        toward_words = any(method.recipe.space == "words" for method in self.methods)
+        tokenizer = self.processing_class or self.data_collator.tokenizer
+        if self.methods and hasattr(tokenizer, "all_special_ids"):
+            check_size(tokenizer, Tap(self._module, embedding=self.adversarial.embedding).size)
+            self._special = torch.tensor(unperturbed_ids(tokenizer), dtype=torch.long)
+            if toward_words and self._candidates is None:
+                self._candidates = candidate_ids(tokenizer, whole_words=self.adversarial.whole_words)
+        elif toward_words and self._candidates is None:
+            raise ValueError(
+                f"{self.adversarial.method} points to words, which a tokenizer knows: pass "
+                "processing_class=tokenizer, or the ids that may be pointed to as candidates="
+            )
+
+    @property
+    def _module(self) -> nn.Module:
+        """The model itself, without what the Trainer wraps around it."""
+        assert isinstance(self.model, nn.Module)
+        return unwrapped(self.model)
+
+    @property
+    def adversaries(self) -> list[Adversary]:
+        """The methods applied to the model; made again if `model_init` has created a new one."""
+        if not self._adversaries or self._adversaries[0].tap.model is not self._module:
+            self._adversaries = [self._adversary(method) for method in self.methods]
+        return self._adversaries
+
+    def _load_from_checkpoint(self, *args: Any, **options: Any) -> None:
+        """Load weights after the methods are made: epsilon is that of the table which training started from."""
+        _ = self.adversaries
+        super()._load_from_checkpoint(*args, **options)
+
+    def _adversary(self, method: Method) -> Adversary:
+        return Adversary(
+            self._module,
+            method,
+            embedding=self.adversarial.embedding,
+            site=self.adversarial.site,
+            candidates=self._candidates if method.recipe.space == "words" else None,
+            loss=self._divergence if method.recipe.objective == "kl" else None,
+        )
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: Any,
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """The loss that the Trainer computes, and in training that of each method."""
+        if not (model.training and torch.is_grad_enabled()):
+            return super().compute_loss(
+                model, inputs, return_outputs=return_outputs, num_items_in_batch=num_items_in_batch
+            )
+        passes: list[tuple[Tensor, Any]] = []
+
+        def forward() -> Tensor:
+            # Only the first goes through DDP: it readies the exchange of gradients, and may write into buffers.
+            through = unwrapped(model) if passes else model
+            passes.append(self._label_loss(through, inputs, num_items_in_batch))
+            return passes[-1][0]  # the loss is all that is asked for: some heads give no one tensor of logits
+
+        losses = self._supervised(forward, passes, inputs)
+        label_loss, outputs = passes[0]
+        losses |= self._virtual(unwrapped(model), inputs)
+        total = label_loss + sum(losses.values())
+        self._note({"label": label_loss, **losses})
+        return (total, outputs) if return_outputs else total
+
+    def _label_loss(self, model: nn.Module, inputs: Any, items: Tensor | int | None) -> tuple[Tensor, Any]:
+        """What the Trainer makes of a pass (its own smoothing or function included), and the model's outputs."""
+        loss, outputs = super().compute_loss(
+            model, dict(inputs), return_outputs=True, num_items_in_batch=items
+        )
+        together = self._together
+        if together is None or self.compute_loss_func is not None or "labels" not in inputs:
+            return loss, outputs
+        return loss * (label_count(inputs) * together.steps / together.labels), outputs
+
+    def _supervised(
+        self, forward: Callable[[], Tensor], passes: list[tuple[Tensor, Any]], inputs: Any
+    ) -> dict[str, Tensor]:
+        """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
+        supervised = [
+            adversary for adversary in self.adversaries if adversary.method.recipe.objective == "label_loss"
+        ]
+        if not supervised:
+            forward()
+            return {}
+        watch = any(adversary.method.recipe.starts_uphill for adversary in supervised)
+        clean = supervised[0].tap.run(forward, watch=watch)
+        mask = supervised[0].mask(clean.ids, perturbed(inputs, self._ordinary))
+        gradient = None if clean.shift is None else _slope(passes[0][0], clean.shift, keep=True)
+        losses = {}
+        for adversary in supervised:
+            adversary.tick()
+            loss = self._ascent(adversary, forward, passes, clean, gradient, mask)
+            losses[adversary.method.name] = self.adversarial.regularizer_weight * loss
+        return losses
+
+    def _ascent(
+        self,
+        adversary: Adversary,
+        forward: Callable[[], Tensor],
+        passes: list[tuple[Tensor, Any]],
+        clean: Pass,
+        gradient: Tensor | None,
+        mask: Tensor,
+    ) -> Tensor:
+        """The label loss of the texts at the last r, or the mean over every step's."""
+        seen = len(passes)
+
+        def slope(shift: Tensor) -> Tensor:
+            shifted = adversary.tap.run(forward, shift, watch=True, like=clean)
+            assert shifted.shift is not None
+            return _slope(passes[-1][0], shifted.shift, keep=adversary.method.recipe.counts == "every")
+
+        found = adversary.ascend(clean.ids, gradient, mask, slope)
+        adversary.tap.run(forward, found.perturbation, like=clean)
+        return adversary.counted([loss for loss, _ in passes[seen:]])
+
+    def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
+        """The KL of the perturbed from the clean texts, labelled or not."""
+        virtual = [adversary for adversary in self.adversaries if adversary.method.recipe.objective == "kl"]
+        if not virtual:
+            return {}
+        if self.unlabelled_dataset is not None:
+            inputs = self._drawn.pop(0) if self._drawn else self._draw()
+        bare = {name: value for name, value in inputs.items() if name not in self.label_names}
+        mask, self._counted = perturbed(inputs, self._ordinary), tagged(inputs, self._ordinary)
+        losses, together = {}, self._together
+        for adversary in virtual:
+            with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
+                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask)
+            share = torch.ones((), device=mask.device)
+            if together is not None:
+                by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
+                part = self._counted.sum() / together.tokens if by_token else len(mask) / together.texts
+                share = part if self.compute_loss_func is not None else part * together.steps
+            losses[adversary.method.name] = share * outcome.loss
+        return losses
+
+    def _divergence(self, logits: Tensor, clean: Tensor) -> Tensor:
+        return kl(logits, clean, self._counted, average=self.adversarial.average)
+
+    def _ordinary(self, ids: Tensor) -> Tensor:
+        """Which ids stand for text, (batch, time)."""
+        self._special = self._special.to(ids.device)  # copied once: a copy waits for the device
+        return ~torch.isin(ids, self._special)
+
+    @property
+    def _together(self) -> Accumulated | None:
+        """What the batches of this update hold; None where it has one, or where nobody updates."""
+        return self._accumulated if self.is_in_train else None
+
+    def get_batch_samples(self, *args: Any, **options: Any) -> Any:
+        """The batches of one update; what they hold together is noted, and as many unlabelled ones are drawn."""
+        batches, items = super().get_batch_samples(*args, **options)
+        self._drawn = [self._draw() for _ in batches] if self.unlabelled_dataset is not None else []
+        self._accumulated = self._accumulate(batches)
+        return batches, items
+
+    def _accumulate(self, batches: list[Any]) -> Accumulated | None:
+        steps, many = len(batches), self.args.world_size > 1
+        if not batches or (steps == 1 and not many):
+            return None
+        labels = sum(label_count(batch) for batch in batches)
+        virtual = any(method.recipe.objective == "kl" for method in self.methods)
+        masks = [tagged(batch, self._ordinary) for batch in self._drawn or batches] if virtual else []
+        texts, tokens = sum(len(mask) for mask in masks), sum(mask.sum() for mask in masks)
+        sizes = torch.stack(
+            [torch.as_tensor(size, device=self.args.device) for size in (labels, texts, tokens)]
+        )
+        if many and self.args.average_tokens_across_devices:
+            sizes: Any = self.accelerator.reduce(sizes.float(), reduction="mean")
+        return Accumulated(steps, *sizes.unbind())
+
+    def _draw(self) -> Any:
+        """The next unlabelled batch."""
+        if self._texts is None:
+            size = self.adversarial.unlabelled_batch_size or self.args.train_batch_size
+            self._texts = endless(self, self.unlabelled_dataset, size)
+        return self._prepare_inputs(next(self._texts))
+
+    def _note(self, losses: dict[str, Tensor]) -> None:
+        """Add losses to those since the last log, as large as they count in an update."""
+        together = self._together
+        divided = together.steps if together is not None and self.compute_loss_func is None else 1
+        for name, loss in losses.items():
+            self._sums[name] = self._sums.get(name, 0) + loss.detach() / divided
+
+    def log(self, logs: dict[str, float], *args: Any, **options: Any) -> None:
+        """Beside the loss, the label loss and each method's that it is the sum of."""
+        if "loss" in logs and self.methods and self._sums:
+            updates = max(1, self.state.global_step - self._logged)
+            for name, total in self._sums.items():
+                mean = self.accelerator.gather(total.reshape(1)).mean()  # type: ignore[union-attr]
+                logs[f"{name}_loss"] = float(mean) / updates
+            self._sums, self._logged = {}, self.state.global_step
+        super().log(logs, *args, **options)
+
+
+def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
+    """The gradient at the vectors; its scale is a power of two, and no length of r depends on it."""
+    return torch.autograd.grad(loss * FP16_SCALE, shift, retain_graph=keep)[0]
+
+
+class _StateCallback(TrainerCallback):
+    """Resets texts and sums when training starts and checks that sums are made; searches nearest words again each
+    epoch and after a checkpoint.
+
+    Training resumed from a checkpoint searches there too, so that it continues as if never stopped.
+    """
+
+    def __init__(self, trainer: AdversarialTrainer) -> None:
+        self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self.trainer._texts, self.trainer._sums, self.trainer._logged = None, {}, state.global_step
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        for adversary in self.trainer.adversaries:
+            adversary.refresh()
+
+    on_save = on_epoch_begin
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if self.trainer.methods and not self.trainer._sums:
+            raise RuntimeError(
+                f"compute_loss of {type(self.trainer).__name__} does not call AdversarialTrainer's, so nothing was "
+                "perturbed: pass your loss as compute_loss_func=, or put it into a Trainer of its own and derive "
+                "from both, class Mine(AdversarialTrainer, Yours)"
+            )

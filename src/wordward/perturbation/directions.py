@@ -1,0 +1,114 @@
+"""Where a batch's r may point (with periodic searches for nearest words), and the strengths it takes there."""
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor
+
+from wordward.perturbation.choice import CHOICES, centred
+from wordward.perturbation.recipes import Method
+from wordward.perturbation.space import (
+    AllWords,
+    Free,
+    NearestWords,
+    Neighbors,
+    Space,
+    allowed_words,
+    check_enough,
+)
+from wordward.perturbation.tap import Tap
+from wordward.support.distributed import Part
+
+REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
+AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
+
+
+class Directions:
+    """A method's space for each batch, and the strengths it takes there."""
+
+    def __init__(self, tap: Tap, method: Method, candidates: Tensor | Collection[int] | None) -> None:
+        self.tap = tap
+        self.method = method
+        policy = method.settings.refresh
+        self._every = (
+            REFRESH.get(policy) if isinstance(policy, str) else policy
+        )  # steps; None: only on `refresh`
+        self._steps = 0
+        self._allowed = allowed_words(tap.size, candidates, padding=tap.padding)
+        self._word = torch.zeros(tap.size, dtype=torch.bool).index_fill(0, self._allowed, True)
+        if method.recipe.space == "words":
+            check_enough(self._allowed, method.settings.k)
+        self.nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
+        self.part: Part | None = None  # of a batch that several processes share
+
+    def space(self, ids: Tensor) -> Space:
+        """Where r may point for these ids."""
+        if self.method.recipe.space == "free":
+            return Free()
+        if self.tap.size != len(self._word):
+            raise ValueError(
+                f"the table had {len(self._word)} words when the adversary was made, and has {self.tap.size} now: "
+                "make a new one"
+            )
+        self._allowed = self._allowed.to(ids.device)  # copied once: copying synchronises with the device
+        allowed, settings = self._allowed, self.method.settings
+        if settings.k is None:
+            return AllWords(ids, allowed, self.tap.words)
+        if self.nearest is None or self.nearest.allowed.device != ids.device:
+            at_once = ids.is_cuda and self._every != 1 and self.tap.size <= AT_ONCE
+            self.nearest = NearestWords(
+                self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
+            )
+        if self.part is not None:  # so that all processes search a word at the same step
+            self.nearest.of(self.part.ids, self.tap.table)
+        return Neighbors(ids, self.nearest.of(ids, self.tap.table), self.tap.words)
+
+    def chosen(
+        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
+    ) -> Tensor:
+        """The strengths to take, not yet normalised: D^T g or noise, or a part of either."""
+        real = mask.unsqueeze(-1)
+
+        def possible() -> Tensor:
+            return real if space.possible is None else real & space.possible
+
+        def words() -> Tensor:
+            self._word = self._word.to(ids.device)  # copied once: copying synchronises with the device
+            return real & self._word[ids].unsqueeze(-1)
+
+        if self.method.recipe.follows_gradient:
+            assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
+            if space.candidates is not None and gradient.shape[-1] != self.tap.dim:
+                raise ValueError(
+                    f"directions toward words are {self.tap.dim} long like the table, but the site's vectors are "
+                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`"
+                )
+            values = space.strengths(gradient.to(self.tap.dtype) * real)
+            values = centred(values, possible()) if self.method.through_start else values
+        else:
+            values = self.noise(space, ids, noise)
+        return CHOICES[self.method.recipe.choice](values, possible, words) * real
+
+    def noise(self, space: Space, ids: Tensor, noise: Tensor | None) -> Tensor:
+        """Gaussian noise in the shape of a space's strengths, unless it is given."""
+        shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)
+        if noise is None and self.part is not None:  # of the whole batch, so that processes differ row by row
+            whole = (len(self.part.ids), *shape[1:])
+            drawn = torch.randn(whole, dtype=self.tap.dtype, device=ids.device, generator=self.part.noise)
+            return drawn[self.part.rows]
+        if noise is None:
+            return torch.randn(shape, dtype=self.tap.dtype, device=ids.device)
+        if tuple(noise.shape) != shape:
+            raise ValueError(f"noise must be {shape}, but is {tuple(noise.shape)}")
+        return noise.to(self.tap.dtype)
+
+    def refresh(self) -> None:
+        """Forget the nearest words, so that they are searched again."""
+        self._steps = 0
+        self.nearest = None
+
+    def tick(self) -> None:
+        """Count a step, and forget the nearest words when a new search is due."""
+        if self._every is not None and self._steps % self._every == 0:
+            self.refresh()
+        self._steps += 1

@@ -1,0 +1,260 @@
+"""The methods, each one line: what is to grow, where r may point, how it is chosen."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from wordward.support.rules import NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
+
+Objective = Literal["label_loss", "kl"]
+SpaceKind = Literal["free", "words"]
+Choice = Literal["steepest", "at_random", "random_one", "best_one", "one_token", "one_word", "nothing"]
+Measure = Literal["one_way", "both_ways", "entropy"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to fill the holes of the algorithm (see `wordward.perturbation.adversary`)."""
+
+    objective: Objective
+    space: SpaceKind
+    choice: Choice
+    equation: str
+    summary: str
+    reference: str | None = None  # None: the paper, Sato et al. 2018
+    measure: Measure = "one_way"  # of the objective: itself, both ways added up, or the entropy it makes
+    steps: int = 1  # of the ascent
+    start: Literal["text", "random"] = "text"  # of the ascent
+    counts: Literal["last", "every"] = "last"  # the loss at the last r, or the mean over every step's
+
+    @property
+    def follows_gradient(self) -> bool:
+        """Whether the perturbation is chosen by a gradient (else by chance alone, or there is none)."""
+        return self.choice not in ("at_random", "random_one", "nothing")
+
+    @property
+    def starts_uphill(self) -> bool:
+        """Whether the first step follows the gradient at the text itself, unperturbed."""
+        return self.follows_gradient and self.start == "text"
+
+    @property
+    def moves(self) -> int:
+        """Steps from one r to the next: the first r is a step from the text already, or drawn."""
+        return self.steps - 1 + (self.start == "random" and self.counts == "last")
+
+    @property
+    def counted(self) -> int:
+        """How many perturbed passes the loss is the mean of."""
+        return self.steps if self.counts == "every" else 1
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes a step costs beyond the label loss's own clean pass."""
+        return self.backwards + (self.objective == "kl" and self.choice != "nothing")  # the clean prediction
+
+    @property
+    def backwards(self) -> int:
+        """Backward passes a step of our own loop costs beyond the label loss's own."""
+        probe = self.objective == "kl" and self.follows_gradient
+        return probe + self.moves + 1
+
+
+RECIPES: dict[str, Recipe] = {
+    "random": Recipe("label_loss", "free", "at_random", "tab:result", "a random direction, label loss"),
+    "random-kl": Recipe("kl", "free", "at_random", "tab:result", "a random direction, also unlabelled text"),
+    "advt": Recipe("label_loss", "free", "steepest", "eq:adv_approx, eq:adv_loss", "AdvT-Text"),
+    "vat": Recipe("kl", "free", "steepest", "eq:vat_approx, eq:vat_loss", "VAT-Text"),
+    "iadvt": Recipe(
+        "label_loss", "words", "steepest", "eq:adv_direction to eq:update_alpha_new", "iAdvT-Text"
+    ),
+    "ivat": Recipe("kl", "words", "steepest", "eq:update_alpha_new2, eq:ivat_loss", "iVAT-Text"),
+    "iadvt-rand": Recipe(
+        "label_loss", "words", "random_one", "tab:result", "toward one of the k nearest words, at random"
+    ),
+    "iadvt-best": Recipe(
+        "label_loss", "words", "best_one", "eq:advR_seq", "toward the one nearest word of largest ascent"
+    ),
+    "ivat-rand": Recipe("kl", "words", "random_one", "tab:result", "iAdvT-Rand, also unlabelled text"),
+    "ivat-best": Recipe("kl", "words", "best_one", "eq:advR_seq", "iAdvT-Best, also unlabelled text"),
+    # Beyond the paper.
+    "pgd": Recipe(
+        "label_loss",
+        "free",
+        "steepest",
+        "r <- P(r + eta g/|g|)",
+        "several steps from a random start",
+        "Madry et al. 2018",
+        steps=3,
+        start="random",
+    ),
+    "freelb": Recipe(
+        "label_loss",
+        "free",
+        "steepest",
+        "(1/K) sum_t l(X + r_t)",
+        "as pgd, and the loss of every step counts",
+        "Zhu et al. 2020",
+        steps=3,
+        start="random",
+        counts="every",
+    ),
+    "smart": Recipe(
+        "kl",
+        "free",
+        "steepest",
+        "KL(p||q) + KL(q||p)",
+        "VAT with KL both ways",
+        "Jiang et al. 2020",
+        measure="both_ways",
+    ),
+    "advt-one": Recipe(
+        "label_loss", "free", "one_token", "argmax_t |g_t|", "AdvT that moves one token", "wordward"
+    ),
+    "vat-one": Recipe("kl", "free", "one_token", "argmax_t |g_t|", "VAT that moves one token", "wordward"),
+    "iadvt-one": Recipe(
+        "label_loss", "words", "one_word", "argmax_t,k <d_k, g>", "one token, toward one word", "wordward"
+    ),
+    "ivat-one": Recipe(
+        "kl", "words", "one_word", "argmax_t,k <d_k, g>", "iAdvT-One, also unlabelled text", "wordward"
+    ),
+}
+
+# Losses that perturb nothing, so that they can neither explain nor attack.
+UNMOVED: dict[str, Recipe] = {
+    "entropy": Recipe(
+        "kl",
+        "free",
+        "nothing",
+        "-sum p log p",
+        "entropy of the predictions",
+        "Sachan et al. 2019",
+        measure="entropy",
+    ),
+}
+
+PAPER_EPSILON: dict[SpaceKind, float] = {"free": 5.0, "words": 15.0}
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What a user may set on any method; the defaults are the paper's."""
+
+    epsilon: float | None = None
+    """Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the standard
+    deviation of the table and the root of the text's length in 240 words."""
+    regularizer_weight: float = 1.0
+    """lambda in eq:obj_advt."""
+    k: int | None = 10
+    """Number of nearest words a token may be pulled toward; None: the whole vocabulary."""
+    xi: float = 1.0
+    """Length per token of the small first step of VAT and iVAT."""
+    power_iterations: int = 1
+    """Refinements of VAT's and iVAT's direction, one forward and one backward pass each."""
+    ascent_steps: int | None = None
+    """Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and freelb: 3)."""
+    step_size: float | None = None
+    """Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the length of r."""
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    """What "nearest" means."""
+    refresh: int | Literal["auto", "batch", "epoch"] = "auto"
+    """When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto: every
+    100 steps."""
+    normalization: Literal["paper", "authors"] = "paper"
+    """Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length per
+    token, then the perturbation at length epsilon over the sentence; iVAT's gradient goes through its first step."""
+    average: Literal["sentences", "tokens"] = "sentences"
+    """For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens."""
+    same_dropout: bool = False
+    """Use the same dropout masks in all passes over a batch, so that r raises the very loss it was found for (Miyato
+    et al.); by default each pass draws its own, as in the authors' code."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no method can use."""
+        given = [
+            name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None
+        ]
+        check(self, POSITIVE, "xi", "power_iterations", *given)
+        check(self, WHOLE, "power_iterations", *(name for name in given if name in ("k", "ascent_steps")))
+        check(self, NOT_NEGATIVE, "regularizer_weight")
+        check_among(self, "metric", ("cosine", "euclidean"))
+        check_among(self, "normalization", ("paper", "authors"))
+        check_among(self, "average", ("sentences", "tokens"))
+        if not isinstance(self.same_dropout, bool):
+            raise ValueError(f"same_dropout must be True or False, but is {self.same_dropout!r}")
+        if self.refresh not in ("auto", "batch", "epoch") and (
+            not isinstance(self.refresh, int) or self.refresh < 1
+        ):
+            raise ValueError(
+                f"refresh must be auto, batch, epoch or a number of steps, but is {self.refresh!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recipe with its settings."""
+
+    name: str
+    recipe: Recipe
+    settings: MethodSettings
+
+    def __post_init__(self) -> None:
+        """Refuse several steps where lengths are set token by token."""
+        if self.per_token and self.recipe.moves:
+            raise ValueError(
+                f"normalization='authors' sets lengths token by token, so {self.name} takes one step, but "
+                f"ascent_steps is {self.recipe.steps}: set normalization='paper'"
+            )
+        if self.through_start and self.settings.power_iterations > 1:
+            raise ValueError(
+                f"normalization='authors' takes the gradient through the first step, so {self.name} takes one, but "
+                f"power_iterations is {self.settings.power_iterations}: set normalization='paper'"
+            )
+
+    @property
+    def per_token(self) -> bool:
+        """Whether strengths are normalised per token, then r per sentence (authors' code; words only)."""
+        return self.settings.normalization == "authors" and self.recipe.space == "words"
+
+    @property
+    def through_start(self) -> bool:
+        """Whether the gradient passes through both normalisations of the first step (authors' iVAT).
+
+        Their strengths start equal, at unit length per token, and make a step of unit length per token. So the
+        gradient loses its part along that step, and a token's strengths lose their mean.
+        """
+        return self.per_token and self.recipe.objective == "kl" and self.recipe.follows_gradient
+
+
+def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[Method, ...]:
+    """`baseline` gives none, `iadvt` one, `iadvt+ivat` two methods whose losses add up."""
+    settings = settings or MethodSettings()
+    wanted = [name.strip().lower() for name in names.split("+")]
+    if "" in wanted:
+        raise ValueError(f"expected the name of a method, or several with + between them; got {names!r}")
+    if wanted == ["baseline"]:
+        return ()
+    if "baseline" in wanted:
+        raise ValueError(f"baseline is the label loss that every method adds to: leave it out of {names!r}")
+    every = RECIPES | UNMOVED
+    for name in wanted:
+        if name not in every:
+            known = ", ".join(["baseline", *every])
+            raise ValueError(f"unknown method {name!r}; choose from {known}, or a sum such as iadvt+ivat")
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"{names!r} names a method twice; set regularizer_weight instead")
+    return tuple(Method(name, _stepped(every[name], settings), settings) for name in wanted)
+
+
+def _stepped(recipe: Recipe, settings: MethodSettings) -> Recipe:
+    """The recipe with the number of steps asked for, if it ascends at all."""
+    steps = settings.ascent_steps if recipe.follows_gradient else None
+    return recipe if steps is None else replace(recipe, steps=steps)
+
+
+def at_text(method: Method) -> Method:
+    """The method as it explains a text: by the one step that starts at the text itself."""
+    if method.recipe.choice == "nothing":
+        raise ValueError(
+            f"{method.name} perturbs nothing, so it explains nothing: use one of {', '.join(RECIPES)}"
+        )
+    recipe = replace(method.recipe, steps=1, start="text", counts="last")
+    return replace(method, recipe=recipe, settings=replace(method.settings, step_size=None))

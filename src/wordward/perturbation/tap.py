@@ -1,0 +1,290 @@
+"""The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from wordward.perturbation.embedding import module_of, name_of, table_reader, unwritten
+from wordward.support.random_state import State, pinned_state, replayed
+
+Forward = Callable[[], Any]
+FP16_SCALE = 4096.0  # keeps small gradients from vanishing in half precision; changes no digit of others
+
+
+class Pass(NamedTuple):
+    """One forward pass through a tapped model."""
+
+    logits: Tensor
+    ids: Tensor  # (batch, time)
+    shift: Tensor | None  # (batch, time, dim), a leaf where the gradient was asked for
+    chance: State | None = (
+        None  # random state before it; None unless later passes are to use the same dropout masks
+    )
+
+
+class Tap:
+    """A hook on `embedding`, and on the later `site` where the shift is added (by default the same).
+
+    `same_dropout`: a pass run `like` an earlier one uses the same dropout masks.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        embedding: nn.Module | str | None = None,
+        site: nn.Module | str | None = None,
+        same_dropout: bool = False,
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"expected a model (torch.nn.Module), but got {type(model).__name__}")
+        _refuse_wrapper(model)
+        self.model, self.same_dropout = model, same_dropout
+        self.embedding = table_reader(model, embedding)
+        self.site = module_of(model, site) if site is not None else self.embedding
+
+    def __repr__(self) -> str:
+        """Which modules were given or found."""
+        site = "" if self.site is self.embedding else f", site={name_of(self.model, self.site)!r}"
+        return f"embedding={name_of(self.model, self.embedding)!r} ({self.size} x {self.dim}){site}"
+
+    @property
+    def _weight(self) -> Tensor:
+        return self.embedding.weight  # type: ignore[return-value]
+
+    @property
+    def size(self) -> int:
+        """The number of words in the table."""
+        return self._weight.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the vectors."""
+        return self._weight.shape[1]
+
+    @property
+    def padding(self) -> int | None:
+        """The id of padding, if the embedding has one."""
+        return getattr(self.embedding, "padding_idx", None)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of perturbations: single, or double if the table is."""
+        return torch.float64 if self._weight.dtype == torch.float64 else torch.float32
+
+    @property
+    def device(self) -> torch.device:
+        """Where the table is."""
+        return self._weight.device
+
+    @torch.no_grad()
+    def words(self, ids: Tensor) -> Tensor:
+        """w_k without dropout, read through the embedding module since some scale their output."""
+        with evaluating(self.embedding), unwritten(self.embedding):  # some apply dropout, too
+            vectors = self.embedding(ids)
+        return vectors.detach().to(self.dtype)  # a hook on it may require gradients nevertheless
+
+    def table(self) -> Tensor:
+        """All vectors, (vocabulary, dim)."""
+        return self.words(torch.arange(self.size, device=self.device))
+
+    def run(
+        self,
+        forward: Forward,
+        shift: Tensor | None = None,
+        *,
+        watch: bool = False,
+        like: Pass | None = None,
+    ) -> Pass:
+        """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient.
+
+        `like`: an earlier pass over the same texts, whose dropout is repeated where the tap has `same_dropout`.
+        """
+        if not callable(forward):
+            raise TypeError(
+                f"expected a closure that runs the model, but got {type(forward).__name__}: pass "
+                "`lambda: model(ids)`, not `model(ids)`"
+            )
+        again = None if like is None else like.chance
+        before = pinned_state(self.model) if self.same_dropout and again is None else again
+        hooks = _Hooks(shift, watch=watch)
+        with (
+            _hooked(self.embedding, hooks.read, with_kwargs=True),
+            _hooked(self.site, hooks.add),
+            _ready_for_backward(self.model),
+            replayed(again),
+        ):
+            logits = _logits(forward())
+        ids = hooks.checked_ids()
+        if watch and not logits.requires_grad:
+            raise RuntimeError(
+                "the logits have no gradient, so no direction can be found: pass a closure that does not "
+                "detach them"
+            )
+        return Pass(logits, ids, hooks.added, before)
+
+
+class _Hooks:
+    """What happens in one forward pass: ids are read at the embedding, the shift is added at the site."""
+
+    def __init__(self, shift: Tensor | None, *, watch: bool) -> None:
+        if torch.is_inference_mode_enabled():
+            raise RuntimeError(
+                "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
+            )
+        self.shift, self.watch, self.graded = shift, watch, torch.is_grad_enabled()
+        self.ids: Tensor | None = None
+        self.added: Tensor | None = None  # what was added, a leaf where it is watched
+
+    def read(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """At the embedding: note the ids."""
+        if self.ids is not None:
+            raise RuntimeError(
+                "the embedding ran twice in one forward pass, so it is unclear which vectors to move: "
+                "let it read both texts side by side, torch.cat([a, b], 1), and split its vectors"
+            )
+        self.ids = _ids(args, kwargs)
+
+    def add(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
+        """At the site: the vectors with the shift; None leaves them as they are."""
+        if not isinstance(output, Tensor):
+            raise TypeError(
+                f"the site must give one tensor of vectors, but {type(module).__name__} gave "
+                f"{type(output).__name__}: pass another `site=`"
+            )
+        if self.shift is None and not self.watch:
+            return None
+        if self.added is not None:
+            raise RuntimeError(
+                "the site ran twice in one forward pass (a dropout that serves several layers?), so it is "
+                "unclear which vectors to move: pass a module that runs once as `site=`"
+            )
+        if self.graded:
+            _refuse_checkpoint()
+        if self.shift is not None and self.shift.shape != output.shape:
+            raise ValueError(f"the shift is {tuple(self.shift.shape)}, the vectors are {tuple(output.shape)}")
+        delta = torch.zeros_like(output) if self.shift is None else self.shift.detach().to(output)
+        self.added = delta.requires_grad_(self.watch)
+        return output + delta
+
+    def checked_ids(self) -> Tensor:
+        """The ids (batch, time), after the pass; raises an error if the embedding or the site did not run."""
+        if self.ids is None:
+            raise RuntimeError(
+                "the embedding did not run in the forward pass, so nothing could be perturbed: pass the module "
+                "that really runs as `embedding=`, and let the closure run it (not a compiled model, nor one that is "
+                "given ready-made vectors)"
+            )
+        if self.added is None and (self.watch or self.shift is not None):
+            raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
+        if self.ids.dim() != 2 or self.ids.is_nested:
+            shape = "a nested tensor" if self.ids.is_nested else tuple(self.ids.shape)
+            raise ValueError(
+                f"ids must be (batch, time), but the embedding read {shape}: let it read padded "
+                "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
+                "`embedding=`"
+            )
+        return self.ids
+
+
+def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = False) -> Tensor:
+    """The gradient at the vectors, in single precision at least, without touching any `.grad` of the model."""
+    assert shift is not None, "the pass was not watched"
+    gradient = None
+    if loss.requires_grad:
+        scaled = loss * FP16_SCALE  # always, since half precision inside the model cannot be seen from here
+        (gradient,) = torch.autograd.grad(scaled, shift, retain_graph=retain_graph, allow_unused=True)
+    if gradient is None:
+        raise RuntimeError(
+            "the loss does not depend on the embedding's vectors, so no direction can be found: make sure that the "
+            "model uses them, and that nothing detaches them (or your own loss)"
+        )
+    return (gradient if gradient.dtype == torch.float64 else gradient.float()) / FP16_SCALE
+
+
+@contextmanager
+def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = False) -> Iterator[None]:
+    handle = module.register_forward_hook(hook, with_kwargs=with_kwargs)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put the module and its parts in eval mode, then each back in its own."""
+    training = [part for part in module.modules() if part.training]
+    try:
+        for part in training:
+            part.training = False
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def _ready_for_backward(model: nn.Module) -> Iterator[None]:
+    """Run recurrent layers in training mode without dropout: cuDNN supports a backward pass only in that mode."""
+    held = [module for module in model.modules() if isinstance(module, nn.RNNBase) and not module.training]
+    dropouts = [module.dropout for module in held]
+    try:
+        for module in held:
+            module.training, module.dropout = True, 0.0
+        yield
+    finally:
+        for module, dropout in zip(held, dropouts, strict=True):
+            module.training, module.dropout = False, dropout
+
+
+def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """The ids an embedding was called with, by position or by name."""
+    value = args[0] if args else next(iter(kwargs.values()), None)
+    if not isinstance(value, Tensor) or value.is_floating_point():
+        raise TypeError(
+            f"the embedding must be called with a tensor of ids, but was called with {type(value).__name__}"
+        )
+    return value
+
+
+def _logits(output: Any) -> Tensor:
+    """The logits that the closure returned, as such or in an attribute or key `logits`."""
+    held = output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
+    if not isinstance(held, Tensor):
+        key = repr(next(iter(output), "logits")) if isinstance(output, Mapping) else 0
+        raise TypeError(
+            f"the closure must return logits (a tensor), but returned {type(output).__name__}: "
+            f"for example `lambda: model(ids)[{key}]`"
+        )
+    return held
+
+
+def _refuse_wrapper(model: nn.Module) -> None:
+    """Refuse wrappers that run several copies of a model, or mistake r's backward pass for that of the weights."""
+    if isinstance(model, nn.DataParallel) and len(model.device_ids) > 1:
+        raise ValueError(
+            "nn.DataParallel splits a batch over several copies of the model, so there is no single pass to "
+            "perturb: use DistributedDataParallel, or device_ids with one GPU"
+        )
+    if isinstance(model, nn.parallel.DistributedDataParallel) and model.static_graph:
+        raise ValueError(
+            "DistributedDataParallel with static_graph=True mistakes the search for a perturbation for the backward "
+            "pass and does not exchange the weights' gradients: leave static_graph off"
+        )
+
+
+def _refuse_checkpoint() -> None:
+    """A checkpointed site is recomputed after the hook is gone, with a silently wrong gradient."""
+    private = torch._C._autograd  # type: ignore[attr-defined]
+    top = getattr(private, "_top_saved_tensors_default_hooks", None)  # from PyTorch 2.7 on
+    hooks = top(False) if top else None
+    reentrant = not torch.is_grad_enabled()
+    if reentrant or (hooks and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"):
+        raise RuntimeError(
+            "the embedding (or its site) runs inside torch.utils.checkpoint or under no_grad, where a perturbation "
+            "cannot be followed back: checkpoint the layers after it instead, and take no_grad out of the closure"
+        )

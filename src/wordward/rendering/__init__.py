@@ -1,1 +1,0 @@
-"""Renderings of an explanation other than terminal and JSON."""

@@ -1,0 +1,231 @@
+"""Everything that a report on a run says, gathered before any of it is drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wordward.attack.attacked import Attacked, Sense
+from wordward.attack.attacker import attack
+from wordward.attack.robustness import accuracies, watched
+from wordward.attack.sense import judge_of
+from wordward.attack.summary import Summary, summarise
+from wordward.config.attack import AttackSettings
+from wordward.datasets import Example, some_of
+from wordward.explain.explainer import explain
+from wordward.explain.explanation import Explanation
+from wordward.report.closeness import Moved, moved, starting_table
+from wordward.report.telling import Telling, telling
+from wordward.report.texts import Scored, dev_texts, score, texts_to_score
+from wordward.runs import run_folder
+from wordward.runs.metrics import Interval
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
+from wordward.support.console import say
+from wordward.support.rules import NOT_NEGATIVE, check
+
+SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
+WORDS = 6  # words whose neighbours are shown
+SHOWN = 40  # words of a text whose bars fit on a page without a cut
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What goes into a report."""
+
+    test: str | None = None  # a file of labelled texts; or test, for a run on a known corpus
+    sentences: int = 4  # to show with the words that pull them, and adversarial texts of each kind
+    attack: int = 200  # texts to attack, drawn at random; 0: none
+    seed: int = 0  # of that draw
+    positive: str | None = None  # the tag of taggers that counts, instead of the one they were trained for
+
+    def __post_init__(self) -> None:
+        """Refuse invalid settings."""
+        check(self, NOT_NEGATIVE, "sentences", "attack", "seed")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One run of a report."""
+
+    run: Run
+    name: str
+    result: dict[str, Any]  # of result.json; empty if the run is not finished
+    metrics: list[dict[str, Any]]  # of metrics.jsonl
+    dev: Scored | None = None
+    test: Scored | None = None
+    attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
+    notes: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> Scored | None:
+        """On test texts where there are some, else on dev texts."""
+        return self.test or self.dev
+
+    def summary(self, sense: str) -> Summary:
+        """The numbers of an attack."""
+        return summarise(self.attacks[sense])
+
+    def accuracy(self, sense: str) -> dict[int, Interval]:
+        """The share of texts still right by number of swaps; for a tagger, of sentences whose error it flags."""
+        return accuracies(self.attacks[sense], SWAPS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run, and others to compare it with."""
+
+    subjects: tuple[Subject, ...]  # the first is what the report is about
+    settings: ReportSettings
+    shown_from: str  # dev or test: where the sentences come from
+    same_dev: bool = True  # whether all runs have the same dev texts
+    tellings: Sequence[Telling] = ()
+    compared: Sequence[Explanation] = ()  # of the first of them, by iAdvT and AdvT
+    words: Sequence[Moved] = ()
+    words_note: str = ""
+
+
+def gather(
+    folder: str | Path,
+    settings: ReportSettings | None = None,
+    *,
+    against: Sequence[str | Path] = (),
+    device: str = "auto",
+    quiet: bool = False,
+) -> Report:
+    """Score the runs, and find what there is to show of the first."""
+    settings = settings or ReportSettings()
+    paths = [Path(folder), *map(Path, against)]
+    runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
+    check_alike(runs)
+    tested = texts_to_score(runs, settings.test)
+    say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
+    subjects, held_out = [], []
+    for number, (run, name) in enumerate(zip(runs, _names(paths), strict=True)):
+        subject = _read(run, name)
+        examples, corpus, note = dev_texts(run)
+        held_out.append(examples)
+        if corpus is not None:
+            subject = replace(subject, dev=score(run, corpus, "dev"))
+        if tested is not None:
+            subject = replace(subject, test=score(run, tested.corpora[number], tested.source))
+        notes = (*subject.notes, note, _differs(subject))
+        subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
+    texts = tested.examples if tested is not None else held_out[0]
+    # With seed 0 those of `wordward attack --limit`.
+    to_attack = some_of(texts, settings.attack, settings.seed)
+    subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
+    report = Report(
+        tuple(subjects),
+        settings,
+        "dev" if tested is None else "test",
+        same_dev=all(each == held_out[0] for each in held_out),
+    )
+    say("looking for telling sentences and words", quiet=quiet)
+    return _with_words(_with_sentences(report, texts))
+
+
+def check_alike(runs: Sequence[Run]) -> None:
+    """Refuse runs that cannot be compared."""
+    first = runs[0]
+    for run in runs[1:]:
+        if run.tagging != first.tagging or set(run.labels) != set(first.labels):
+            names = [
+                f"{other.folder} gives {'tags' if other.tagging else 'labels'} {', '.join(other.labels[:8])}"
+                for other in (first, run)
+            ]
+            raise ValueError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
+    flagged = {run.config.training.positive: run.folder for run in runs if run.positive is not None}
+    if len(flagged) > 1:
+        names = [f"{folder} {tag!r}" for tag, folder in flagged.items()]
+        raise ValueError(f"expected runs that flag the same tag (--positive); {' and '.join(names)} do not")
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """What to call the runs: the names of their folders where these differ."""
+    short = [path.resolve().name for path in paths]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError(f"expected different runs; got {', '.join(map(str, paths))}")
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def _read(run: Run, name: str) -> Subject:
+    """What the folder of a run says of it."""
+    try:
+        metrics = run_folder.read_metrics(run.folder)
+        result = run_folder.load_result(run.folder) or {}
+    except ValueError as error:
+        raise run_folder.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
+    notes = []
+    if not result or result.get("stopped"):
+        done, wanted = metrics[-1]["epoch"] if metrics else 0, run.config.training.epochs
+        notes.append(
+            f"The run {name} is not finished: {done} of {wanted} epochs are done. The best model so far is shown."
+        )
+    if not metrics:
+        notes.append(f"The run {name} has no learning curve: its folder holds no {run_folder.METRICS}.")
+    return Subject(run, name, result, metrics, notes=tuple(notes))
+
+
+def _differs(subject: Subject) -> str:
+    """A warning if the dev texts are not scored as when the run was trained."""
+    criterion, before = subject.run.config.training.criterion, subject.result.get("dev") or {}
+    if subject.dev is None or criterion not in before:
+        return ""
+    now = subject.dev.measured[criterion].value
+    if abs(now - before[criterion]) < 1e-9:
+        return ""
+    return (
+        f"When {subject.name} was trained its dev {criterion} was {before[criterion]:.2%}; here it is {now:.2%}: "
+        "the texts have changed since, or this device rounds differently."
+    )
+
+
+def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> dict[str, list[Attacked]]:
+    """The texts attacked with any swaps, and only with those judged to keep the sense."""
+    run = subject.run
+    if not examples or (run.tagging and run.positive is None):
+        return {}
+    kinds: list[Any] = ["any"] if judge_of(run) is None else ["any", "kept"]
+    return {
+        sense: list(
+            watched(
+                attack(run, examples, AttackSettings(max_swaps=max(SWAPS), sense=sense)),
+                len(examples),
+                f"attack on {subject.name}, {sense} swaps",
+                quiet=quiet,
+            )
+        )
+        for sense in kinds
+    }
+
+
+def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
+    """The report with sentences that their strongest pull changes most."""
+    run, settings = report.subjects[0].run, report.settings
+    fitting = [example for example in texts if len(example.text.split()) <= SHOWN]
+    tellings = (
+        telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
+    )
+    if not tellings:
+        return report
+    explanation = tellings[0].explanation
+    example = Example(explanation.text, tellings[0].label)
+    (other,) = explain(run, [example], method="advt", focus=explanation.focus)
+    return replace(report, tellings=tellings, compared=[explanation, other])
+
+
+def _with_words(report: Report) -> Report:
+    """The report with the neighbours of some words."""
+    first = report.subjects[0]
+    before, note = starting_table(first.run)
+    flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
+    swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
+    swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]
+    moved_words = moved(first.run, before, count=WORDS, swapped=swapped)
+    return replace(report, words=moved_words, words_note=note)
+
+
+def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
+    """The flipped texts whose swaps are judged so."""
+    return [attacked for attacked in results if attacked.flipped and attacked.sense == sense]

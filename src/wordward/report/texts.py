@@ -1,0 +1,95 @@
+"""The dev and test texts of a report, and how its runs do on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wordward.config.settings import DataSettings
+from wordward.datasets import Example
+from wordward.runs.metrics import Interval
+from wordward.runs.run import Run
+from wordward.runs.scoring import probabilities, scores
+from wordward.text.chosen import labelled_examples, read_as, split_examples
+from wordward.text.corpora import PACK, open_corpus
+from wordward.text.corpus import Corpus
+
+SPLITS = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How a run does on some texts."""
+
+    source: str
+    texts: int
+    measured: dict[str, Interval]  # as `wordward evaluate` prints them
+    confusion: np.ndarray  # (true, predicted), texts or tokens
+    wrong: np.ndarray  # (texts or tokens,) bool
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Test texts as each run reads them."""
+
+    source: str
+    examples: list[Example]  # empty where only word numbers are known
+    corpora: list[Corpus]
+
+
+def texts_to_score(runs: Sequence[Run], test: str | None) -> Tested | None:
+    """The texts of a file, or of a split of the corpus that all runs are on; None where none are asked for."""
+    if test is None:
+        return None
+    data = runs[0].config.data
+    if not data.corpus or test not in SPLITS:
+        examples = read_as(replace(data, limit=None), test)
+        return Tested(test, examples, [run.encode(examples, labelled=True, source=test) for run in runs])
+    if other := {run.config.data.corpus for run in runs} - {data.corpus}:
+        raise ValueError(
+            f"{test} names a split of {data.corpus}, but a run is on {other.pop() or 'files'}: give a file of texts"
+        )
+    corpora = [run.split(test) for run in runs]
+    return Tested(f"{data.corpus} {test}", _split(replace(data, limit=None), test), corpora)
+
+
+def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
+    """The texts that chose the run's best epoch, read as they were then; else none and why."""
+    config = run.config
+    try:
+        if not config.data.corpus:
+            _, examples, _ = labelled_examples(config)
+            source = config.data.dev or config.data.train
+            return examples, run.encode(examples, labelled=True, source=source, cut=True), ""
+        if run.of_pieces:
+            examples = split_examples(config.data, "dev")
+            return examples, run.encode(examples, labelled=True, cut=True), ""
+        few = config.data.limit
+        encoded = open_corpus(
+            config.data.corpus, config.text, limit=few, vocabulary=run.vocabulary, quiet=True
+        )
+        return _split(config.data, "dev"), encoded.splits["dev"], ""
+    except (OSError, ValueError) as error:
+        why = str(error) or type(error).__name__
+        return (
+            [],
+            None,
+            f"The dev texts of {run.folder.name} cannot be read again, so they are not scored: {why}.",
+        )
+
+
+def _split(data: DataSettings, name: str) -> list[Example]:
+    """The texts of a split; none of a packed file, which holds word numbers alone."""
+    return [] if str(data.corpus).endswith(PACK) else split_examples(data, name)
+
+
+def score(run: Run, corpus: Corpus, source: str, *, quiet: bool = False) -> Scored:
+    """What `wordward.runs.run.evaluate` measures, with the predictions behind it."""
+    chances_of_texts = probabilities(run.model, corpus, run.device, quiet=quiet)
+    measured = scores(corpus, chances_of_texts, len(run.labels), positive=run.positive)
+    assert corpus.labels is not None
+    gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
+    predicted = np.concatenate([np.atleast_1d(chances.argmax(-1)) for chances in chances_of_texts])
+    confusion = np.zeros((len(run.labels), len(run.labels)), dtype=np.int64)
+    np.add.at(confusion, (gold, predicted), 1)
+    return Scored(source, len(corpus.rows), measured, confusion, gold != predicted)

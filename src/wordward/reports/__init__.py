@@ -1,1 +1,0 @@
-"""The parts of a report's page."""

@@ -1,0 +1,169 @@
+"""A Hugging Face model and its tokenizer, from a folder or from the hub, or what to do to get them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from torch import nn
+
+from wordward.runs.run_folder import RunError
+
+# One of these makes a folder one with a tokenizer.
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")
+UNLIMITED = 1 << 20  # what tokenizers without a longest length say is more
+# What loading may fail with, as far as the files or the way to them are to blame.
+FAILURES = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    RuntimeError,
+    SafetensorError,
+)
+LONGEST = 512  # pieces, where neither tokenizer nor model says more
+
+
+@contextmanager
+def transformers_quietly() -> Iterator[Any]:
+    """The package without its own notes and bars; refused where it is not installed."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise RuntimeError(
+            f"Hugging Face models need transformers ({error}): pip install 'wordward[hf]'"
+        ) from None
+    from huggingface_hub.utils import logging as hub  # which tells of each attempt to reach it
+
+    logging = transformers.utils.logging
+    level, hub_level, bars = logging.get_verbosity(), hub.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    hub.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield transformers
+    finally:
+        logging.set_verbosity(level)
+        hub.set_verbosity(hub_level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def load_tokenizer(source: str, *, tagging: bool) -> Any:
+    """The tokenizer of a model, a fast one, with padding."""
+    check_folder(source)
+    folder = Path(source)
+    if folder.is_dir() and not any(any(folder.glob(name)) for name in TOKENIZERS):
+        raise RunError(
+            f"{source} holds no tokenizer (such as {TOKENIZERS[0]}): put the model's own there, with "
+            f"tokenizer.save_pretrained({source!r})"
+        )
+    with transformers_quietly() as transformers, _explained(source, "tokenizer"):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        if tagging and _glues(tokenizer):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, add_prefix_space=True)
+            _put_blanks(tokenizer)
+    if not tokenizer.is_fast:
+        raise RunError(
+            f"the tokenizer of {source} is not a fast one, which alone tells where words are in a text: take a model "
+            "that has one (tokenizer.json)"
+        )
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    if tokenizer.pad_token_id is None:
+        raise RunError(
+            f"the tokenizer of {source} has no token to pad with: set its pad_token and save it again"
+        )
+    return tokenizer
+
+
+def _glues(tokenizer: Any) -> bool:
+    """Whether words that come one by one are read as if no blank stood before them, as by GPT-2's."""
+    return tokenizer.is_fast and _first_step(tokenizer).get("add_prefix_space") is False
+
+
+def _first_step(tokenizer: Any) -> dict[str, Any]:
+    """How a tokenizer cuts a text before it looks for pieces."""
+    step = tokenizer.backend_tokenizer.pre_tokenizer
+    return {} if step is None else json.loads(step.__getstate__())
+
+
+def _put_blanks(tokenizer: Any) -> None:
+    """Have a blank before each word, also by a tokenizer whose class knows no such setting."""
+    from tokenizers import pre_tokenizers
+
+    if _glues(tokenizer):
+        state: dict[str, Any] = _first_step(tokenizer) | {"add_prefix_space": True}
+        kind = getattr(pre_tokenizers, str(state.pop("type")))
+        tokenizer.backend_tokenizer.pre_tokenizer = kind(**state)
+
+
+def load_model(source: str, *, tagging: bool, labels: Sequence[str]) -> Any:
+    """A model for these labels, its head new where it had another; in single precision, in training mode."""
+    check_folder(source)
+    names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
+    with transformers_quietly() as transformers, _explained(source, "model"):
+        kinds = transformers.AutoModelForSequenceClassification, transformers.AutoModelForTokenClassification
+        model = kinds[tagging].from_pretrained(
+            source, num_labels=len(labels), **names, ignore_mismatched_sizes=True
+        )
+    model.config.problem_type = None if tagging else "single_label_classification"
+    return model.float().train()
+
+
+def known_labels(source: str) -> tuple[str, ...]:
+    """The labels that a model has been trained for, in its own order."""
+    check_folder(source)
+    with transformers_quietly() as transformers, _explained(source, "model"):
+        named = transformers.AutoConfig.from_pretrained(source).id2label or {}
+    return tuple(str(named[at]) for at in sorted(named))
+
+
+def longest(model: nn.Module, tokenizer: Any) -> int:
+    """Pieces of a text that a model can read, special tokens included."""
+    of_tokenizer = tokenizer.model_max_length if tokenizer.model_max_length < UNLIMITED else None
+    of_positions = [
+        # RoBERTa's begin after its padding.
+        module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Embedding) and name.rpartition(".")[2] in ("position_embeddings", "wpe")
+    ]
+    if of_tokenizer is None and not of_positions:
+        return getattr(getattr(model, "config", None), "max_position_embeddings", None) or LONGEST
+    return min(limit for limit in (of_tokenizer, *of_positions) if limit is not None)
+
+
+def check_folder(source: str) -> None:
+    """Refuse what looks like a folder and is no model's."""
+    folder = Path(source)
+    if folder.is_dir():
+        if (folder / "config.json").exists():
+            return
+        inner = folder / "model" / "config.json"
+        hint = f"give {folder / 'model'}" if inner.exists() else "give the folder that save_pretrained wrote"
+        raise RunError(f"{source} is not the folder of a Hugging Face model: it holds no config.json; {hint}")
+    if folder.exists() or folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
+        raise RunError(
+            f"there is no folder {source}: give that of a Hugging Face model, or its name on the hub"
+        )
+
+
+@contextmanager
+def _explained(source: str, what: str) -> Iterator[None]:
+    """An error of loading with what to do about it."""
+    try:
+        yield
+    except FAILURES as error:
+        lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+        why = (lines[0] if lines else type(error).__name__)[:200]
+        if Path(source).is_dir():
+            raise RunError(f"the {what} in {source} cannot be loaded: {why}") from None
+        raise RunError(
+            f"{source} is no folder here, and its {what} could not be had from the Hugging Face hub ({why}): check "
+            f"the name; where the hub cannot be reached, fetch it elsewhere, `hf download {source} --local-dir "
+            "FOLDER`, and give that folder"
+        ) from None

@@ -1,0 +1,67 @@
+"""The nearest words of a trained table, to look at."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from wordward.runs import checkpoint
+from wordward.runs import run_folder
+from wordward.support.console import say
+from wordward.perturbation.space import Metric, nearest
+
+TABLE = "words.table.weight"
+
+
+def nearest_words(
+    run: str | Path, words: Sequence[str], *, k: int = 10, metric: Metric = "cosine", min_count: int = 5
+) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """Each known word with its k nearest words and their cosine (or distance), nearest first."""
+    if not words:
+        raise ValueError("expected words to look up; got none: give one or more")
+    vocabulary, table = _words(run)
+    known = [word for word in words if word in vocabulary]
+    unknown = [_with_near(word, vocabulary.words) for word in words if word not in vocabulary]
+    complaint = f"{run} does not know {', '.join(unknown)}: is the case right?"
+    if not known:
+        raise ValueError(complaint)
+    allowed = torch.from_numpy(vocabulary.candidates(min_count))
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, but is {k}")
+    if k >= len(allowed):
+        raise ValueError(
+            f"expected more than k = {k} words that occur {min_count} times or more; {run} has {len(allowed)}: "
+            "choose a lower --min-count or --k"
+        )
+    if unknown:
+        say(complaint)
+    ids = torch.tensor([vocabulary[word] for word in known])
+    for word, number, others in zip(
+        known, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
+    ):
+        if metric == "cosine":
+            near = F.cosine_similarity(table[number].unsqueeze(0), table[others])
+        else:
+            near = (table[others] - table[number]).norm(dim=-1)
+        yield word, [(vocabulary.word(int(o)), float(n)) for o, n in zip(others, near, strict=True)]
+
+
+def _with_near(word: str, words: Sequence[str]) -> str:
+    """A word that is not known, and the known one that is spelt nearest."""
+    close = difflib.get_close_matches(word, words, 1)
+    return f"{word!r} (did you mean {close[0]!r}?)" if close else repr(word)
+
+
+def _words(run: str | Path) -> tuple[Any, Tensor]:
+    """The words of a run, and their vectors; of a Hugging Face model its pieces."""
+    if (Path(run) / run_folder.TRANSFORMER).is_dir():
+        from wordward.runs.opening import load_run
+
+        opened = load_run(run, device="cpu")
+        return opened.vocabulary, opened.table()
+    vocabulary = run_folder.load_vocabulary(run)
+    return vocabulary, checkpoint.load_tensors(run, vocabulary)[TABLE]

@@ -1,0 +1,47 @@
+"""Opening a run folder: one of ours, or one with a Hugging Face model."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from wordward.config.settings import TrainConfig
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.models import Classifier, Tagger
+from wordward.runs.run import Run
+from wordward.runs.transformer import open_run
+from wordward.support.device import pick_device
+
+
+def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:
+    """The best model of a run folder, ready to predict: one of ours, or a Hugging Face model.
+
+    `positive`: a tagger's tag whose F0.5 counts and which attacks make it miss, instead of the one of its training.
+    """
+    config = run_folder.load_config(path, TrainConfig)
+    if positive is not None:
+        config = _flagging(positive, config, path)
+    if config.transformer is not None:
+        return open_run(Path(path), config, pick_device(device))
+    vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
+    kind = Tagger if config.task == "tag" else Classifier
+    model = kind(len(vocabulary), len(labels), config.model)
+    checkpoint.load_weights(path, model, vocabulary)
+    where = pick_device(device)
+    return Run(Path(path), config, vocabulary, labels, model.to(where).eval(), where)
+
+
+def opener(run: Run) -> partial[Run]:
+    """A picklable function that loads the same run in another process."""
+    return partial(load_run, run.folder, device=str(run.device), positive=run.config.training.positive)
+
+
+def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
+    """The settings of a run whose `positive` is another tag."""
+    labels = run_folder.load_labels(path)
+    if config.task != "tag":
+        raise ValueError(
+            f"--positive names a tag of a tagger, but {path} gives each text one label: leave it out"
+        )
+    if tag not in labels:
+        raise ValueError(f"expected --positive among the tags of {path}, {', '.join(labels)}; got {tag!r}")
+    return replace(config, training=replace(config.training, positive=tag))

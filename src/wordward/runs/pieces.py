@@ -1,0 +1,222 @@
+"""Texts as ids of word pieces: how a tokenizer reads them, its pieces as a vocabulary, batches of them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wordward.config.settings import TextSettings
+from wordward.support.console import progress
+from wordward.datasets import DataError, Example
+from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
+from wordward.text.word_pieces import candidate_ids, piece_texts
+from wordward.text.vocabulary import pad
+
+CHUNK = 1000  # texts that a tokenizer is given at a time
+
+
+class LogitsModel(nn.Module):
+    """A Hugging Face model called as ours are: with ids and mask, for logits."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(batch, classes), or (batch, time, classes)."""
+        return logits_of(self.model(input_ids=ids, attention_mask=mask.long()))
+
+    def get_input_embeddings(self) -> nn.Module:
+        """What the model itself names."""
+        return self.model.get_input_embeddings()
+
+
+class PieceVocabulary:
+    """The pieces of a tokenizer, as the vocabulary of a run; the words among them are its candidates."""
+
+    def __init__(self, tokenizer: Any, size: int) -> None:
+        self.tokenizer, self.size = tokenizer, size  # size: rows of the model's table
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __contains__(self, word: object) -> bool:
+        """Whether a word can be read, as one piece or several."""
+        pieces = self.tokenizer(str(word), add_special_tokens=False)["input_ids"]
+        return bool(pieces) and self.tokenizer.unk_token_id not in pieces
+
+    def __getitem__(self, word: str) -> int:
+        """The piece that is the word; where none is, the first that it is read as."""
+        if word in self._numbers:
+            return self._numbers[word]
+        pieces = self.tokenizer(word, add_special_tokens=False)["input_ids"]
+        return int(pieces[0]) if pieces else int(self.tokenizer.pad_token_id)
+
+    def word(self, number: int) -> str:
+        """What a piece looks like in a text."""
+        return self.words[number]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What each piece looks like in a text; nothing for rows of the table that no piece has."""
+        known = min(self.size, len(self.tokenizer))
+        return [*piece_texts(self.tokenizer, range(known)), *[""] * (self.size - known)]
+
+    def candidates(self, min_count: int = 1) -> np.ndarray:
+        """Ids of the pieces that are words by themselves, however rare in the training texts."""
+        return self._candidates
+
+    @cached_property
+    def _candidates(self) -> np.ndarray:
+        return np.array(candidate_ids(self.tokenizer))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {self.words[at]: int(at) for at in self._candidates}
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that differ between tokenizers of other pieces."""
+        known = sorted(self.tokenizer.get_vocab().items(), key=lambda item: item[1])
+        return hashlib.sha256("\n".join(piece for piece, _ in known).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class PieceCorpus(Corpus):
+    """Texts as ids of pieces."""
+
+    pad_id: int = 0
+    first: Sequence[np.ndarray] | None = None  # of a tagger, where each word begins
+
+    def batch(self, index: np.ndarray, device: torch.device) -> Batch:
+        """The texts of `index`, padded to the longest; any id may be the one to pad with, so lengths tell."""
+        rows = [self.rows[at] for at in index]
+        ids = to_device(torch.from_numpy(pad(rows, self.pad_id)), device)
+        lengths = to_device(torch.tensor([len(row) for row in rows]), device)
+        mask = torch.arange(ids.shape[1], device=device) < lengths.unsqueeze(-1)
+        if self.first is not None:  # the labels are words', and serve for scores alone
+            return Batch(ids, mask, None)
+        return Batch(ids, mask, self.labels_of(index, device))
+
+    def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
+        """What a tagger says of a row's words: what it says of their first pieces."""
+        assert self.first is not None
+        return each[self.first[at]]
+
+
+@dataclass(frozen=True)
+class PieceReader:
+    """How a tokenizer reads the texts of a classifier, or the words of a tagger's sentences."""
+
+    tokenizer: Any
+    tagging: bool
+    most: int  # pieces that the model can read, special tokens included
+    _pieceless: dict[str, bool] = field(default_factory=dict)
+
+    def encoding(self, texts: Sequence[str] | Sequence[Sequence[str]], *, most: int | None = None) -> Any:
+        """The tokenizer's own account of texts, a tagger's as words, cut to the longest length."""
+        inputs = [self._words(words) for words in texts] if self.tagging else list(texts)
+        return self.tokenizer(
+            inputs,
+            is_split_into_words=self.tagging,
+            truncation=True,
+            max_length=most or self.most,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+
+    def _words(self, words: Sequence[str]) -> list[str]:
+        """Words with one that can be read in place of each that has no pieces, since each is to get a tag."""
+        new = [word for word in dict.fromkeys(words) if word not in self._pieceless]
+        if new:
+            read = self.tokenizer([[w] for w in new], is_split_into_words=True, add_special_tokens=False)
+            self._pieceless.update(
+                (word, not pieces) for word, pieces in zip(new, read["input_ids"], strict=True)
+            )
+        return [self.tokenizer.unk_token or "." if self._pieceless[word] else word for word in words]
+
+    def encode(
+        self,
+        examples: Sequence[Example],
+        labels: Sequence[str] | None = None,
+        *,
+        most: int | None = None,
+        source: str = "",
+        quiet: bool = True,
+    ) -> PieceCorpus:
+        """Examples as ids, with the numbers of their labels where these are given.
+
+        `most`: pieces to cut texts to; without it, a tagger's sentence that the model cannot read whole is refused.
+        """
+        rows: list[np.ndarray] = []
+        first: list[np.ndarray] | None = [] if self.tagging else None
+        with progress(quiet=quiet) as bars:
+            bar = bars.add_task("tokenising", total=len(examples), unit="texts")
+            for start in range(0, len(examples), CHUNK):
+                chunk = examples[start : start + CHUNK]
+                encoding = self.encoding([self.text_of(example) for example in chunk], most=most)
+                rows += [np.array(ids, dtype=np.int32) for ids in encoding["input_ids"]]
+                if first is not None:
+                    first += [first_pieces(encoding.word_ids(row)) for row in range(len(chunk))]
+                bars.advance(bar, len(chunk))
+        if first is not None:
+            self._check(examples, first, source, cut=most is not None)
+        numbers: Any = None
+        if labels is not None:
+            settings = TextSettings()
+            numbers = label_numbers(examples, labels, settings, tagging=self.tagging, source=source)
+            if first is not None:
+                numbers = [tags[: len(words)] for tags, words in zip(numbers, first, strict=True)]
+        return PieceCorpus(rows, numbers, pad_id=self.tokenizer.pad_token_id, first=first)
+
+    def text_of(self, example: Example) -> Any:
+        """A classifier's text; a tagger's words, as given or by blanks."""
+        if not self.tagging:
+            return example.text
+        return list(example.tokens if example.tokens is not None else example.text.split())
+
+    def _check(
+        self, examples: Sequence[Example], first: Sequence[np.ndarray], source: str, *, cut: bool
+    ) -> None:
+        for example, begins in zip(examples, first, strict=True):
+            words = len(self.text_of(example))
+            if not words:
+                raise DataError("expected a sentence; it has no tokens", source, example.line)
+            if len(begins) < words and not cut:
+                raise DataError(self.too_long(words), source, example.line)
+
+    def too_long(self, words: int) -> str:
+        """What is wrong with a sentence that is cut."""
+        return (
+            f"expected a sentence of at most {self.most} word pieces, which is what the model can read; this one of "
+            f"{words} words has more: split it"
+        )
+
+
+def first_pieces(numbers: Sequence[int | None]) -> np.ndarray:
+    """Where each word begins, from the number of the word that each piece is part of."""
+    seen = -1
+    begins = []
+    for at, number in enumerate(numbers):
+        if number is not None and number > seen:
+            begins.append(at)
+            seen = number
+    return np.array(begins, dtype=np.int64)
+
+
+def logits_of(outputs: Any) -> Tensor:
+    """The logits that a model gave, by name, or in a tuple as the first that is no single number."""
+    if isinstance(outputs, Mapping) and "logits" in outputs:
+        return outputs["logits"]
+    if isinstance(outputs, tuple | list):
+        outputs = next(
+            (output for output in outputs if isinstance(output, Tensor) and output.dim() > 0), None
+        )
+    if not isinstance(outputs, Tensor):
+        raise TypeError(f"the model must give logits, but gave {type(outputs).__name__}: name them 'logits'")
+    return outputs

@@ -1,0 +1,278 @@
+"""The run folder: settings, vocabulary, labels, metrics and result, all as plain files."""
+
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import torch
+
+from wordward.support.version import __version__
+from wordward.support.locks import locked
+from wordward.text.vocabulary import Vocabulary
+from wordward.config.toml import Config, from_toml, to_toml
+
+CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
+VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
+CLASS_COUNTS, LOCK = "class_counts.safetensors", "run.lock"
+TRANSFORMER, TRAINER = "model", "checkpoints"  # folders: a Hugging Face model, its Trainer's checkpoints
+
+# For settings of the wrong kind: a key that only the other kind has, and what to say then.
+OTHER_KIND = {
+    "TrainConfig": (
+        "streams",
+        "{0} is a language model of wordward pretrain: train from it with `wordward train --pretrained {0} ...`, and "
+        "give that run here",
+    ),
+    "PretrainConfig": (
+        "method",
+        "{0} is a run of wordward train, not a language model of wordward pretrain",
+    ),
+}
+
+
+class RunError(ValueError):
+    """A run folder that is not what was expected."""
+
+
+def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
+    """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
+    for source in inputs:
+        if Path(source).resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{source} is in {folder}, which would be replaced: choose another --out")
+    check_writable(folder)
+    if not folder.exists():
+        return
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", LOCK}:
+        return  # empty, or killed before any file was complete
+    if not force:
+        raise RunError(
+            f"{folder} exists already: choose another --out, --resume to continue it, or --force to replace it"
+        )
+    if not folder.is_dir() or not any((folder / name).exists() for name in (CONFIG, SWEEP)):
+        raise RunError(f"{folder} is not a run folder, so --force will not replace it: choose another --out")
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written or created, before hours of work depend on it."""
+    if not folder.is_file() and (why := _denied(folder)):  # a file is refused elsewhere
+        raise RunError(f"{folder} cannot be written ({why}): choose another --out")
+
+
+def check_file(path: str | Path, flag: str) -> None:
+    """Refuse a file that cannot be written, before time is spent on its content."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
+    pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
+    if not pipe and (why := _denied(path.parent)):
+        raise ValueError(f"{flag} {path} cannot be written ({why}): choose another place")
+
+
+def _denied(folder: Path) -> str | None:
+    """Why a folder, or its nearest existing parent, cannot be written; None if it can."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    try:
+        TemporaryFile(dir=existing).close()
+    except OSError as error:
+        return f"{existing}: {error.strerror or error}"
+    return None
+
+
+def create(path: str | Path, *, force: bool = False) -> Path:
+    """Create an empty run folder; an existing one is refused, or with `force` cleared of a run's files."""
+    folder = Path(path)
+    check_free(folder, force=force)
+    folder.mkdir(parents=True, exist_ok=True)
+    drop_checkpoints(folder, keep=None)
+    for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    marks = SWEEP, CONFIG  # these identify a run folder, so they are deleted last
+    for name in (POINTER, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS, *marks):
+        (folder / name).unlink(missing_ok=True)
+        (folder / f"{name}.part").unlink(missing_ok=True)
+    return folder
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a run folder while training into it; refuse one that another process holds."""
+
+    def busy() -> None:
+        raise RunError(
+            f"another process is training into {folder}: wait until it has ended, stop it, or choose another --out"
+        )
+
+    with locked(folder / LOCK, busy=busy):
+        yield
+
+
+def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:
+    """Write what defines a run, before it starts."""
+    write(folder / CONFIG, to_toml(config))
+    part = folder / f"{VOCABULARY}.part"
+    vocabulary.save(part)
+    put(part, folder / VOCABULARY)
+    write(folder / LABELS, "".join(f"{json.dumps(label, ensure_ascii=False)}\n" for label in labels))
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run got past `save_settings`; one killed before that has not trained yet."""
+    return (folder / LABELS).exists()
+
+
+def load_config(path: str | Path, kind: type[Config]) -> Config:
+    """The settings of a run."""
+    file = Path(path) / CONFIG
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
+    text = file.read_text(encoding="utf-8")
+    try:
+        return from_toml(kind, text)
+    except (TypeError, AttributeError, ValueError) as error:
+        mark, why = OTHER_KIND[kind.__name__]
+        if re.search(rf"^{mark} = ", text, re.MULTILINE):
+            raise RunError(why.format(path)) from None
+        raise RunError(f"{file} cannot be read: {error}") from None
+
+
+def config_text(path: str | Path) -> str:
+    """The settings of a run, as the text of its file."""
+    return (Path(path) / CONFIG).read_text(encoding="utf-8")
+
+
+def load_vocabulary(path: str | Path) -> Vocabulary:
+    """The vocabulary of a run."""
+    file = Path(path) / VOCABULARY
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {VOCABULARY}")
+    return Vocabulary.load(file)
+
+
+def load_labels(path: str | Path) -> tuple[str, ...]:
+    """The classes or tags of a run."""
+    text = (Path(path) / LABELS).read_text(encoding="utf-8")
+    return tuple(json.loads(line) for line in text.split("\n") if line)
+
+
+def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
+    """Refuse texts whose labels are not those that a run was trained with."""
+    if (kept := load_labels(folder)) != labels:
+        raise RunError(
+            f"{folder} was trained with the labels {', '.join(kept)}, but its texts now have {', '.join(labels)}"
+        )
+
+
+def drop_checkpoints(folder: Path, *, keep: str | None) -> None:
+    """Delete the checkpoints of a run, except the one named."""
+    for file in folder.glob("checkpoint-*.safetensors"):
+        if file.name != keep:
+            file.unlink()
+
+
+def append_metrics(folder: Path, record: dict[str, Any]) -> None:
+    """One line of metrics.jsonl."""
+    with (folder / METRICS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
+    """All complete lines of metrics.jsonl; a power cut may leave half a line at the end."""
+    file = Path(folder) / METRICS
+    if not file.exists():
+        return []
+    lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def keep_metrics(folder: Path, count: int) -> None:
+    """Cut metrics.jsonl back to the lines that a checkpoint knew of."""
+    write(folder / METRICS, "".join(json.dumps(record) + "\n" for record in read_metrics(folder)[:count]))
+
+
+def load_result(folder: Path) -> dict[str, Any] | None:
+    """The result of a run so far; None if there is none yet."""
+    file = folder / RESULT
+    if not file.exists():
+        return None
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        result["stopped"]  # which says whether the run is finished
+    except (ValueError, LookupError, TypeError) as error:
+        raise RunError(
+            f"{file} cannot be read: {error}: delete it and run the same command again, which continues the run"
+        ) from None
+    return result
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The result of a finished run; None if there is something left to train."""
+    result = load_result(folder)
+    return None if result is None or result["stopped"] else result
+
+
+def save_result(
+    folder: Path, result: dict[str, Any], device: torch.device, **versions: str
+) -> dict[str, Any]:
+    """Write the result of a run, with the machine and versions it comes from; returns it."""
+    on_gpu = device.type == "cuda"
+    whole = {
+        **result,
+        "device": torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine(),
+        "versions": {
+            "wordward": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            **versions,
+        },
+    }
+    write(folder / RESULT, json.dumps(whole, indent=1) + "\n")
+    return whole
+
+
+def copy_run(source: Path, target: Path) -> None:
+    """Copy a finished run's files, without those needed only to resume it."""
+    for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):
+        if (source / name).exists():
+            part = target / f"{name}.part"
+            shutil.copy2(source / name, part)
+            put(part, target / name)
+    if (source / TRANSFORMER).is_dir():
+        part = target / f"{TRANSFORMER}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(source / TRANSFORMER, part)
+        put_folder(part, target / TRANSFORMER)
+
+
+def put_folder(part: Path, path: Path) -> None:
+    """Replace a folder by a finished one, keeping the old one until the last moment."""
+    before = path.with_name(path.name + ".before")
+    shutil.rmtree(before, ignore_errors=True)
+    if path.exists():
+        os.replace(path, before)
+    os.replace(part, path)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file completely or not at all, creating its folder if needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(text.encode())
+        put(part, path)
+    finally:
+        part.unlink(missing_ok=True)  # left behind if the disk was full
+
+
+def put(part: Path, path: Path) -> None:
+    """Move a finished file into place; synced to disk before it is renamed, so that a power cut does no harm."""
+    with part.open("r+b") as file:  # Windows syncs only files that are open for writing
+        os.fsync(file.fileno())
+    os.replace(part, path)

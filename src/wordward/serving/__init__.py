@@ -1,1 +1,0 @@
-"""The parts of the web page's server, and the page itself."""

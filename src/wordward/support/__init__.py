@@ -1,0 +1,1 @@
+"""What every room stands on: rules for settings, the terminal, devices, random states, files, several processes."""

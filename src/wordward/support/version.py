@@ -1,0 +1,3 @@
+"""The version of wordward, in one place that every room may read."""
+
+__version__ = "0.1.0"

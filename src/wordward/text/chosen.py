@@ -1,0 +1,127 @@
+"""The texts that settings name: read, shortened, some held out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from wordward.config.settings import DataSettings, TrainConfig
+from wordward.datasets import ColumnError, DataError, Example, MissingError, check_labels, draw, read, split
+from wordward.text.stored import Texts, are_large
+
+
+def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example], tuple[str, ...]]:
+    """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
+    data = config.data
+    whole = read_as(replace(data, limit=None), data.train)
+    if len(whole) == 1 and whole[0].tags is not None:
+        raise DataError(
+            f"expected sentences with an empty line between two of them; found one, of {len(whole[0].tags)} tokens",
+            data.train,
+        )
+    classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
+    labelled = few(whole, data.limit, in_order=False)
+    if data.dev:
+        return labelled, read_as(data, data.dev), classes
+    seed = config.training.seed if data.split_seed is None else data.split_seed
+    return *_hold_out(labelled, data.dev_share, seed), classes
+
+
+def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """Hold out a share, but never all texts of a class: those of a rare class stay in training."""
+    kept, held_out = split(examples, share, seed)
+    known = {name for example in kept for name in example.names}
+    rare = [example for example in held_out if not set(example.names) <= known]
+    rest = [example for example in held_out if set(example.names) <= known]
+    if not rest:
+        labels = sorted({str(name) for example in examples for name in example.names})
+        named = ", ".join(name[:20] for name in labels[:3]) + (", ..." if len(labels) > 3 else "")
+        raise DataError(
+            f"expected enough texts to hold some out; {len(examples)} with {len(labels)} labels ({named}) are "
+            "too few of each class: give more, or --dev FILE"
+        )
+    return [*kept, *rare], rest
+
+
+def split_examples(data: DataSettings, name: str) -> list[Example]:
+    """The texts of a split of a known corpus, up to the limit of the settings."""
+    from wordward.datasets import registry
+    from wordward.text.corpora import PACK
+
+    if str(data.corpus).endswith(PACK):
+        raise DataError(
+            f"{data.corpus} holds word ids, not texts: give the corpus by name, or a file of texts"
+        )
+    return few(registry.load(str(data.corpus))._asdict()[name], data.limit)
+
+
+def unlabelled_examples(data: DataSettings) -> list[Example] | Texts:
+    """The texts without labels; those of large files are read one at a time."""
+    texts = unlabelled_texts(data)
+    if are_large(texts.paths):
+        return texts
+    return read_as(data, str(data.unlabelled), labelled=False)
+
+
+def unlabelled_texts(data: DataSettings) -> Texts:
+    """The texts without labels, to be read one at a time."""
+    path = Path(file_at_hand(str(data.unlabelled)))
+    texts = Texts([path], text_column=data.text_column, format=_kind(data))
+    try:
+        next(iter(texts))  # fail now rather than after encoding the labelled texts
+    except ColumnError as error:
+        if not data.train:
+            raise
+        shared = "--text-column" if data.format == "auto" else "--text-column and --format"
+        raise ColumnError(
+            f"{error}; --train, {data.train}, is read with the same {shared}: use the same column name in both, "
+            "or give the unlabelled texts as .txt, one per line"
+        ) from None
+    return texts
+
+
+def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
+    """Read a file as a run's settings say."""
+    path = file_at_hand(path)
+    examples = read(
+        path,
+        text_column=data.text_column,
+        label_column=data.label_column,
+        tag_column=data.tag_column,
+        labelled=labelled,
+        format=_kind(data),
+    )
+    return few(examples, data.limit, in_order=False)
+
+
+def few(examples: list[Example], limit: int | None, *, in_order: bool = True) -> list[Example]:
+    """At most `limit` examples, as `draw` draws them; `in_order`: as they came, like those of `Corpus.some`."""
+    if limit is None or len(examples) <= limit:
+        return examples
+    chosen = draw(len(examples), limit, [example.names for example in examples])
+    return [examples[at] for at in (np.sort(chosen) if in_order else chosen)]
+
+
+def _kind(data: DataSettings) -> str | None:
+    return None if data.format == "auto" else data.format
+
+
+def file_at_hand(path: str) -> str:
+    """A file that must exist, as named or in the data folder."""
+    from wordward.datasets.registry import VARIABLE, folder
+
+    existing = at_hand(path)
+    if not Path(existing).exists():
+        searched = (
+            "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"
+        )
+        raise MissingError(f"expected a file or folder; there is none of this name{searched}", path)
+    return existing
+
+
+def at_hand(path: str) -> str:
+    """A file as named, or else the one of that name in the data folder."""
+    from wordward.datasets.registry import folder
+
+    in_data_folder = folder() / path
+    return str(in_data_folder) if not Path(path).exists() and in_data_folder.exists() else path

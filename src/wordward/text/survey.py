@@ -1,0 +1,105 @@
+"""What is in a corpus: counts, duplicates, lengths."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations
+
+from wordward.datasets.example import Example
+from wordward.datasets.published import CorpusInfo, Splits
+
+
+@dataclass(frozen=True)
+class Check:
+    """What `wordward data check` finds."""
+
+    counts: dict[str, tuple[int, int]]  # split: (found, in the paper)
+    duplicates: dict[str, int]  # texts that occur earlier in their split
+    shared: dict[tuple[str, str], int]  # distinct texts that occur in both splits
+    empty: dict[str, int]
+
+    @property
+    def wrong(self) -> list[str]:
+        """The labelled splits whose count is not the paper's."""
+        return [
+            name for name, (found, paper) in self.counts.items() if name != "unlabelled" and found != paper
+        ]
+
+
+def check(splits: Splits, info: CorpusInfo) -> Check:
+    """Counts compared with the paper's, duplicate texts (ignoring white space), and empty texts."""
+    named = splits._asdict()
+    digests = {name: [_digest(example.text) for example in examples] for name, examples in named.items()}
+    distinct = {name: set(values) for name, values in digests.items()}
+    return Check(
+        counts={name: (len(values), getattr(info.counts, name)) for name, values in digests.items()},
+        duplicates={name: len(values) - len(distinct[name]) for name, values in digests.items()},
+        shared={
+            (one, other): len(distinct[one] & distinct[other])
+            for one, other in combinations(named, 2)
+            if distinct[one] and distinct[other]
+        },
+        empty={name: sum(not e.text.strip() for e in examples) for name, examples in named.items()},
+    )
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The number of texts in a split, and of words in them."""
+
+    texts: int
+    words: int
+    mean: float
+    median: float
+    longest: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What `wordward data stats` finds."""
+
+    lengths: dict[str, Lengths]
+    vocabulary: int  # distinct words of the training and unlabelled texts
+    vocabulary_of_two: int  # of these, those in two or more texts
+    classes: dict[str, Counter[str]]  # texts (or tokens) in each class, by split
+
+
+def stats(splits: Splits, *, tokenizer: str = "words") -> Stats:
+    """Lengths in words, size of the vocabulary, classes."""
+    from wordward.text.vocabulary import split_words
+
+    lengths: dict[str, Lengths] = {}
+    spread: Counter[str] = Counter()
+    for name, examples in splits._asdict().items():
+        sizes: list[int] = []
+        for example in examples:
+            words = split_words(example.text, tokenizer) if example.tokens is None else example.tokens
+            sizes.append(len(words))
+            if name in ("train", "unlabelled"):
+                spread.update(set(words))
+        if sizes:
+            lengths[name] = _lengths(sizes)
+    labelled = {name: values for name, values in splits._asdict().items() if name != "unlabelled"}
+    return Stats(
+        lengths,
+        vocabulary=len(spread),
+        vocabulary_of_two=sum(texts > 1 for texts in spread.values()),
+        classes={name: Counter(_labels(examples)) for name, examples in labelled.items()},
+    )
+
+
+def _lengths(sizes: Sequence[int]) -> Lengths:
+    return Lengths(len(sizes), sum(sizes), statistics.fmean(sizes), statistics.median(sizes), max(sizes))
+
+
+def _labels(examples: Iterable[Example]) -> Iterable[str]:
+    for example in examples:
+        yield from example.tags if example.tags is not None else [example.label or ""]

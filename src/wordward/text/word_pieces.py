@@ -1,0 +1,142 @@
+"""Between word pieces and words: which pieces may be pointed to, and which word each piece is part of."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from unicodedata import category
+
+Tokenizer = Any  # a transformers.PreTrainedTokenizerBase: named so that this file needs no transformers
+BEFORE = "a"  # a word that stands before the one whose pieces are looked at
+
+
+class Word(NamedTuple):
+    """A word of a text and the pieces that a model reads it as."""
+
+    text: str
+    start: int  # its characters in the text
+    end: int
+    pieces: tuple[int, ...]  # their places in the row of ids
+    number: int  # among the words of the text
+
+
+def special_ids(tokenizer: Tokenizer) -> list[int]:
+    """Ids of tokens that stand for no text ([CLS], </s>, padding, markers): never candidates."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return sorted({*tokenizer.all_special_ids, *(at for at, token in added.items() if token.special)})
+
+
+def unperturbed_ids(tokenizer: Tokenizer) -> list[int]:
+    """The special ids but for the unknown token, which stands for a word of the text."""
+    unknown = tokenizer.unk_token_id
+    roles = [value for name, value in tokenizer.special_tokens_map.items() if name != "unk_token"]
+    only = unknown is not None and tokenizer.unk_token not in map(str, roles)  # GPT-2's ends texts too
+    return [at for at in special_ids(tokenizer) if not (only and at == unknown)]
+
+
+def check_size(tokenizer: Tokenizer, size: int) -> None:
+    """Refuse a tokenizer whose ids are not those of a table of `size` rows."""
+    pieces = len(tokenizer)
+    # Tables are often a little longer than the vocabulary, rounded up for speed.
+    if not 0.9 * size <= pieces <= size:
+        raise ValueError(
+            f"the tokenizer has {pieces} pieces, but the model's table has {size} rows: pass the tokenizer that the "
+            "model was trained with, or (for a new one) call model.resize_token_embeddings(len(tokenizer))"
+        )
+
+
+def candidate_ids(tokenizer: Tokenizer, *, whole_words: bool = True) -> list[int]:
+    """Ids of the pieces that may be pointed to; `whole_words`: of those only that are a word by themselves.
+
+    A piece is a word by itself where its text, written after another word, is read as that piece again. This
+    leaves out what continues a word (BERT's ##ing), what only stands at the beginning of a text, and unused rows.
+    """
+    special = set(special_ids(tokenizer))
+    ids = [at for at in range(len(tokenizer)) if at not in special]
+    if not whole_words:
+        return ids
+    texts = piece_texts(tokenizer, ids)
+    before = tokenizer(BEFORE, add_special_tokens=False)["input_ids"]
+    written = [f"{BEFORE} {text}" for text in texts]
+    read = tokenizer(written, add_special_tokens=False, return_attention_mask=False)["input_ids"]
+    again = zip(ids, texts, read, strict=True)
+    words = [at for at, text, pieces in again if text and list(pieces) == [*before, at]]
+    if not words:
+        raise ValueError(
+            "no piece of the tokenizer is a word by itself (does it split words into letters?): "
+            "pass whole_words=False to point to any piece, or ids as `candidates=`"
+        )
+    return words
+
+
+def piece_texts(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
+    """What each piece looks like in a text, without the blanks around it."""
+    pieces = [[int(at)] for at in ids]
+    return [text.strip() for text in tokenizer.batch_decode(pieces, clean_up_tokenization_spaces=False)]
+
+
+def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0) -> list[Word]:
+    """The words that a row of an encoding holds, each with its characters in `text` and its pieces.
+
+    Punctuation is a word of its own. Where the text came as a list of tokens (`is_split_into_words=True`), they are
+    the words, and their characters are those in the tokens joined by blanks. Of a pair of texts, the first.
+    """
+    if not encoding.is_fast:
+        raise ValueError(
+            "words are found by character spans, which only fast tokenizers give: load a fast one"
+        )
+    sequence = encoding.sequence_ids(row)
+    of_text = [at for at, number in enumerate(sequence) if number == 0]  # special tokens have none
+    if isinstance(text, str):
+        return _words_in(text, of_text, encoding.word_ids(row), encoding.encodings[row].offsets)
+    return _given_words(text, of_text, encoding.word_ids(row))
+
+
+def _given_words(tokens: Sequence[str], of_text: Iterable[int], numbers: Sequence[int]) -> list[Word]:
+    """One word for each token that has pieces."""
+    pieces: dict[int, list[int]] = {}
+    for at in of_text:
+        pieces.setdefault(numbers[at], []).append(at)
+    words, start = [], 0
+    for number, token in enumerate(tokens):
+        if number in pieces:
+            words.append(Word(token, start, start + len(token), tuple(pieces[number]), number))
+        start += len(token) + 1
+    return words
+
+
+def _words_in(
+    text: str, of_text: Iterable[int], numbers: Sequence[int], spans: Sequence[tuple[int, int]]
+) -> list[Word]:
+    """Pieces of the same number side by side, cut where letters meet punctuation."""
+    words: list[Word] = []
+    last = None
+    for at in of_text:
+        start, end = _trimmed(text, *spans[at])
+        word = words[-1] if words else None
+        if word is None or numbers[at] != last or _cut(text, word, start, end):
+            words.append(Word("", start, end, (at,), 0))
+        else:  # the bytes of one character share a span
+            words[-1] = word._replace(end=max(end, word.end), pieces=(*word.pieces, at))
+        last = numbers[at]
+    filled = [word for word in words if word.end > word.start]
+    return [
+        word._replace(text=text[word.start : word.end], number=number) for number, word in enumerate(filled)
+    ]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without blanks at its ends."""
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return start, start + len(piece.strip())
+
+
+def _cut(text: str, word: Word, start: int, end: int) -> bool:
+    """Whether a piece is punctuation after letters or letters after punctuation."""
+    if start == end or word.start == word.end:  # a piece may be blank (a SentencePiece ▁)
+        return False
+    return _is_letter(text[start]) != _is_letter(text[word.end - 1])
+
+
+def _is_letter(character: str) -> bool:
+    """Letters, marks upon them, and digits."""
+    return category(character)[0] in "LMN"

@@ -1,0 +1,211 @@
+"""From a config to everything a run starts with: texts, vocabulary, model and methods."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from wordward.config.settings import PretrainConfig, TrainConfig
+from wordward.datasets import DataError, Example
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import parse_methods
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.models import Classifier, LanguageModel, Tagger
+from wordward.runs.run import adversary_of
+from wordward.support.console import say, waiting
+from wordward.text.chosen import file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.corpora import open_corpus
+from wordward.text.corpus import Corpus, encode, share_unknown
+from wordward.text.stored import Texts, store
+from wordward.text.tokens import vocabulary_of
+from wordward.text.vocabulary import Vocabulary
+from wordward.train.initial import from_language_model, from_vectors
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a run learns from."""
+
+    vocabulary: Vocabulary
+    classes: tuple[str, ...]
+    train: Corpus
+    dev: Corpus
+    unlabelled: Corpus | None
+    tagging: bool
+    positive: int | None = None  # the class whose F0.5 counts
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that differ where training or dev texts, or their labels, do."""
+        digest = hashlib.sha256()
+        for corpus in (self.train, self.dev):
+            for rows in (corpus.rows, corpus.labels if corpus.labels is not None else ()):
+                for row in rows:
+                    values = np.asarray(row, dtype=np.int64)
+                    digest.update(values.size.to_bytes(8))
+                    digest.update(values.tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def corpora(self) -> dict[str, Corpus]:
+        """The texts by what they are for."""
+        corpora = {"train": self.train, "dev": self.dev, "unlabelled": self.unlabelled}
+        return {name: corpus for name, corpus in corpora.items() if corpus is not None}
+
+    @property
+    def dev_said(self) -> str:
+        """How many dev texts there are, and how many of them are also training texts."""
+        learnt, held = (
+            np.fromiter((hash(row.tobytes()) for row in corpus.rows), np.int64, len(corpus.rows))
+            for corpus in (self.train, self.dev)
+        )
+        seen = np.isin(held, learnt).sum()
+        also = f" ({seen:,} of them also among the training texts)" if seen else ""
+        return f"{len(self.dev.rows):,} dev{also}"
+
+    @property
+    def majority_error(self) -> float:
+        """The dev error of always predicting the most frequent dev label."""
+        assert self.dev.labels is not None
+        counts = np.bincount(np.concatenate([np.atleast_1d(label) for label in self.dev.labels]))
+        return float(1 - counts.max() / counts.sum())
+
+    @property
+    def labels_said(self) -> str:
+        """How many labels there are, named if they are few, so that a stray one is noticed."""
+        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
+        return f"{len(self.classes)} labels{named}"
+
+    @property
+    def learnt(self) -> Vocabulary:
+        """The vocabulary with counts from the training texts: only words that occur there may be pointed at."""
+        return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
+
+
+def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
+    """Read and encode all texts; the config is returned with all open settings filled in."""
+    data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
+    if share_unknown(data.train) == 1.0:
+        raise DataError("expected texts with known words; no text has any", config.data.train)
+    return settle(config, data)
+
+
+def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
+    """Fill in the task and the criterion for the best epoch if the config leaves them open."""
+    if (config.task == "tag") != data.tagging and config.task != "auto":
+        raise DataError(
+            f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
+        )
+    data = replace(data, positive=_positive(config, data) if data.tagging else None)
+    criterion = config.training.criterion
+    if criterion == "f0.5" and data.positive is None:
+        raise DataError(
+            "F0.5 counts one tag of a tagger: give tagged sentences, and --positive for more than two tags"
+        )
+    if config.training.positive is not None and not data.tagging:
+        raise DataError("--positive names a tag of a tagger, but here each text has one label: leave it out")
+    if criterion == "auto":
+        criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
+    positive = None if data.positive is None else data.classes[data.positive]
+    training = replace(config.training, criterion=criterion, positive=positive)
+    return replace(config, task="tag" if data.tagging else "classify", training=training), data
+
+
+def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
+    """The user's own files, with part of the training texts held out if there is no dev file."""
+    data = config.data
+    with waiting(f"reading {Path(data.train).name}", quiet=quiet):
+        labelled, held_out, classes = labelled_examples(config)
+        tagging = labelled[0].tags is not None
+        extra = unlabelled_examples(data) if data.unlabelled else []
+        vocabulary = (
+            _read_vocabulary(config)
+            if config.pretrained
+            else vocabulary_of(chain(labelled, extra), config.text)
+        )
+
+    def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
+        return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
+
+    with waiting("encoding the texts", quiet=quiet):
+        train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
+    if isinstance(extra, Texts):
+        unlabelled = Corpus(store(extra, vocabulary, config.text, tagging=tagging, quiet=quiet))
+        unlabelled = unlabelled.some(data.limit) if data.limit else unlabelled
+    else:
+        unlabelled = encoded(extra, None, data.unlabelled) if extra else None
+    return Data(vocabulary, classes, train, dev, unlabelled, tagging)
+
+
+def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
+    """A known corpus in its own splits; its unlabelled texts, and the user's own, serve the KL methods."""
+    data, vocabulary = config.data, None
+    if config.pretrained and run_folder.load_config(config.pretrained, PretrainConfig).corpus == data.corpus:
+        vocabulary = _read_vocabulary(config)
+    texts = unlabelled_texts(data) if data.unlabelled else None
+    encoded = open_corpus(
+        str(data.corpus), config.text, limit=data.limit, vocabulary=vocabulary, texts=texts, quiet=quiet
+    )
+    if config.pretrained:
+        theirs = run_folder.load_vocabulary(config.pretrained).fingerprint
+        if theirs != encoded.vocabulary.fingerprint:
+            raise run_folder.RunError(
+                f"{config.pretrained} has a different vocabulary from {config.data.corpus}: pre-train it with the "
+                "same --corpus and text settings"
+            )
+    splits = encoded.splits
+    unlabelled = splits["unlabelled"] if len(splits["unlabelled"].rows) else None
+    return Data(
+        encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging
+    )
+
+
+def _read_vocabulary(config: TrainConfig) -> Vocabulary:
+    """The vocabulary of the language model, which must split texts into words in the same way."""
+    theirs = run_folder.load_config(str(config.pretrained), PretrainConfig).text
+    for name in ("tokenizer", "lowercase"):
+        if getattr(theirs, name) != getattr(config.text, name):
+            raise run_folder.RunError(
+                f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
+                f"{getattr(config.text, name)}: set the same --{name}"
+            )
+    return run_folder.load_vocabulary(str(config.pretrained))
+
+
+def _positive(config: TrainConfig, data: Data) -> int | None:
+    """The tag whose F0.5 counts: the one given, or the rarer of two."""
+    wanted = config.training.positive
+    if wanted is not None:
+        if wanted not in data.classes:
+            raise DataError(f"expected a positive label among {', '.join(data.classes)}; got {wanted!r}")
+        return data.classes.index(wanted)
+    if len(data.classes) != 2:
+        return None
+    counts = np.bincount(np.concatenate([np.asarray(tags) for tags in data.train.labels or ()]), minlength=2)
+    return int(counts.argmin())
+
+
+def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier | Tagger:
+    """The model, initialised as configured."""
+    kind = Tagger if data.tagging else Classifier
+    model = kind(len(data.vocabulary), len(data.classes), config.model)
+    if config.pretrained:
+        theirs = run_folder.load_config(config.pretrained, PretrainConfig)
+        language_model = LanguageModel(len(data.vocabulary), theirs.model)
+        checkpoint.load_weights(config.pretrained, language_model, data.vocabulary)
+        from_language_model(model, language_model, data.vocabulary.counts)
+    if config.vectors:
+        found = from_vectors(model.words.table, file_at_hand(config.vectors), data.vocabulary)
+        say(f"{config.vectors} has vectors for {found:,} of the {len(data.vocabulary):,} words", quiet=quiet)
+    return model
+
+
+def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> list[Adversary]:
+    """The config's methods on the model."""
+    methods = parse_methods(config.method, config.perturbation)
+    return [
+        adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods
+    ]

@@ -1,0 +1,187 @@
+"""Fine-tuning a Hugging Face model into a run folder, with any method."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordward.config.settings import TrainConfig
+from wordward.datasets import Example, check_labels
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.tap import Tap
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.hub import (
+    check_folder,
+    known_labels,
+    load_model,
+    load_tokenizer,
+    longest,
+    transformers_quietly,
+)
+from wordward.runs.pieces import PieceReader
+from wordward.support.console import say
+from wordward.support.device import pick_device
+from wordward.support.distributed import refuse_several
+from wordward.text.chosen import at_hand, few, labelled_examples, read_as, split_examples, unlabelled_texts
+from wordward.text.corpus import Corpus
+from wordward.text.vocabulary import Vocabulary, split_words
+from wordward.text.word_pieces import candidate_ids, check_size
+from wordward.train.data import Data, settle
+
+
+class Start:
+    """What fine-tuning starts from: texts, tokenizer and model, and settings that they can be used with."""
+
+    def __init__(self, config: TrainConfig, *, quiet: bool = True) -> None:
+        source = at_hand(str(config.transformer))
+        self.device = pick_device(config.training.device)
+        _check(config, source, self.device)
+        if not Path(source).is_dir():
+            say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
+        self.examples, classes = _examples(config)
+        self.tagging = self.examples["train"][0].tags is not None
+        known = known_labels(source)
+        self.classes = known if set(known) == set(classes) else classes
+        self.tokenizer = load_tokenizer(source, tagging=self.tagging)
+        torch.manual_seed(config.training.seed)  # a new head starts at random
+        self.model = load_model(source, tagging=self.tagging, labels=self.classes)
+        self.model.config.pad_token_id = self.tokenizer.pad_token_id
+        self.most, least = longest(self.model, self.tokenizer), self.tokenizer.num_special_tokens_to_add()
+        wanted = config.text.max_length or self.most
+        if not least < wanted <= self.most:
+            raise ValueError(
+                f"max_length must be more than {least} (the special tokens) and at most {self.most} (what {source} "
+                f"can read), but is {wanted}"
+            )
+        self.config = replace(config, text=replace(config.text, max_length=wanted))
+        self._check_methods()
+
+    def _check_methods(self) -> None:
+        """Refuse methods that cannot be used on the model before an old run is replaced."""
+        methods = parse_methods(self.config.method, self.config.perturbation)
+        check_size(self.tokenizer, Tap(self.model).size)
+        toward_words = any(method.recipe.space == "words" for method in methods)
+        self.candidates = candidate_ids(self.tokenizer) if toward_words else None
+        for method in methods:
+            Adversary(self.model, method, candidates=self.candidates)
+
+    def encode(self, *, quiet: bool) -> Data:
+        """The texts as pieces; settles what the config leaves open."""
+        reader, most = PieceReader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
+        encoded = {
+            name: reader.encode(
+                examples, None if name == "unlabelled" else self.classes, most=most, source=name, quiet=quiet
+            )
+            for name, examples in self.examples.items()
+        }
+        words = [split_words(example.text, "words", True) for example in self.examples["train"]]
+        vocabulary = Vocabulary.build(words, min_documents=1)
+        self._rows = [vocabulary.encode(of_text, eos=False) for of_text in words]
+        parts = encoded["train"], encoded["dev"], encoded.get("unlabelled")
+        self.config, self.data = settle(
+            self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging)
+        )
+        return self.data
+
+    def write(self, folder: Path) -> None:
+        """What the run is, before it starts."""
+        data = self.data
+        run_folder.save_settings(folder, self.config, data.vocabulary, data.classes)
+        if not data.tagging:
+            corpus = Corpus(self._rows, data.train.labels)  # type: ignore[arg-type]
+            counts = corpus.class_counts(len(data.vocabulary), len(data.classes))
+            checkpoint.save_class_counts(folder, torch.from_numpy(counts), data.vocabulary)
+
+    def describe(self) -> str:
+        """What is about to be learnt from what, in one line."""
+        data, texts = self.data, "sentences" if self.data.tagging else "texts"
+        extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
+        size = sum(parameter.numel() for parameter in self.model.parameters())
+        return (
+            f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
+            f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
+            f"{data.labels_said}, up to {self.config.text.max_length} word pieces a text"
+        )
+
+
+def _check(config: TrainConfig, source: str, device: torch.device) -> None:
+    """Refuse what cannot be trained with before anything is read."""
+    refuse_several("fine-tuning a Hugging Face model")
+    check_folder(source)
+    if config.training.precision == "fp16" and device.type != "cuda":
+        raise ValueError(f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16")
+    if device.index:
+        raise ValueError(
+            f"a Hugging Face model is trained on the first GPU there is, but the device is {device}: give --device "
+            f"cuda and set CUDA_VISIBLE_DEVICES={device.index}"
+        )
+    try:
+        import wordward.hf.trainer  # noqa: F401
+    except ImportError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
+    """The texts by what they are for, and the labels."""
+    data, methods = config.data, parse_methods(config.method, config.perturbation)
+    virtual = any(method.recipe.objective == "kl" for method in methods)
+    if data.corpus:
+        whole = split_examples(replace(data, limit=None), "train")
+        classes = check_labels(whole)  # a limit leaves out texts, but no label
+        examples = {"train": few(whole, data.limit), "dev": split_examples(data, "dev")}
+        extra = split_examples(data, "unlabelled") if virtual else []
+    else:
+        labelled, held_out, classes = labelled_examples(config)
+        examples = {"train": labelled, "dev": held_out}
+        extra = []
+    if data.unlabelled:
+        unlabelled_texts(data)  # refuses a column that is not there
+        extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
+    return examples | ({"unlabelled": extra} if extra else {}), classes
+
+
+def fine_tune(
+    config: TrainConfig, folder: Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Fine-tune a model into a run folder; returns its outcome, as written to result.json."""
+    if resume and (done := _finished(folder, config)):
+        return done
+    start = Start(config, quiet=quiet)
+    from wordward.train.finetuner import FineTuning  # needs transformers, and says so less plainly
+
+    start.encode(quiet=quiet)
+    if not quiet:  # it compares dev with train
+        say(start.describe())
+    with run_folder.held(folder), transformers_quietly() as transformers:
+        if resume:
+            run_folder.check_labels(folder, start.data.classes)
+        else:
+            run_folder.create(folder, force=force)
+        stopped = False
+        going = FineTuning(start, folder, resume=resume, quiet=quiet)
+        start.write(folder)
+        try:
+            going.fit()
+        except KeyboardInterrupt:
+            stopped = True
+            if not going.best["epoch"]:
+                going.save_model()
+            say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
+        if not stopped:
+            shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
+        version = transformers.__version__
+        return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+
+
+def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
+    """The result of a finished run; raises an error if more epochs are asked for."""
+    result = run_folder.finished(folder)
+    if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+        raise run_folder.RunError(
+            f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
+            f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"
+        )
+    return result

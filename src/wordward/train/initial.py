@@ -1,0 +1,114 @@
+"""Start a model from a language model or from word vectors, its table at unit standard deviation."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wordward.datasets import DataError
+from wordward.datasets.lines import lines
+from wordward.runs.models import Classifier, LanguageModel, Tagger, Words
+from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
+
+FLOOR = 1e-3  # under a standard deviation, so that a dimension that never varies is not blown up
+
+
+@torch.no_grad()
+def normalize(words: Words, lstms: Iterable[nn.LSTM], counts: np.ndarray) -> None:
+    """v' = (v - mean) / std per dimension, weighted by frequency (Miyato et al. 2017).
+
+    The function stays as it was in eval mode: mean and std go into the LSTMs, W' = W diag(std) and b' = b + W mean,
+    or back to vectors that are rescaled.
+    """
+    mean, deviation = _moments(words.table.weight, counts)
+    words.table.weight.sub_(mean).div_(deviation)
+    if words.scale is not None and words.shift is not None:
+        words.shift.addcmul_(mean, words.scale)
+        words.scale.mul_(deviation)
+        return
+    for lstm in lstms:
+        parameters = dict(lstm.named_parameters())
+        weight, bias = parameters["weight_ih_l0"], parameters["bias_ih_l0"]
+        bias.add_(weight @ mean)
+        weight.mul_(deviation)
+
+
+def _moments(vectors: Tensor, counts: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Frequency-weighted mean and standard deviation of each dimension."""
+    weights = torch.tensor(counts, dtype=torch.float64, device=vectors.device)
+    weights = (weights / weights.sum()).unsqueeze(-1)
+    wide = vectors.double()
+    mean = (weights * wide).sum(0)
+    deviation = (weights * (wide - mean).square()).sum(0).sqrt().clamp(min=FLOOR)
+    return mean.to(vectors.dtype), deviation.to(vectors.dtype)
+
+
+@torch.no_grad()
+def from_language_model(
+    model: Classifier | Tagger, language_model: LanguageModel, counts: np.ndarray
+) -> None:
+    """Copy words and (forward) LSTM, normalised; the head, and a tagger's backward LSTM, stay fresh."""
+    for part in ("words.table", "lstm"):
+        ours, theirs = model.get_submodule(part), language_model.get_submodule(part)
+        for (name, mine), (_, other) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+            if mine.shape != other.shape:
+                raise ValueError(
+                    f"{part}.{name} is {tuple(mine.shape)} in the model, but {tuple(other.shape)} in the language "
+                    "model: give the same dim and hidden to both"
+                )
+            mine.copy_(other)
+    normalize(model.words, [model.lstm], counts)
+
+
+@torch.no_grad()
+def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary) -> int:
+    """Fill the rows of the words in a file of vectors, normalised; returns how many there were."""
+    dim = table.embedding_dim
+    rows, found = read_vectors(path, vocabulary, dim)
+    if not found:
+        raise DataError("expected vectors of words in the texts; found none", path)
+    ids = torch.tensor(sorted(found))
+    vectors = torch.from_numpy(rows)[ids]
+    mean, deviation = _moments(vectors, np.maximum(vocabulary.counts[ids.numpy()], 1))
+    table.weight[ids] = ((vectors - mean) / deviation).to(table.weight)
+    table.weight[PAD] = 0
+    return len(found)
+
+
+def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np.ndarray, set[int]]:
+    """Rows for the vocabulary (words, dim) and the ids found, from word2vec or GloVe text.
+
+    An exact match takes precedence; otherwise the vector of the lower-cased word is used.
+    """
+    rows = np.zeros((len(vocabulary), dim), dtype=np.float32)
+    exact: set[int] = set()
+    folded: set[int] = set()
+    forms: dict[str, list[int]] = {}
+    for number, word in enumerate(vocabulary.words[len(SPECIALS) :], start=len(SPECIALS)):
+        forms.setdefault(word.lower(), []).append(number)
+    for number, line in enumerate(lines(Path(path)), start=1):
+        if number == 1 and len(numbers := line.split()[1:]) != dim:
+            if len(numbers) == 1:
+                continue  # word2vec's header: words, dimensions
+            raise DataError(f"expected {dim} numbers after each word; got {len(numbers)}: set --dim", path, 1)
+        word, *values = line.rstrip().rsplit(" ", dim)  # a word may hold blanks
+        if word in vocabulary:
+            exact.add(vocabulary[word])
+        targets = {vocabulary[word]} & exact | {other for other in forms.get(word, []) if other not in exact}
+        if targets:
+            rows[list(targets)] = _vector(values, dim, path, number)
+            folded |= targets
+    return rows, exact | folded
+
+
+def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
+    if len(values) != dim:
+        raise DataError(
+            f"expected a word and {dim} numbers; found a different count (set --dim to it)", path, line
+        )
+    try:
+        return np.array(values, dtype=np.float32)
+    except ValueError as error:
+        raise DataError(f"expected {dim} numbers after the word; got: {error}", path, line) from None

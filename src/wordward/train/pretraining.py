@@ -1,0 +1,124 @@
+"""Language-model pre-training: the LSTM reads running text; the model that is best on held-out text is kept."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordward.config.settings import PretrainConfig, given_of
+from wordward.datasets import read, split
+from wordward.runs import checkpoint, run_folder
+from wordward.support.console import say, waiting
+from wordward.support.distributed import team
+from wordward.text.chosen import file_at_hand
+from wordward.text.corpora import open_corpus
+from wordward.text.corpus import Corpus, encode
+from wordward.text.ragged import Chosen
+from wordward.text.stored import Texts, are_large, store
+from wordward.text.tokens import vocabulary_of
+from wordward.text.vocabulary import Vocabulary
+from wordward.train.pretrainer import Pretrainer
+
+
+def pretrain(
+    config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Train a language model into the folder `out`; returns its outcome.
+
+    If a launcher such as torchrun started several processes, all call this and train it together.
+    """
+    folder = Path(out)
+    if resume:
+        kept = run_folder.load_config(folder, PretrainConfig)
+        run_folder.check_writable(folder)
+        config = replace(kept, **given_of(config, "epochs", "device"))
+    processes = team(config.device)
+    if processes.first and not resume:
+        run_folder.check_free(folder, force=force, inputs=config.texts)
+    with processes.one_a_machine_first():
+        vocabulary, rows, held_out = _texts(config, quiet=quiet)
+    trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
+    with run_folder.held(folder) if processes.first else nullcontext():
+        _begin(trainer, folder, force=force, resume=resume)
+        stopped = _fit(trainer, folder, quiet=quiet)
+        result = trainer.result(stopped)
+        return run_folder.save_result(folder, result, trainer.device) if processes.first else result
+
+
+def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:
+    """Load the run to resume, or create the folder of a new one."""
+    if resume and run_folder.begun(folder):
+        if run_folder.load_vocabulary(folder).fingerprint != trainer.vocabulary.fingerprint:
+            raise run_folder.RunError(
+                f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
+            )
+        trainer.load(folder)
+    elif trainer.team.first:
+        if not resume:
+            run_folder.create(folder, force=force)
+        run_folder.save_settings(folder, trainer.config, trainer.vocabulary)
+
+
+def _fit(trainer: Pretrainer, folder: Path, *, quiet: bool) -> bool:
+    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
+    try:
+        with trainer.team.interruptible():
+            trainer.fit(folder, quiet=quiet)
+    except KeyboardInterrupt:
+        if trainer.team.first and not trainer.best["epoch"]:
+            checkpoint.save_weights(folder, trainer.model, trainer.vocabulary)
+        say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
+        return True
+    return False
+
+
+def _texts(
+    config: PretrainConfig, *, quiet: bool
+) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
+    """The vocabulary, the texts to read, and those held out to choose the best epoch."""
+    kind = None if config.format == "auto" else config.format
+    paths = [Path(file_at_hand(path)) for path in config.texts]
+    if config.corpus:
+        own = Texts(paths, text_column=config.text_column, format=kind) if paths else None
+        encoded = open_corpus(config.corpus, config.text, limit=config.limit, texts=own, quiet=quiet)
+        rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
+        return encoded.vocabulary, *_hold_out(rows, config)
+    if are_large(paths):
+        texts = Texts(paths, text_column=config.text_column, format=kind)
+        with waiting("counting the words", quiet=quiet):
+            vocabulary = vocabulary_of(texts, config.text)
+        stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
+        return vocabulary, *_hold_out((stored.some(config.limit) if config.limit else stored).rows, config)
+    with waiting("reading the texts", quiet=quiet):
+        return _from_files(paths, kind, config)
+
+
+def _from_files(
+    paths: Sequence[Path], kind: str | None, config: PretrainConfig
+) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
+    """As `_texts`, of files that are held in memory."""
+    examples = [
+        example
+        for path in paths
+        for example in read(path, text_column=config.text_column, labelled=False, format=kind)
+    ]
+    given = {id(example): at for at, example in enumerate(examples)}
+    if config.limit is not None and len(examples) > config.limit:
+        examples = split(examples, config.limit / len(examples), config.seed)[1]
+    kept, held_out = split(examples, config.held_out_share, config.seed)
+    if not config.shuffle:
+        kept.sort(key=lambda example: given[id(example)])
+    vocabulary = vocabulary_of(kept, config.text)
+    rows, held = (encode(part, vocabulary, config.text).rows for part in (kept, held_out))
+    return vocabulary, rows, held
+
+
+def _hold_out(rows: Sequence[np.ndarray], config: PretrainConfig) -> tuple[Chosen, Chosen]:
+    """The rows to read, in their own order unless it is drawn anew, and those held out."""
+    order = np.random.default_rng(config.seed).permutation(len(rows))
+    cut = max(1, round(config.held_out_share * len(rows)))
+    kept = order[cut:] if config.shuffle else np.sort(order[cut:])
+    return Chosen(rows, kept), Chosen(rows, order[:cut])

@@ -1,0 +1,238 @@
+"""One training step: clean and perturbed losses backpropagated, one clipping, one update."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordward.config.settings import TrainingSettings
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.objective import Average, label_loss
+from wordward.perturbation.tap import Forward, Pass, gradient_at
+from wordward.support.console import say
+from wordward.support.device import release
+from wordward.support.distributed import ALONE, Team
+from wordward.text.corpus import Batch
+from wordward.train.averaging import MovingAverage
+
+PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+CHECKED = 50  # steps between checks of the loss on a GPU, since each check waits for it
+
+
+def settled_precision(asked: str, device: torch.device) -> str:
+    """The precision to compute with; auto is the device's fastest."""
+    return asked if asked != "auto" else "fp16" if device.type == "cuda" else "fp32"
+
+
+class Updater:
+    """Adam with clipping and mixed precision; remembers the first step whose loss was not finite.
+
+    Several processes add up their gradients before they are clipped, so all make the same update.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        device: torch.device,
+        *,
+        clip: float,
+        precision: str,
+        averaging: float = 0.0,
+        team: Team = ALONE,
+    ) -> None:
+        self.model, self.device, self.clip, self.team = model, device, clip, team
+        self.precision = settled_precision(precision, device)
+        self.check_every = 1 if device.type == "cpu" else CHECKED  # steps between two checks of the loss
+        self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
+        self.average = MovingAverage(model, averaging) if averaging else None
+        self.steps = 0
+        self._broken = torch.full((), -1, device=device)
+
+    def autocast(self, *, cache: bool = True) -> Any:
+        """The context for forward passes; inside a CUDA graph, without the cache of casts."""
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision], cache_enabled=cache)
+
+    def begin(self, learning_rate: float) -> None:
+        """Start a step: set the learning rate, clear the gradients."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Backpropagate a loss; returns it detached."""
+        self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def finish(self, loss: Tensor) -> Tensor:
+        """Clip and update; returns the step's total loss over all processes, still on the device."""
+        loss = self.team.add_up(self.model.parameters(), loss)  # where one overflowed, all get inf and skip
+        self.scaler.unscale_(self.optimizer)
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
+        self.steps += 1
+        if self.average is not None:
+            self.average.update(self.steps)
+        return loss
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """The model as it is scored and saved: with averaged weights if averaging is on."""
+        return nullcontext() if self.average is None else self.average.in_place()
+
+    def refuse_broken(self, kept: str) -> None:
+        """Stop if a loss was NaN or infinite (waits for the device)."""
+        step = int(self._broken)
+        if step >= 0:
+            raise DivergedError(
+                f"the loss is not finite at step {step + 1}; {kept}. "
+                "Lower --learning-rate or --epsilon, or use --precision fp32"
+            )
+
+
+class DivergedError(RuntimeError):
+    """The loss became NaN or infinite."""
+
+
+class Stepper:
+    """Updates a model, batch after batch.
+
+    AdvT and iAdvT cost two forwards and two backwards: the clean pass's one backward gives the weights'
+    gradients and the gradient at the vectors. A batch that does not fit in GPU memory is processed in parts whose
+    gradients add up to the same.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        adversaries: Sequence[Adversary],
+        settings: TrainingSettings,
+        device: torch.device,
+        *,
+        average: Average = "sentences",
+        team: Team = ALONE,
+        quiet: bool = False,
+    ) -> None:
+        self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
+        self.average: Average = average
+        self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
+        self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
+        self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
+        self.updater = Updater(
+            model,
+            device,
+            clip=settings.clip,
+            precision=settings.precision,
+            averaging=settings.averaging,
+            team=team,
+        )
+
+    def __call__(self, labelled: Batch, unlabelled: Batch | None = None) -> Tensor:
+        """One update; returns the total loss, still on the device."""
+        for adversary in (*self.supervised, *self.virtual):
+            adversary.tick()
+        while (loss := self._backpropagated(labelled, unlabelled)) is None:
+            release()  # only now: the exception kept references to what filled the memory
+        return self.updater.finish(loss)
+
+    def _backpropagated(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
+        """Backpropagate all losses; None if the batches did not fit in memory, to be tried again in smaller parts."""
+        self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
+        try:
+            loss = torch.zeros((), device=self.device)
+            for part in self._parts(labelled):
+                loss = loss + self._labelled(part)
+            for part in self._parts(unlabelled) if unlabelled is not None else ():
+                loss = loss + self._unlabelled(part)
+            return loss
+        except torch.OutOfMemoryError:
+            batches = [labelled] if unlabelled is None else [labelled, unlabelled]
+            taken = min(self.fits, max(batch.ids.numel() for batch in batches))
+            if taken <= max(batch.ids.shape[1] for batch in batches):
+                raise  # one text alone is too long
+            self.fits = taken // 2
+        say(
+            f"a batch of {taken:,} words, padding included, did not fit in memory; from here on at most "
+            f"{self.fits:,} are passed through the model at once",
+            quiet=self.quiet,
+        )
+        return None
+
+    def _parts(self, batch: Batch) -> Iterable[Batch]:
+        return (batch,) if batch.ids.numel() <= self.fits else batch.parts(self.fits)
+
+    def _labelled(self, batch: Batch) -> Tensor:
+        assert batch.labels is not None
+
+        def forward() -> Tensor:
+            return self.model(batch.ids, batch.mask)
+
+        watch = any(adversary.method.recipe.starts_uphill for adversary in self.supervised)
+        with self.updater.autocast():
+            clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
+            logits = forward() if clean is None else clean.logits
+            loss = label_loss(logits, batch.labels, batch.mask, average=self.average)
+        share = self._share(batch)
+        total = self.updater.backward(share * loss)
+        gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
+        for adversary in self.supervised:
+            adversary.directions.part = batch.part
+            total = total + self._perturbed(adversary, forward, batch, clean, gradient)
+        return total
+
+    def _perturbed(
+        self,
+        adversary: Adversary,
+        forward: Forward,
+        batch: Batch,
+        clean: Pass | None,
+        gradient: Tensor | None,
+    ) -> Tensor:
+        """Backpropagate the loss of the perturbed texts; where every step counts, this serves the ascent too."""
+        recipe, losses = adversary.method.recipe, []
+        weight = self._share(batch) * adversary.method.settings.regularizer_weight / recipe.counted
+
+        def lose(shift: Tensor, *, watch: bool = False) -> tuple[Tensor, Tensor | None]:
+            assert batch.labels is not None
+            perturbed = adversary.tap.run(forward, shift, watch=watch, like=clean)
+            return adversary.loss(perturbed.logits, batch.labels, batch.mask), perturbed.shift
+
+        def slope(shift: Tensor) -> Tensor:
+            with self.updater.autocast():
+                loss, leaf = lose(shift, watch=True)
+                if recipe.counts == "last":
+                    return gradient_at(loss, leaf)
+            losses.append(self.updater.backward(weight * loss))
+            assert leaf is not None
+            assert leaf.grad is not None
+            return leaf.grad
+
+        ascent = adversary.ascend(batch.ids, gradient, batch.mask, slope)
+        with self.updater.autocast():
+            loss, _ = lose(ascent.perturbation)
+        losses.append(self.updater.backward(weight * loss))
+        return torch.stack(losses).sum()
+
+    def _unlabelled(self, batch: Batch) -> Tensor:
+        total = torch.zeros((), device=self.device)
+        for adversary in self.virtual:
+            adversary.directions.part = batch.part
+            with self.updater.autocast():
+                outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask, count=False)
+            total = total + self.updater.backward(self._share(batch) * outcome.loss)
+        return total
+
+    def _share(self, batch: Batch) -> float:
+        """The weight of a mean over these rows in the mean over the whole batch."""
+        return batch.shares.texts if self.average == "sentences" else batch.shares.tokens
+
+    def refresh(self) -> None:
+        """Search nearest words again, so that a run resumed here continues exactly as if never stopped."""
+        for adversary in (*self.supervised, *self.virtual):
+            adversary.refresh()

@@ -1,0 +1,208 @@
+"""Try several values of a setting, and keep the run that is best on dev."""
+
+import io
+import itertools
+import json
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import tyro
+
+from wordward.config.settings import TrainConfig
+from wordward.config.toml import differing, from_toml, setting_names, to_toml
+from wordward.runs import run_folder
+from wordward.support.console import say
+from wordward.support.device import pick_device
+from wordward.support.distributed import refuse_several
+from wordward.train.data import adversaries, build, prepare
+from wordward.train.training import DivergedError, inputs_of, train
+
+KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
+
+
+def parse(choices: Sequence[str]) -> dict[str, list[str]]:
+    """`epsilon=1,2.5,5` as a setting and the values to try."""
+    found: dict[str, list[str]] = {}
+    for choice in choices:
+        name, equals, values = choice.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not values.strip():
+            raise ValueError(f"a sweep is written SETTING=A,B,C, but got {choice!r}")
+        if name not in setting_names(TrainConfig):
+            known = ", ".join(sorted(setting_names(TrainConfig)))
+            raise ValueError(f"{name!r} is not a setting to sweep; choose from {known}")
+        found.setdefault(name, []).extend(value.strip() for value in values.split(",") if value.strip())
+    return found
+
+
+def with_settings(config: TrainConfig, chosen: dict[str, str]) -> TrainConfig:
+    """The config with some settings changed."""
+    for name, value in chosen.items():
+        config = with_setting(config, name, value)
+    return config
+
+
+def with_setting(config: Any, name: str, value: str) -> Any:
+    """The config with one setting changed, at any level."""
+    for item in fields(config):
+        part = getattr(config, item.name)
+        if item.name == name:
+            return replace(config, **{name: _read(name, value, get_type_hints(type(config))[name])})
+        if is_dataclass(part) and name in setting_names(type(part)):
+            return replace(config, **{item.name: with_setting(part, name, value)})
+    raise AssertionError(f"{name} is not in {type(config).__name__}")
+
+
+def _read(name: str, value: str, kind: Any) -> Any:
+    """A value converted to its setting's type."""
+    if kind is str:
+        return value
+    try:
+        with redirect_stderr(io.StringIO()):  # reported below in our own words
+            return tyro.cli(kind, args=[value.capitalize() if kind is bool else value])
+    except SystemExit:
+        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}") from None
+
+
+def _accepted(kind: Any) -> str:
+    """What a setting of some type may be, in words."""
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    if get_args(kind):
+        return " or ".join(map(_accepted, get_args(kind)))
+    return {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, "None")
+
+
+def train_sweep(
+    config: TrainConfig,
+    choices: Sequence[str],
+    out: str | Path,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Train every combination in its own folder below `out`, and copy the best into `out` itself."""
+    refuse_several("a sweep")
+    folder, trials = Path(out), _trials(config, choices)
+    failures = _former_failures(folder, config) if resume else {}
+    if not resume:
+        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+    _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
+    if not resume:
+        run_folder.create(folder, force=force)
+    tried: list[dict[str, Any]] = []
+    record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
+    _write(folder, record)
+    for chosen, settings in trials:
+        label = _label(chosen)
+        say(f"sweep: {label}", quiet=quiet)
+        try:
+            if label in failures:
+                raise DivergedError(failures[label])
+            result = _train_one(settings, folder / label, force=force, resume=resume, quiet=quiet)
+            tried.append({"choice": chosen, **{name: result[name] for name in KEPT}})
+            record["stopped"] = result["stopped"]
+        except DivergedError as error:
+            say(f"{label} failed: {error}", quiet=quiet)
+            tried.append({"choice": chosen, "failed": str(error)})
+        _write(folder, record)
+        if record["stopped"]:
+            break
+    best = _best(tried)
+    if best is None and not record["stopped"]:
+        raise RuntimeError(f"no trial of the sweep in {folder} finished, so nothing was chosen")
+    if best is not None:
+        label, record["chosen"] = _label(best["choice"]), best["choice"]
+        run_folder.copy_run(folder / label, folder)
+        for entry in tried:
+            say(_outcome(entry), quiet=quiet)
+        say(f"chosen on dev: {label}, copied to {folder}", quiet=quiet)
+    _write(folder, record)
+    return record | {name: best[name] for name in KEPT} if best else record
+
+
+def _trials(config: TrainConfig, choices: Sequence[str]) -> list[tuple[dict[str, str], TrainConfig]]:
+    """Every combination with its config, each once."""
+    grid = parse(choices)
+    found: list[tuple[dict[str, str], TrainConfig]] = []
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        settings = with_settings(config, chosen)
+        if all(settings != other for _, other in found):
+            found.append((chosen, settings))
+    return found
+
+
+def _refuse_unusable(configs: list[TrainConfig]) -> None:
+    """Do all that each trial does before its first step, reading the texts only once where they are the same."""
+    former, data = None, None
+    for config in configs:
+        pick_device(config.training.device)
+        if config.transformer is not None:
+            from wordward.train.finetuning import Start
+
+            Start(config)
+            continue
+        training = config.training
+        reads = config.data, config.text, config.task, config.pretrained
+        reads = (*reads, training.seed, training.positive, training.criterion)
+        if data is None or reads != former:
+            former, (_, data) = reads, prepare(config, quiet=True)
+        adversaries(config, data, build(config, data))
+
+
+def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
+    """Trials that failed before a sweep was stopped; raises an error if it was a different sweep."""
+    file = folder / run_folder.SWEEP
+    if not file.exists():
+        raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out --resume")
+    record = json.loads(file.read_text(encoding="utf-8"))
+    names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+    if names:
+        raise run_folder.RunError(
+            f"the sweep in {folder} was started with other settings ({', '.join(names)}): give the same ones, "
+            "or choose another --out"
+        )
+    return {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
+
+
+def _train_one(
+    settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool
+) -> dict[str, Any]:
+    """One run of the sweep; a finished one is not trained again on resuming."""
+    if resume and (done := run_folder.finished(folder)):
+        return done
+    going = resume and (folder / run_folder.CONFIG).exists()
+    return train(settings, folder, force=force, resume=going, quiet=quiet)
+
+
+def _best(tried: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The trial that is best on dev, of those that have been scored."""
+    scored = [entry for entry in tried if entry.get("dev")]
+    if not scored:
+        return None
+    criterion = scored[0]["criterion"]
+    sign = 1 if criterion == "error" else -1
+    return min(scored, key=lambda entry: sign * entry["dev"][criterion])
+
+
+def _outcome(entry: dict[str, Any]) -> str:
+    """The outcome of a trial, in one line."""
+    outcome = "failed" if "failed" in entry else "not scored"
+    if scored := entry.get("dev"):
+        criterion = entry["criterion"]
+        outcome = f"dev {criterion} {scored[criterion]:.4f}"
+    return f"{_label(entry['choice'])}: {outcome}"
+
+
+def _write(folder: Path, record: dict[str, Any]) -> None:
+    run_folder.write(folder / run_folder.SWEEP, json.dumps(record, indent=1) + "\n")
+
+
+def _label(chosen: dict[str, str]) -> str:
+    """A combination as a folder name."""
+    return ",".join(f"{name}={value}" for name, value in chosen.items()).replace("/", "_")

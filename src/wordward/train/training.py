@@ -1,0 +1,141 @@
+"""Training a run: from its settings to a folder that holds the best model."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordward.config.settings import TrainConfig, given_of
+from wordward.runs import checkpoint, run_folder
+from wordward.support.console import say
+from wordward.support.distributed import team
+from wordward.text.vocabulary import UNK
+from wordward.train.data import Data, prepare
+from wordward.train.step import DivergedError
+from wordward.train.trainer import Trainer
+
+__all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
+LONG = 5_000  # words of a text, where reviews have hundreds
+
+
+def train(
+    config: TrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Train a run into the folder `out`; returns its outcome, as written to result.json.
+
+    If a launcher such as torchrun started several processes, all call this and train one run together.
+    """
+    folder = Path(out)
+    config = _to_resume(folder, config) if resume else config
+    if config.transformer is not None:
+        from wordward.train.finetuning import fine_tune
+
+        if not resume:
+            run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+        return fine_tune(config, folder, force=force, resume=resume, quiet=quiet)
+    processes = team(config.training.device)
+    if processes.first and not resume:
+        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+    with processes.one_a_machine_first():
+        settled, data = prepare(config, quiet=quiet)
+    trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
+    if not quiet:  # it counts all words and compares dev with train
+        say(_describe(trainer))
+        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
+    with run_folder.held(folder) if processes.first else nullcontext():
+        _begin(trainer, force=force, resume=resume)
+        stopped = _fit(trainer)
+        if not processes.first:
+            return processes.agree({})
+        return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
+
+
+def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
+    """Load the run to resume, or create the folder of a new one."""
+    folder, data = trainer.folder, trainer.data
+    if resume:
+        if run_folder.begun(folder):
+            _check_same(folder, data)
+        trainer.load()
+    elif trainer.team.first:
+        run_folder.create(folder, force=force)
+    if trainer.team.first:
+        _write_settings(folder, trainer.config, data)
+
+
+def _fit(trainer: Trainer) -> bool:
+    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
+    try:
+        with trainer.team.interruptible():
+            trainer.fit()
+    except KeyboardInterrupt:
+        if trainer.team.first and not trainer.best["epoch"]:
+            with trainer.stepper.updater.averaged():
+                checkpoint.save_weights(trainer.folder, trainer.model, trainer.data.vocabulary)
+        say(
+            f"stopped; {trainer.folder} holds the best model so far; continue with --resume",
+            quiet=trainer.quiet,
+        )
+        return True
+    return False
+
+
+def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
+    """Write what defines a run, before it starts."""
+    run_folder.save_settings(folder, config, data.learnt, data.classes)
+    if not data.tagging:
+        counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
+        checkpoint.save_class_counts(folder, counts, data.vocabulary)
+
+
+def _describe(trainer: Trainer) -> str:
+    """What is about to be trained on what, in one line."""
+    data, counts = trainer.data, trainer.data.train.word_counts(len(trainer.data.vocabulary))
+    texts = "sentences" if data.tagging else "texts"
+    extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
+    several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
+    unknown = f"{counts[UNK] / counts.sum():.1%} of the text unknown"
+    if trainer.config.text.unknown == "drop" and not data.tagging:
+        unknown = "others are left out"
+    return (
+        f"{trainer.config.method} on {trainer.device}{several}: "
+        f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
+        f"{data.labels_said}, {len(data.vocabulary):,} words ({unknown})"
+    )
+
+
+def _warn_of_length(longest: int) -> None:
+    """A single text may use up all memory, and the system then kills the run without a message."""
+    if longest > LONG:
+        say(
+            f"the longest text has {longest:,} words, and its whole batch takes as much time and memory per text: "
+            "--max-length cuts texts, a smaller --batch-size takes fewer at once"
+        )
+
+
+def inputs_of(config: TrainConfig) -> list[str]:
+    """The files and folders that a run reads."""
+    data = config.data
+    texts = (data.train, data.dev, data.test, data.unlabelled)
+    model = config.transformer if config.transformer and Path(config.transformer).exists() else None
+    return [path for path in (config.pretrained, config.vectors, model, *texts) if path]
+
+
+def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
+    """The run's own settings; only how long and where to train may be changed."""
+    if (folder / run_folder.SWEEP).exists():
+        raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
+    kept = run_folder.load_config(folder, TrainConfig)
+    run_folder.check_writable(folder)
+    changed = given_of(asked.training, "epochs", "patience", "device")
+    return replace(kept, training=replace(kept.training, **changed))
+
+
+def _check_same(folder: Path, data: Data) -> None:
+    if run_folder.load_vocabulary(folder).fingerprint != data.vocabulary.fingerprint:
+        raise run_folder.RunError(
+            f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
+        )
+    run_folder.check_labels(folder, data.classes)

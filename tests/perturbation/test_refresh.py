@@ -1,0 +1,145 @@
+"""Nearest words are searched anew exactly when they should be."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from derivation import (
+    DIM,
+    METHODS,
+    PAD,
+    SIZE,
+    TEXTS,
+    WORDS,
+    labels_for,
+    make,
+    neighbours,
+    padded,
+)
+from torch import nn
+
+import wordward
+from wordward.perturbation.space import AllWords
+
+
+def searched(refresh: Any, calls: int, *, told: tuple[int, ...] = ()) -> list[int]:
+    """The calls at which nearest words were searched anew, seen by a table that changes before each."""
+    model, ids = make("classifier"), padded(TEXTS)
+    adv = wordward.iadvt(model, k=3, refresh=refresh)
+    seen, known = [], None
+    for call in range(calls):
+        nn.init.normal_(model.words.table.weight)
+        if call in told:
+            adv.refresh()
+        out = adv(lambda: model(ids), labels_for("classifier"))
+        assert out.candidates is not None
+        here = out.candidates[ids != PAD].tolist()
+        table = model.words.table.weight.detach()
+        now = [neighbours(word, table, 3, list(range(1, SIZE))) for text in TEXTS for word in text]
+        if here == now:
+            seen.append(call)
+            known = now
+        else:
+            assert here == known, "neither the nearest words of now nor those of the last search"
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("refresh", "told", "expected"),
+    [
+        ("batch", (), [0, 1, 2, 3, 4, 5]),
+        (1, (), [0, 1, 2, 3, 4, 5]),
+        (3, (), [0, 3]),
+        (3, (2,), [0, 2, 5]),
+        ("epoch", (), [0]),
+        ("epoch", (4,), [0, 4]),
+        ("auto", (), [0]),  # every 100 steps
+    ],
+)
+def test_nearest_words_are_searched_when_they_should_be(
+    refresh: Any, told: tuple[int, ...], expected: list[int]
+):
+    assert searched(refresh, 6, told=told) == expected
+
+
+def test_on_a_cpu_nearest_words_are_searched_every_hundred_steps():
+    adv = wordward.iadvt(make("classifier"), k=3)
+    first, searches = adv.space(torch.tensor([[3]])).candidates, []
+    for step in range(201):
+        adv.tick()
+        if adv.directions.nearest is None:
+            searches.append(step)
+        adv.space(torch.tensor([[3]]))
+    assert first is not None
+    assert searches == [0, 100, 200]
+
+
+def test_the_directions_follow_the_table_even_where_the_candidates_are_kept():
+    model, ids = make("classifier"), torch.tensor([[3]])
+    adv = wordward.adversary(model, "iadvt-rand", epsilon=1.0, k=3, refresh="epoch")
+    adv(lambda: model(ids), torch.tensor([0]))
+    nn.init.normal_(model.words.table.weight)
+    out = adv(lambda: model(ids), torch.tensor([0]))
+    assert out.candidates is not None
+    table = model.words.table.weight.detach()
+    toward = table[out.candidates[0, 0, out.strengths[0, 0].argmax()]] - table[3]
+    torch.testing.assert_close(out.perturbation[0, 0], toward / toward.norm())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_default_epsilon_is_the_papers_times_the_deviation_of_the_table(name: str):
+    model = make("classifier")
+    with torch.no_grad():
+        model.words.table.weight.mul_(3.0).add_(7.0)
+    table = model.words.table.weight.detach()
+    rms = math.sqrt(sum(float((table[:, j] - table[:, j].mean()).square().mean()) for j in range(DIM)) / DIM)
+    paper = 15.0 if name in WORDS else 5.0
+    assert wordward.adversary(model, name, k=3).epsilon == pytest.approx(paper * rms)
+    assert wordward.adversary(model, name, k=3, epsilon=0.5).epsilon == 0.5
+
+
+@pytest.mark.parametrize("name", [*METHODS, "pgd", "freelb", "iadvt-one"])
+def test_the_default_epsilon_grows_with_the_root_of_a_texts_length(name: str):
+    """Strengths of a text of 240 words are epsilon long, of 60 words half of that; a given epsilon is that of all."""
+    model = make("classifier")
+    ids = torch.randint(
+        3, len(model.words.table.weight), (3, 240), generator=torch.Generator().manual_seed(0)
+    )
+    ids[1, 60:] = ids[2, 15:] = 0
+    for epsilon, expected in ((None, [1.0, 0.5, 0.25]), (2.0, [1.0, 1.0, 1.0])):
+        adv = wordward.adversary(model, name, k=3, epsilon=epsilon)
+        found = adv(lambda: model(ids), torch.tensor([0, 1, 0])).strengths.flatten(1).norm(dim=1)
+        assert ((found / adv.epsilon) <= torch.tensor(expected) * (1 + 1e-6)).all()
+        if name != "freelb":  # whose last step stays inside the ball where the slope turns
+            torch.testing.assert_close(found / adv.epsilon, torch.tensor(expected, dtype=found.dtype))
+
+
+def test_euclidean_neighbours_on_request():
+    model = make("classifier")
+    out = wordward.iadvt(model, k=4, metric="euclidean")(
+        lambda: model(torch.tensor([[3]])), torch.tensor([0])
+    )
+    table = model.words.table.weight.detach()
+    others = [word for word in range(1, SIZE) if word != 3]
+    assert out.candidates is not None
+    assert (
+        out.candidates[0, 0].tolist()
+        == sorted(others, key=lambda word: float((table[word] - table[3]).norm()))[:4]
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in wordward.RECIPES if "iva" in name or "iadv" in name])
+def test_directions_toward_all_words_are_made_once_a_call(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Those of iVAT's first small step serve r, too."""
+    model, ids, made = make("classifier"), padded(TEXTS), []
+
+    class Counted(AllWords):
+        def __init__(self, *given: Any) -> None:
+            made.append(None)
+            super().__init__(*given)
+
+    monkeypatch.setattr("wordward.perturbation.directions.AllWords", Counted)
+    adv = wordward.adversary(model, name, k=None, ascent_steps=2)
+    adv(lambda: model(ids), labels_for("classifier"))
+    assert len(made) == 1

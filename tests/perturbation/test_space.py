@@ -1,0 +1,296 @@
+"""Directions are a matrix and its transpose, of unit vectors; nearest words are those a loop finds."""
+
+import math
+
+import pytest
+import torch
+from counting import Largest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from wordward.perturbation.distance import distances
+from wordward.perturbation.space import (
+    GROUP,
+    HELD,
+    AllWords,
+    Free,
+    Metric,
+    NearestWords,
+    Neighbors,
+    Space,
+    _by_groups,
+    check_enough,
+    nearest,
+)
+
+KINDS = ("free", "neighbors", "all")
+
+
+def make(kind: str, *, batch: int, time: int, dim: int, size: int, k: int, seed: int) -> tuple[Space, Tensor]:
+    """A space of some kind over a random table, two of whose words coincide; the table too."""
+    torch.manual_seed(seed)
+    table = torch.randn(size, dim, dtype=torch.float64)
+    table[1] = table[0]
+    ids = torch.randint(size, (batch, time))
+    if kind == "free":
+        return Free(), table
+    if kind == "all":
+        return AllWords(ids, torch.randperm(size)[:k].sort().values, table.__getitem__), table
+    return Neighbors(ids, torch.randint(size, (batch, time, k)), table.__getitem__), table
+
+
+shapes = given(
+    batch=st.integers(1, 3),
+    time=st.integers(1, 4),
+    dim=st.integers(1, 6),
+    size=st.integers(2, 9),
+    k=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25)
+@shapes
+def test_the_two_products_are_each_others_transpose(kind: str, **shape: int):
+    """<D a, v> = <a, D^T v>."""
+    space, table = make(kind, **shape)
+    v = torch.randn(shape["batch"], shape["time"], table.shape[1], dtype=torch.float64)
+    a = torch.randn_like(space.strengths(v))
+    torch.testing.assert_close((space.vectors(a) * v).sum(), (a * space.strengths(v)).sum())
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7, 100])
+def test_several_directions_at_once_give_the_same(at_once: int, monkeypatch: pytest.MonkeyPatch):
+    """As on a GPU, here on the CPU: 7 directions, some at a time."""
+    space, _ = make("neighbors", batch=2, time=3, dim=5, size=9, k=7, seed=0)
+    v, a = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 3, 7, dtype=torch.float64)
+    expected = space.strengths(v), space.vectors(a)
+    monkeypatch.setitem(HELD, "cpu", at_once * 2 * 3 * 5)
+    with Largest() as largest:
+        torch.testing.assert_close((space.strengths(v), space.vectors(a)), expected)
+    assert largest.numel == max(min(at_once, 7) * 2 * 3 * 5, 2 * 3 * 7)
+
+
+@pytest.mark.parametrize("kind", ["neighbors", "all"])
+@settings(max_examples=25)
+@shapes
+def test_directions_are_unit_vectors_or_zero(kind: str, **shape: int):
+    """d_k = (w_k - w) / |w_k - w|, and zero where the two words are the same or coincide (eq:adv_direction)."""
+    torch.manual_seed(shape["seed"])
+    table = torch.randn(shape["size"], shape["dim"], dtype=torch.float64)
+    table[1] = table[0]
+    ids = torch.randint(shape["size"], (shape["batch"], shape["time"]))
+    if kind == "all":
+        space: Space = AllWords(ids, torch.arange(shape["size"]), table.__getitem__)
+    else:
+        candidates = torch.randint(shape["size"], (*ids.shape, shape["k"]))
+        space = Neighbors(ids, candidates, table.__getitem__)
+    assert space.candidates is not None
+    for k in range(space.candidates.shape[-1]):
+        only = torch.zeros(space.candidates.shape, dtype=torch.float64)
+        only[..., k] = 1
+        unit = space.vectors(only)
+        for b in range(len(ids)):
+            for t in range(ids.shape[1]):
+                difference = table[space.candidates[b, t, k]] - table[ids[b, t]]
+                length = math.sqrt(sum(float(x) ** 2 for x in difference))
+                expected = difference / length if length else torch.zeros_like(difference)
+                torch.testing.assert_close(unit[b, t], expected)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_directions_do_not_depend_on_the_scale_of_the_table(scale: float):
+    table = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    ids, candidates = torch.tensor([[0, 1]]), torch.tensor([[[2, 3], [4, 5]]])
+    one = torch.tensor([1.0, 0.0]).expand(1, 2, 2)
+    unit = Neighbors(ids, candidates, (table * scale).__getitem__).vectors(one)
+    torch.testing.assert_close(unit.norm(dim=-1), torch.ones(1, 2))
+    torch.testing.assert_close(unit, Neighbors(ids, candidates, table.__getitem__).vectors(one))
+
+
+@pytest.mark.parametrize("kind", ["neighbors", "all"])
+def test_directions_to_a_very_near_word_keep_their_length(kind: str):
+    """|a|^2 + |b|^2 - 2ab would not, in single precision."""
+    table = 10 + torch.randn(30, 16, generator=torch.Generator().manual_seed(0))
+    table[1] = table[0] + 0.003
+    ids = torch.tensor([[0]])
+    one = torch.zeros(1, 1, 30).index_fill(-1, torch.tensor([1]), 1.0)
+    if kind == "all":
+        space: Space = AllWords(ids, torch.arange(30), table.__getitem__)
+    else:
+        space = Neighbors(ids, torch.arange(30).expand(1, 1, 30), table.__getitem__)
+    torch.testing.assert_close(space.vectors(one).norm(), torch.tensor(1.0), atol=1e-2, rtol=0)
+    assert not space.vectors(one.roll(-1, -1)).any()  # the word itself
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("block", [None, 1, 40, 100])
+def test_distances_are_those_of_a_loop(block: int | None, dtype: torch.dtype):
+    """Also far from the origin, between words that nearly coincide, and 0 between those that do."""
+    table = 100 + torch.randn(30, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
+    table[1], table[2], table[3] = table[0], table[0] + 1e-3, table[4] * (1 + torch.finfo(dtype).eps)
+    found = distances(table[:9], table, block=block)
+    expected = [[math.dist(one.tolist(), two.tolist()) for two in table] for one in table[:9]]
+    rounding = torch.finfo(dtype).eps * 16
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=dtype), rtol=rounding, atol=0)
+    assert found.dtype == dtype
+    assert found[0, 1] == found[5, 5] == 0 < found[4, 3]
+
+
+def test_distances_hold_no_more_than_a_block_beside_what_they_give():
+    """Not the difference of each two words, not even where all words coincide."""
+    with Largest() as largest:
+        assert not distances(torch.ones(50, 16), torch.ones(60, 16), block=960).any()
+    assert largest.numel == 50 * 60
+
+
+def test_autocast_changes_neither_directions_nor_neighbours():
+    table, ids = (
+        torch.randn(30, 16, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([[0, 4], [7, 7]]),
+    )
+    everything = torch.arange(30)
+
+    def compute() -> list[Tensor]:
+        near = nearest(everything, table, 5, allowed=everything, metric="cosine")
+        found = [near]
+        for space in (
+            AllWords(ids, everything, table.__getitem__),
+            Neighbors(ids, near[ids], table.__getitem__),
+        ):
+            ascent = space.strengths(table[ids])
+            found += [ascent, space.vectors(ascent)]
+        return found
+
+    expected = compute()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert all(torch.equal(one, two) for one, two in zip(compute(), expected, strict=True))
+
+
+def test_all_words_says_that_a_word_cannot_be_its_own_candidate():
+    table = torch.randn(4, 3, dtype=torch.float64)
+    space = AllWords(torch.tensor([[0, 3]]), torch.tensor([0, 2, 3]), table.__getitem__)
+    assert space.candidates.tolist() == [[[0, 2, 3], [0, 2, 3]]]
+    assert space.possible.tolist() == [[[False, True, True], [True, True, False]]]
+
+
+def test_the_directions_are_never_all_in_memory_at_once():
+    batch, time, k, dim, size = 3, 4, 8, 16, 40
+    table, ids = torch.randn(size, dim), torch.randint(size, (batch, time))
+    candidates = torch.randint(size, (batch, time, k))
+    with Largest() as few:
+        space: Space = Neighbors(ids, candidates, table.__getitem__)
+        space.vectors(space.strengths(torch.ones(batch, time, dim)))
+    assert few.numel <= batch * time * max(k, dim)
+    with Largest() as every:
+        space = AllWords(ids, torch.arange(size), table.__getitem__)
+        space.vectors(space.strengths(torch.ones(batch, time, dim)))
+    assert every.numel <= max(batch * time, size) * max(size, dim)
+
+
+def brute_force(word: int, table: Tensor, k: int, allowed: list[int], metric: Metric) -> list[int]:
+    """The k allowed words nearest to a word, by a loop."""
+
+    def distance(other: int) -> float:
+        a, b = table[word].double(), table[other].double()
+        if metric == "euclidean":
+            return float((a - b).square().sum())
+        return -float(a @ b) / (float(a.norm()) * float(b.norm()))
+
+    return sorted((other for other in allowed if other != word), key=distance)[:k]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("block", [1, 50, 1 << 20])
+@settings(max_examples=25)
+@given(
+    size=st.integers(3, 30),
+    dim=st.integers(2, 8),
+    share=st.floats(0.3, 1.0),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 1000),
+)
+def test_nearest_words_are_those_of_brute_force(
+    metric: Metric, block: int, size: int, dim: int, share: float, k: int, seed: int
+):
+    torch.manual_seed(seed)
+    table = torch.randn(size, dim, dtype=torch.float64) * torch.rand(size, 1, dtype=torch.float64).exp()
+    allowed = torch.randperm(size)[: max(2, int(share * size))].sort().values
+    k = min(k, len(allowed) - 1)
+    ids = torch.randint(size, (11,))
+    found = nearest(ids, table, k, allowed=allowed, metric=metric, block=block)
+    expected = [brute_force(int(word), table, k, allowed.tolist(), metric) for word in ids]
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("beside", [0, 1, 37, GROUP - 1])
+@pytest.mark.parametrize("groups", [0, 1, 60])
+def test_the_largest_by_groups_are_the_largest(k: int, beside: int, groups: int):
+    """As on a GPU, here on the CPU; the rest that fills no group holds some of the largest too."""
+    width = (k + groups) * GROUP + beside
+    similarity = torch.stack([torch.randperm(width) for _ in range(20)]).double()  # no ties
+    similarity[0] = torch.arange(width)
+    similarity[1] = torch.arange(width).flip(0)
+    similarity[:, 5] = -torch.inf  # a word itself
+    values, columns = _by_groups(similarity, k)
+    expected = similarity.topk(k, dim=-1)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(columns, expected.indices)
+
+
+def test_the_two_metrics_differ():
+    table = torch.tensor([[1.0, 0.0], [10.0, 0.1], [0.0, 1.0]])
+    allowed, word = torch.arange(3), torch.tensor([0])
+    assert nearest(word, table, 1, allowed=allowed, metric="cosine").tolist() == [[1]]
+    assert nearest(word, table, 1, allowed=allowed, metric="euclidean").tolist() == [[2]]
+
+
+def test_a_word_that_coincides_with_another_has_it_as_neighbour_but_never_itself():
+    table = torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [-1.0, 0.0]])
+    for metric in ("cosine", "euclidean"):
+        found = nearest(torch.arange(3), table, 2, allowed=torch.arange(4), metric=metric)
+        assert [set(row) for row in found.tolist()] == [{1, 2}, {0, 2}, {0, 1}]
+
+
+def test_euclidean_distance_keeps_its_digits_far_from_the_origin():
+    """|a|^2 + |b|^2 - 2ab does not, in single precision."""
+    table = 100 + 0.1 * torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
+    found = nearest(torch.arange(20), table, 3, allowed=torch.arange(200), metric="euclidean")
+    expected = [brute_force(word, table, 3, list(range(200)), "euclidean") for word in range(20)]
+    assert found.tolist() == expected
+
+
+def test_neighbours_are_searched_once_per_word_and_kept():
+    old, new = torch.randn(10, 4, dtype=torch.float64), torch.randn(10, 4, dtype=torch.float64)
+    search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
+
+    def row(word: int, table: Tensor) -> list[int]:
+        return brute_force(word, table, 2, list(range(1, 10)), "cosine")
+
+    first = search.of(torch.tensor([[3, 4], [4, 0]]), lambda: old)
+    assert first.tolist() == [[row(3, old), row(4, old)], [row(4, old), row(0, old)]]
+    later = search.of(torch.tensor([[4, 5]]), lambda: new)
+    assert later.tolist() == [[row(4, old), row(5, new)]]
+
+    def never() -> Tensor:
+        raise AssertionError("no word is new, so the table is not needed")
+
+    assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
+
+
+def test_neighbours_of_all_words_at_once():
+    old, ids = torch.randn(10, 4, dtype=torch.float64), torch.tensor([[3, 4]])
+    search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine", at_once=True)
+    lazy = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
+    assert torch.equal(search.of(ids, lambda: old), lazy.of(ids, lambda: old))
+    later = search.of(torch.arange(10).view(2, 5), lambda: torch.full((10, 4), torch.nan))
+    assert torch.equal(later, lazy.of(torch.arange(10).view(2, 5), lambda: old))
+
+
+def test_k_words_can_be_nearest_only_beside_the_word_itself() -> None:
+    check_enough(torch.arange(4), 3)
+    with pytest.raises(ValueError, match="k must be less than the 3 words"):
+        check_enough(torch.arange(3), 3)

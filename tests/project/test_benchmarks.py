@@ -1,0 +1,54 @@
+"""The benchmarks measure what they say."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import __main__ as entry  # noqa: E402
+from benchmarks import scale, steps  # noqa: E402
+from benchmarks.timing import Figure, ratio  # noqa: E402
+
+from wordward.config.settings import ModelSettings  # noqa: E402
+
+CPU = torch.device("cpu")
+TINY = replace(
+    steps.SMALL, words=60, model=ModelSettings(dim=4, hidden=5, head=3), batch=4, length=6, repeats=2
+)
+
+
+def test_a_ratio_is_taken_repeat_by_repeat() -> None:
+    found = ratio("group", "name", [2.0, 6.0, 4.0], [1.0, 2.0, 4.0])  # 2, 3, 1
+    assert (found.value, found.low, found.high) == (2.0, 1.0, 3.0)
+
+
+def test_every_method_is_measured() -> None:
+    figures = {figure.name: figure for figure in steps.measure(TINY, CPU)}
+    assert {"advt", "iadvt", "vat", "ivat", "iadvt, three lines"} < set(figures)
+    assert all(figure.value > 0 for figure in figures.values())
+
+
+def test_the_command_prints_a_table_and_keeps_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(entry.PARTS, "neighbours", lambda device: iter([Figure("g", "n", 1234.5, 1, 2, "x")]))
+    records = tmp_path / "figures.json"
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "neighbours", "--json", str(records)])
+    entry.main()
+    assert "| n | 1,234 x | 1.00 to 2.00 |  |  |" in capsys.readouterr().out
+    assert json.loads(records.read_text())["figures"][0]["value"] == 1234.5
+    assert "| n | 1,234 x | 1.00 to 2.00 |  |  |" in entry.page(tmp_path)
+
+
+def test_the_page_agrees_with_the_kept_figures() -> None:
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == entry.page(ROOT / "benchmarks" / "results")
+
+
+def test_the_table_of_scale_agrees_with_the_kept_figures() -> None:
+    assert scale.page() in (ROOT / "docs" / "scale.md").read_text()

@@ -1,0 +1,82 @@
+"""The layout: few rooms, and imports that go down only, also those inside functions."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import wordward
+
+ROOT = Path(wordward.__file__).parent
+# From the ground up: a room imports from those before it only.
+ROOMS = (
+    *("support", "perturbation", "datasets", "config", "text", "runs", "explain", "attack"),
+    *("hf", "train", "report", "serve", "sklearn", "paper", "cli", "__init__", "__main__"),
+)
+MODULES = {
+    path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+@cache
+def imports(module: str) -> list[str]:
+    """The modules of ours that one imports, wherever in the file."""
+    found = []
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: imports are written in full"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+    ours = [
+        name.removeprefix("wordward").removeprefix(".") for name in found if name.split(".")[0] == "wordward"
+    ]
+    return [known for name in ours if (known := _module(name)) != module]
+
+
+def _module(name: str) -> str:
+    while name not in MODULES and name:
+        name = name.rpartition(".")[0]
+    return name or "__init__"
+
+
+def test_few_rooms_each_in_the_order():
+    entries = {path.name for path in ROOT.iterdir()} - {"__pycache__"}
+    assert len(entries) <= 18
+    assert {path.removesuffix(".py") for path in entries} == {*ROOMS, "py.typed"}
+
+
+def test_imports_go_down():
+    order = {name: floor for floor, name in enumerate(ROOMS)}
+    climbing = [
+        f"{module} -> {imported}"
+        for module in MODULES
+        for imported in imports(module)
+        if order[room(imported)] > order[room(module)]
+    ]
+    assert not climbing
+
+
+def test_no_circle_within_a_room():
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        for imported in imports(module):
+            if room(imported) == room(module) and imported != room(module):
+                visit(imported, (*path, module))
+        done.add(module)
+
+    for module in MODULES:
+        visit(module, ())
+
+
+def test_the_map_names_every_room():
+    table = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+    assert [name for name in ROOMS if not name.startswith("__") and f"| `{name}/`" not in table] == []

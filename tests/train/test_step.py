@@ -1,0 +1,229 @@
+"""What a training step costs: passes and allocations, counted; the average of the weights after each."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from counting import Largest
+from stepping import BATCH, DIM, HIDDEN, TIME, WORDS, Kind, a_step, passes
+from torch import Tensor, nn
+
+from wordward.perturbation.choice import deviation
+from wordward.runs.models import Classifier, Tagger
+from wordward.train.step import DivergedError, Stepper, Updater
+
+
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+@pytest.mark.parametrize(
+    ("method", "forwards", "backwards"),
+    [
+        ("baseline", 1, 1),
+        ("random", 2, 2),
+        ("advt", 2, 2),  # the clean pass's backward gives the weights' gradients and the vectors'
+        ("iadvt", 2, 2),
+        ("iadvt-rand", 2, 2),
+        ("iadvt-best", 2, 2),
+        ("advt-one", 2, 2),
+        ("iadvt-one", 2, 2),
+        ("random-kl", 3, 2),
+        ("ivat-rand", 3, 2),  # chance needs no probe
+        ("vat", 4, 3),
+        ("ivat", 4, 3),
+        ("ivat-best", 4, 3),
+        ("vat-one", 4, 3),
+        ("ivat-one", 4, 3),
+        ("smart", 4, 3),
+        ("freelb", 4, 4),  # the clean pass, and three steps of which each counts
+        ("pgd", 5, 5),  # three steps from a random start, and the loss at their end
+        ("iadvt+ivat", 5, 4),
+    ],
+)
+def test_passes_of_a_step(method: str, forwards: int, backwards: int, kind: Kind) -> None:
+    through, back, _ = passes(*a_step(method, kind))
+    assert (through, back) == (forwards, backwards)
+
+
+@pytest.mark.parametrize("method", ["advt", "iadvt", "ivat", "iadvt-best"])
+def test_no_tensor_of_a_step_is_larger_than_the_table_or_the_strengths(method: str) -> None:
+    """A (batch, time, k, dim) tensor would be."""
+    k = 50
+    stepper, labelled, unlabelled = a_step(method, Classifier, k=k)
+    extra = unlabelled if stepper.virtual else None
+    stepper(labelled, extra)  # searches for nearest words
+    with Largest() as largest:
+        stepper(labelled, extra)
+    assert largest.numel <= max(WORDS * max(DIM, k), BATCH * TIME * max(k, 4 * HIDDEN, DIM))
+    assert largest.numel < BATCH * TIME * k * DIM
+
+
+@pytest.mark.parametrize("given", [None, 2.0])
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+def test_the_default_epsilon_goes_with_the_length_of_each_text(kind: Kind, given: float | None) -> None:
+    stepper, labelled, _ = a_step("advt", kind, epsilon=given)
+    (adversary,) = stepper.supervised
+    stepper.model.eval()
+    outcome = adversary(
+        lambda: stepper.model(labelled.ids, labelled.mask), labelled.labels, mask=labelled.mask
+    )
+    lengths = labelled.mask.sum(1)
+    wanted = torch.full((BATCH,), given or 5.0)
+    if given is None:
+        wanted = 5 * deviation(adversary.tap.table()) * (lengths / 240).sqrt()
+    torch.testing.assert_close(outcome.perturbation.flatten(1).norm(dim=1), wanted)
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.999])
+def test_the_average_is_that_of_the_weights_after_each_step(decay: float) -> None:
+    """Each step leaves it min(decay, (1 + n) / (10 + n)) of what it was: with 0.5 that is 0.5 from step 8 on."""
+    model = nn.Linear(3, 2).double()
+    updater = Updater(model, torch.device("cpu"), clip=5.0, precision="fp32", averaging=decay)
+    expected = [value for weight in model.parameters() for value in weight.flatten().tolist()]
+    for step in range(1, 15):
+        updater.begin(0.1)
+        updater.finish(updater.backward(model(torch.randn(4, 3, dtype=torch.float64)).square().mean()))
+        left = min(decay, (1 + step) / (10 + step))
+        values = [value for weight in model.parameters() for value in weight.flatten().tolist()]
+        expected = [left * mean + (1 - left) * value for mean, value in zip(expected, values, strict=True)]
+        with updater.averaged():
+            found = [value for weight in model.parameters() for value in weight.flatten().tolist()]
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
+        assert found != pytest.approx(values, rel=1e-3)
+
+
+def copies(model: nn.Module) -> list[Tensor]:
+    return [weight.detach().clone() for weight in model.parameters()]
+
+
+def same(some: list[Tensor], others: list[Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(some, others, strict=True))
+
+
+def test_the_model_has_its_own_weights_again_though_scoring_fails() -> None:
+    stepper, labelled, _ = a_step("advt", Classifier, averaging=0.9)
+    stepper(labelled)
+    stepper(labelled)
+    own = copies(stepper.model)
+    with stepper.updater.averaged():
+        means = copies(stepper.model)
+    assert same(copies(stepper.model), own)
+    assert not same(means, own)
+    with pytest.raises(ZeroDivisionError), stepper.updater.averaged():
+        raise ZeroDivisionError("scoring")
+    assert same(copies(stepper.model), own)
+    with stepper.updater.averaged():
+        assert same(copies(stepper.model), means)
+
+
+def test_without_averaging_a_model_is_scored_as_it_is() -> None:
+    stepper, labelled, _ = a_step("advt", Classifier)
+    stepper(labelled)
+    own = copies(stepper.model)
+    assert stepper.updater.average is None
+    with stepper.updater.averaged():
+        assert same(copies(stepper.model), own)
+
+
+def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> None:
+    updater = a_step("baseline", Classifier)[0].updater
+    for loss in (1.0, torch.nan, 1.0, torch.inf):
+        updater.begin(0.0)
+        updater.finish(torch.tensor(loss))
+    with pytest.raises(DivergedError, match="not finite at step 2; nothing is kept"):
+        updater.refuse_broken("nothing is kept")
+
+
+def test_gradients_are_those_of_one_step_alone() -> None:
+    stepper, labelled, _ = a_step("advt", Classifier)
+    stepper.model.eval()
+    stepper.settings, stepper.updater.clip = replace(stepper.settings, learning_rate=1e-30), math.inf
+    found = []
+    for _ in range(2):
+        stepper(labelled)
+        found.append([p.grad.clone() for p in stepper.model.parameters() if p.grad is not None])
+    torch.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_gradients_are_clipped_at_their_own_length_whatever_their_scale(precision: str) -> None:
+    stepper, labelled, _ = a_step("advt", Classifier, precision=precision)
+    stepper.updater.clip = 0.001
+    stepper(labelled)
+    lengths = [
+        parameter.grad.norm() for parameter in stepper.model.parameters() if parameter.grad is not None
+    ]
+    assert float(torch.stack(lengths).norm()) == pytest.approx(0.001, rel=1e-3)
+
+
+def with_room_for(most: int, stepper: Stepper, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A GPU that holds so many ids at once; the ids of each pass that it was asked for."""
+    forward, asked = stepper.model.forward, []
+
+    def limited(ids: Tensor, mask: Tensor) -> Tensor:
+        asked.append(ids.numel())
+        logits = forward(ids, mask)
+        if ids.numel() > most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return logits
+
+    monkeypatch.setattr(stepper.model, "forward", limited)
+    return asked
+
+
+def in_full(stepper: Stepper) -> Stepper:
+    """Without chance and in double precision."""
+    for module in stepper.model.double().modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return stepper
+
+
+def ones(*size: Any, generator: Any = None, **settings: Any) -> Tensor:
+    return torch.ones(*size, **settings)
+
+
+@pytest.mark.parametrize("average", ["sentences", "tokens"])
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+@pytest.mark.parametrize("method", ["baseline", "advt", "iadvt", "freelb", "vat", "iadvt+ivat"])
+def test_a_batch_that_memory_does_not_hold_is_read_in_parts_that_add_up_to_it(
+    method: str, kind: Kind, average: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch, "randn", ones)
+    taken = []
+    for most in (10_000, 2 * TIME):
+        stepper, labelled, unlabelled = a_step(method, kind, average=average)
+        in_full(stepper).average = average if kind is Tagger else "sentences"
+        asked = with_room_for(most, stepper, monkeypatch)
+        loss = stepper(labelled, unlabelled if stepper.virtual else None)
+        taken.append([loss, *(weight.grad for weight in stepper.model.parameters())])
+        assert sum(size > most for size in asked) <= 2
+        again = len(asked)
+        stepper(labelled, unlabelled if stepper.virtual else None)
+        assert all(size <= most for size in asked[again:])  # what did not fit is not tried again
+    assert "did not fit in memory" in capsys.readouterr().err
+    for whole, parts in zip(*taken, strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["iadvt", "ivat"])
+def test_parts_of_a_batch_are_one_step_toward_the_next_search(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepper, labelled, unlabelled = a_step(method, Classifier, refresh=3)
+    (directions,) = [each.directions for each in (*stepper.supervised, *stepper.virtual)]
+    with_room_for(2 * TIME, stepper, monkeypatch)
+    searches = []
+    for _ in range(7):
+        stepper(labelled, unlabelled if stepper.virtual else None)
+        searches.append(directions.nearest)
+    assert [after is not before for before, after in pairwise(searches)] == [False, False, True] * 2
+
+
+def test_a_text_that_alone_is_too_long_for_memory_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper, labelled, _ = a_step("advt", Classifier)
+    asked = with_room_for(TIME - 1, stepper, monkeypatch)
+    with pytest.raises(torch.OutOfMemoryError):
+        stepper(labelled)
+    assert min(asked) <= TIME
