@@ -21,7 +21,7 @@ from wordward.config.settings import (
     TrainConfig,
 )
 from wordward.config.toml import from_toml, to_toml
-from wordward.datasets import DataError, MissingError
+from wordward.datasets import DataError, Example, MissingError
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.perturbation.recipes import RECIPES
@@ -29,7 +29,9 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
+from wordward.text.cache import encode_splits
 from wordward.text.corpus import Batch
+from wordward.text.pack import write_pack
 from wordward.train.data import adversaries, build, prepare
 from wordward.train.pretraining import pretrain
 from wordward.train.step import Stepper
@@ -368,6 +370,50 @@ def test_pretraining_goes_on_as_if_never_stopped(
     pretrain(PretrainConfig(), tmp_path / "cut", resume=True, quiet=True)
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_language_model_may_read_texts_as_they_are_given(
+    packed: bool, shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every epoch, with those held out missing; by default the order is drawn anew."""
+    from wordward.train.pretrainer import Pretrainer
+
+    texts = [f"word{at} word{at}" for at in range(60)]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    source: dict[str, Any] = {"texts": (str(tmp_path / "texts.txt"),)}
+    if packed:
+        splits = {"train": texts[:20], "dev": texts[:2], "test": texts[:2], "unlabelled": texts[20:]}
+        examples = {
+            name: [Example(text, "ab"[at % 2]) for at, text in enumerate(part)]
+            for name, part in splits.items()
+        }
+        read = TextSettings(min_documents=1)
+        write_pack(tmp_path / "little.pack", encode_splits(examples, read, quiet=True), read, quiet=True)
+        source = {"corpus": str(tmp_path / "little.pack")}
+    step, epochs = Pretrainer.step, ([], [])
+
+    def watched(self: Pretrainer, ids: torch.Tensor, *rest: Any) -> object:
+        words = [self.vocabulary.words[at] for at in ids[0].tolist()]
+        epochs[self.epoch].extend(int(word[4:]) for word in words if word.startswith("word"))
+        return step(self, ids, *rest)
+
+    monkeypatch.setattr(Pretrainer, "step", watched)
+    reading = PretrainConfig(
+        **source,
+        epochs=2,
+        streams=1,
+        shuffle=shuffle,
+        text=TextSettings(min_documents=1),
+        model=SMALL,
+        device="cpu",
+    )
+    pretrain(reading, tmp_path / "lm", quiet=True)
+    first, second = epochs
+    assert len(set(first)) >= 58
+    assert (first == sorted(first)) != shuffle
+    assert (first == second) != shuffle
 
 
 def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> None:

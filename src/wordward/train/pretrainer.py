@@ -93,7 +93,7 @@ class Pretrainer:
         started, state = time.monotonic(), None
         total, count = torch.zeros((), device=self.device), 0
         self.model.train()
-        rng = np.random.default_rng([self.config.seed, 3, self.epoch])
+        rng = np.random.default_rng([self.config.seed, 3, self.epoch]) if self.config.shuffle else None
         with progress(quiet=quiet) as bars:
             name = f"language model, epoch {self.epoch + 1}/{self.config.epochs}"
             words = self.train_reader.streams * (self.train_reader.length - 1)
