@@ -9,7 +9,7 @@ from explained import EMPTY, EVIL, ONE, OTHER, PLACES, TAGGED, TEXT, evil, print
 
 from wordward.explain.explainer import Explanations
 from wordward.explain.explanation import Explanation, Place, Pull
-from wordward.explain.terminal import STYLE, html_fragment, page
+from wordward.explain.html import STYLE, html_fragment, page
 
 ALLOWED = set(
     "section p b span table thead tbody tr th td div bdi ruby rt rp details summary small i".split()
