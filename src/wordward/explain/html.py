@@ -1,28 +1,15 @@
 """Explanations as HTML that needs nothing from elsewhere."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Pull
-from wordward.explain.wording import (
-    UNKNOWN,
-    Part,
-    headings,
-    likeliest,
-    marked,
-    part_of,
-    percent,
-    plain,
-    predicted,
-    question,
-    tags_of,
-    two_digits,
-)
+from wordward.explain.wording import UNKNOWN, Part, headings, marked, part_of, plain, predicted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -36,17 +23,16 @@ STYLE = (files("wordward.explain") / "style" / "explanation.css").read_text() + 
 )
 
 
-def page(title: str, body: str, *, style: str = "") -> str:
+def page(title: str, body: str) -> str:
     """A page of its own around HTML such as `html_fragment` gives, which stands there as it is.
 
     Args:
         title: the page's title and heading, as plain text.
         body: HTML, already escaped.
-        style: more CSS.
     """
     from markupsafe import Markup
 
-    return render("explain/templates/page.html.j2", title=title, body=Markup(body), style=Markup(style))
+    return render("explain/templates/page.html.j2", title=title, body=Markup(body))
 
 
 def html_fragment(explanations: Sequence[Explanation]) -> str:
@@ -82,9 +68,15 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         finalize=_without_control_characters,
     )
-    functions = (likeliest, percent, question, shade, tags_of, two_digits)
-    environment.globals.update({function.__name__: function for function in functions})
-    environment.globals.update(STYLE=Markup(STYLE), UNKNOWN=UNKNOWN)
+    environment.globals.update(
+        {
+            name: getattr(wording, name)
+            for name in ("likeliest", "percent", "question", "tags_of", "two_digits")
+        },
+        shade=shade,
+        STYLE=Markup(STYLE),
+        UNKNOWN=UNKNOWN,
+    )
     return environment
 
 
@@ -98,23 +90,17 @@ def shade(share: float) -> str:
     return f"ww-s{min(STEPS, max(1, round(STEPS * share))) if share > 0 else 0}"
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """A part of the running text: a word, or what stands between two."""
+def _stretches(explanation: Explanation, part: Part) -> Iterator[tuple[str, Pull | None, bool]]:
+    """The running text: each word with its strongest pull, and what stands between two words.
 
-    text: str
-    pull: Pull | None = None  # the strongest of a word
-    above: bool = False  # whether the word that pulls is written above it
-
-
-def _stretches(explanation: Explanation, part: Part) -> Iterator[Stretch]:
-    """The running text; above its most strongly pulled words stand the words that pull them."""
+    The last value says whether the word that pulls is written above the word, as for the most strongly pulled.
+    """
     text, at = explanation.text, part.start
     strongest = {place.position for place in marked(explanation)}
     for place in explanation.places:
         if part.start <= place.start < part.end:
-            yield Stretch(text[at : place.start])
+            yield text[at : place.start], None, False
             pull, at = place.pull, place.end
             short = pull is not None and max(cell_len(place.word), cell_len(pull.toward)) <= LINE
-            yield Stretch(place.word, pull, above=short and place.position in strongest)
-    yield Stretch(text[at : part.end])
+            yield place.word, pull, short and place.position in strongest
+    yield text[at : part.end], None, False

@@ -53,30 +53,24 @@ def lines(
     low, high = min(*ys, *marks), max(*ys, *marks)
     first, last = min(xs), max(xs)
 
-    def x_at(x: float) -> float:
-        width = WIDTH - LEFT - RIGHT
-        return LEFT + width * ((x - first) / (last - first) if last > first else 0.5)
+    def at(x: float, y: float) -> Point:
+        across = (x - first) / (last - first) if last > first else 0.5
+        down = 1 - (y - low) / (high - low)
+        return LEFT + (WIDTH - LEFT - RIGHT) * across, TOP + (HEIGHT - TOP - BOTTOM) * down
 
-    def y_at(y: float) -> float:
-        height = HEIGHT - TOP - BOTTOM
-        return TOP + height * (1 - (y - low) / (high - low))
-
-    told = [
-        f"{curve.name}: {', '.join(form(y) for _, y in points)}"
-        for curve, points in zip(curves, real, strict=True)
-        if points
-    ]
+    both = list(zip(curves, real, strict=True))
+    told = [f"{curve.name}: {', '.join(form(y) for _, y in points)}" for curve, points in both if points]
     return Chart(
         label=f"{title}. {'; '.join(told)}",
-        levels=[(y_at(mark), form(mark)) for mark in marks],
-        numbers=[(x_at(x), f"{x:g}") for x in _some(first, last)],
+        levels=[(at(first, mark)[1], form(mark)) for mark in marks],
+        numbers=[(at(x, low)[0], f"{x:g}") for x in _some(first, last)],
         curves=[
             (
                 kind(number),
-                [(x_at(x), y_at(y)) for x, y in points],
-                [(x_at(x), y_at(y)) for x, y in points if x == curve.best],
+                [at(*each) for each in points],
+                [at(*each) for each in points if each[0] == curve.best],
             )
-            for number, (curve, points) in enumerate(zip(curves, real, strict=True))
+            for number, (curve, points) in enumerate(both)
         ],
     )
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from wordward.explain.html import html_fragment, render
 from wordward.explain.wording import title
 from wordward.perturbation.recipes import parse_methods
-from wordward.report import tables, words
-from wordward.report.charts import kind
+from wordward.report.charts import kind, strip
 from wordward.report.gathering import SWAPS, Report, ReportSettings, gather
+from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, rate
+from wordward.report.words import groups, rank, stretches, summaries
 from wordward.runs.run_folder import config_text, write
 from wordward.support.version import __version__
 
@@ -33,32 +33,28 @@ def draw(report: Report) -> str:
     """The page; what its templates show is named here."""
     from markupsafe import Markup
 
-    first = report.subjects[0]
+    first, run = report.subjects[0], report.subjects[0].run
+    functions = (between, best_epoch, config_text, count, kind, meaning, rank, rate, stretches, strip)
     return render(
         "report/templates/report.html.j2",
         title=f"Report on {first.name}",
         report=report,
         first=first,
-        sections=_sections(report),
+        tagging=run.tagging,
+        labels=run.labels,
+        learnt_from=(first.result.get("texts") or {}).get("train"),
+        how=_how(run.config.method),
         notes=[note for subject in report.subjects for note in subject.notes],
-        **_model(report),
-        **tables.values(report),
-        **words.values(report),
+        sections=_sections(report),
         facts=_facts(report),
-        version=__version__,
-        METRICS=tables.NAMES,
+        groups=groups(report),
+        summaries=summaries(first),
+        METRICS=NAMES,
         SWAPS=SWAPS,
-        # functions that write a value
-        best_epoch=tables.best_epoch,
-        between=tables.between,
-        config_text=config_text,
-        count=tables.count,
+        version=__version__,
         fragment=lambda explanations: Markup(html_fragment(explanations)),
-        kind=kind,
-        meaning=tables.meaning,
-        rank=words.rank,
-        rate=tables.rate,
-        stretches=words.stretches,
+        **numbers(report),
+        **{function.__name__: function for function in functions},
     )
 
 
@@ -77,19 +73,6 @@ def _sections(report: Report) -> dict[str, str]:
     return {name: heading for name, (heading, shown) in sections.items() if shown}
 
 
-def _model(report: Report) -> dict[str, Any]:
-    """What the model is, for a reader who knows nothing of it."""
-    first = report.subjects[0]
-    return {
-        "tagging": first.run.tagging,
-        "labels": first.run.labels,
-        "unit": "sentence" if first.run.tagging else "text",
-        "kinds": "tags" if first.run.tagging else "labels",
-        "learnt_from": (first.result.get("texts") or {}).get("train"),
-        "how": _how(first.run.config.method),
-    }
-
-
 def _how(method: str) -> str:
     """A method in a sentence."""
     methods = parse_methods(method)
@@ -100,7 +83,8 @@ def _how(method: str) -> str:
     where = "toward other words" if toward_words else "away from where they were"
     guided = any(one.recipe.follows_gradient for one in methods)
     how = "in the way that hurts it most" if guided else "in a way drawn at random"
-    return f"with {named}: at every step its word vectors were pushed {where}, {how}, and it had to be right all the same."
+    pushed = f"at every step its word vectors were pushed {where}, {how}"
+    return f"with {named}: {pushed}, and it had to be right all the same."
 
 
 def _facts(report: Report) -> dict[str, list[str]]:
@@ -111,12 +95,12 @@ def _facts(report: Report) -> dict[str, list[str]]:
         texts = result.get("texts") or {}
         of_run = {
             "method": title(config.method),
-            "texts": ", ".join(f"{tables.count(number)} {name}" for name, number in texts.items()),
+            "texts": ", ".join(f"{count(number)} {name}" for name, number in texts.items()),
             "seed": str(config.training.seed),
             "epochs": str(result.get("epochs", "")),
             "best epoch": str(result.get("best_epoch", "")),
-            "steps": tables.count(result["steps"]) if "steps" in result else "",
-            "seconds": tables.count(result["seconds"]) if "seconds" in result else "",
+            "steps": count(result["steps"]) if "steps" in result else "",
+            "seconds": count(result["seconds"]) if "seconds" in result else "",
             "device": str(result.get("device", "")),
             "versions": ", ".join(
                 f"{name} {version}" for name, version in result.get("versions", {}).items()

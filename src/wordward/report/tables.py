@@ -1,11 +1,11 @@
 """The numbers of a report's page: results, learning curves, confusion, accuracy under attack."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from wordward.report.charts import Chart, Curve, kind, lines, strip, ticks
+from wordward.report.charts import Chart, Curve, lines, ticks
 from wordward.report.gathering import SENSES, Report, Subject
 from wordward.runs.metrics import Interval, mcnemar
 
@@ -19,20 +19,18 @@ NAMES = {
 LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 
 
-def values(report: Report) -> dict[str, Any]:
-    """What the templates of numbers show."""
+def numbers(report: Report) -> dict[str, Any]:
+    """What templates show of results, learning, labels and accuracy under attack, by the names that they use."""
     first, learnt = report.subjects[0], [subject for subject in report.subjects if subject.metrics]
     metric = first.run.config.training.criterion
     scored = [scored for subject in report.subjects for scored in (subject.dev, subject.test) if scored]
     counted = confusion(first.scored.confusion) if first.scored else []
     dev_metric = learnt[0].run.config.training.criterion if learnt else metric
-    strips, scale = on_one_scale(report, metric)
     accuracies = under_attack(report)
     return {
         "metric": metric,
         "some_tell_nothing": any(i.tells_nothing for each in scored for i in each.measured.values()),
-        "strips": strips,
-        "scale": scale,
+        "scale": scale_of(report, metric),
         "paired": paired(report),
         "learnt": learnt,
         "dev_metric": dev_metric,
@@ -65,60 +63,29 @@ def meaning(metric: str, report: Report) -> str:
     """What a number counts, in a line."""
     run = report.subjects[0].run
     tag = "" if run.positive is None else f"“{run.labels[run.positive]}”"
-    what, kinds = (
-        ("words that get the wrong tag", "tags")
-        if run.tagging
-        else ("texts that get the wrong label", "labels")
-    )
+    what, kind = ("words", "tag") if run.tagging else ("texts", "label")
     return {
-        "error": f"share of {what}; 0\u00a0% is best",
-        "macro_f1": f"precision and recall in one number, mean of all {kinds}; 100\u00a0% is best",
+        "error": f"share of {what} that get the wrong {kind}; 0\u00a0% is best",
+        "macro_f1": f"precision and recall in one number, mean of all {kind}s; 100\u00a0% is best",
         "precision": f"of the words tagged {tag}, the share that are",
         "recall": f"of the words that are {tag}, the share tagged so",
         "f0.5": "precision and recall in one number, precision weighing more; 100\u00a0% is best",
     }[metric]
 
 
-class Strip(NamedTuple):
-    """A run's value as a dot on the line of its interval."""
-
-    name: str
-    kind: str
-    text: str
-    value: str  # where the dot and the ends of the line stand, in percent
-    low: str
-    high: str
+def scale_of(report: Report, metric: str) -> list[float]:
+    """A scale for a measure of two runs or more; none for one."""
+    scored = [subject.scored.measured for subject in report.subjects if subject.scored is not None]
+    measured = [each[metric] for each in scored if metric in each]  # F0.5 needs a tag to flag
+    ends = [value for interval in measured for value in interval]
+    return ticks(min(ends), max(ends)) if len(measured) > 1 else []
 
 
-def on_one_scale(report: Report, metric: str) -> tuple[list[Strip], list[float]]:
-    """A measure of all runs that have it, and the scale that they share."""
-    measured = [
-        (number, subject.name, subject.scored.measured[metric])
-        for number, subject in enumerate(report.subjects)
-        if subject.scored is not None and metric in subject.scored.measured  # F0.5 needs a tag to flag
-    ]
-    if not measured:
-        return [], []
-    ends = [value for *_, interval in measured for value in interval]
-    scale = ticks(min(ends), max(ends))
-    return [
-        Strip(name, kind(number), rate(of_run.value), *strip(of_run, low=scale[0], high=scale[-1]))
-        for number, name, of_run in measured
-    ], scale
+def paired(report: Report) -> list[tuple[str, int, int, float]]:
+    """Whether the first run really differs from each other run on the same texts.
 
-
-class Pair(NamedTuple):
-    """The first run and another on the same texts."""
-
-    name: str  # of the other
-    ours: int  # texts that only the first gets wrong
-    theirs: int  # texts that only the other gets wrong
-    any_wrong: bool  # whether the first gets any wrong
-    p: float  # of McNemar's test
-
-
-def paired(report: Report) -> list[Pair]:
-    """Whether the first run really differs from others: the texts that only one of two gets wrong."""
+    By name of the other: texts that only the first gets wrong, that only the other does, p of McNemar's test.
+    """
     first, *others = report.subjects
     if first.scored is None or first.run.tagging or (report.shown_from == "dev" and not report.same_dev):
         return []
@@ -127,7 +94,7 @@ def paired(report: Report) -> list[Pair]:
         if other.scored is not None:
             wrong, wrong_too = first.scored.wrong, other.scored.wrong
             ours, theirs = int((wrong & ~wrong_too).sum()), int((wrong_too & ~wrong).sum())
-            found.append(Pair(other.name, ours, theirs, bool(wrong.any()), mcnemar(ours, theirs)))
+            found.append((other.name, ours, theirs, mcnemar(ours, theirs)))
     return found
 
 
@@ -173,14 +140,13 @@ def mixups(
 
 def under_attack(report: Report) -> dict[str, dict[str, dict[int, Interval]]]:
     """How right the runs stay by number of swaps: by which swaps may be made, then by run."""
-    titles = {sense: f"{what[:1].upper()}{what[1:]}" for sense, what in SENSES.items()}
     found = {
-        title: {
+        which.capitalize(): {
             subject.name: accuracy
             for subject in report.subjects
             if sense in subject.attacks and (accuracy := subject.accuracy(sense))
         }
-        for sense, title in titles.items()
+        for sense, which in SENSES.items()
     }
     return {title: runs for title, runs in found.items() if runs}
 
