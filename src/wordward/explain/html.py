@@ -101,6 +101,6 @@ def _stretches(explanation: Explanation, part: Part) -> Iterator[tuple[str, Pull
         if part.start <= place.start < part.end:
             yield text[at : place.start], None, False
             pull, at = place.pull, place.end
-            short = pull is not None and max(cell_len(place.word), cell_len(pull.toward)) <= LINE
-            yield place.word, pull, short and place.position in strongest
+            strong = pull is not None and place.position in strongest
+            yield place.word, pull, strong and max(cell_len(place.word), cell_len(pull.toward)) <= LINE
     yield text[at : part.end], None, False

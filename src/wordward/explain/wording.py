@@ -186,6 +186,8 @@ def predicted(explanation: Explanation) -> str:
 
 def plain(text: str, *, keep: str = "") -> str:
     """A text without line breaks and without the characters that steer a terminal."""
+    if text.isprintable():  # most are; this takes no time
+        return text
     steering = ("Cc", "Zl", "Zp", "Cs")  # the last are halves of characters, which no file can hold
     return "".join(" " if unicodedata.category(c) in steering and c not in keep else c for c in text)
 
