@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Pull
-from wordward.explain.wording import UNKNOWN, Part, headings, marked, part_of, plain, predicted
+from wordward.explain.wording import Part, headings, marked, part_of, plain, predicted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -68,15 +68,16 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         finalize=_without_control_characters,
     )
-    environment.globals.update(
-        {
-            name: getattr(wording, name)
-            for name in ("likeliest", "percent", "question", "tags_of", "two_digits")
-        },
-        shade=shade,
-        STYLE=Markup(STYLE),
-        UNKNOWN=UNKNOWN,
+    functions = (
+        wording.likeliest,
+        wording.percent,
+        wording.question,
+        wording.tags_of,
+        wording.two_digits,
+        shade,
     )
+    environment.globals.update({function.__name__: function for function in functions})
+    environment.globals.update(STYLE=Markup(STYLE), UNKNOWN=wording.UNKNOWN)
     return environment
 
 
@@ -101,6 +102,6 @@ def _stretches(explanation: Explanation, part: Part) -> Iterator[tuple[str, Pull
         if part.start <= place.start < part.end:
             yield text[at : place.start], None, False
             pull, at = place.pull, place.end
-            strong = pull is not None and place.position in strongest
-            yield place.word, pull, strong and max(cell_len(place.word), cell_len(pull.toward)) <= LINE
+            words = (place.word, pull.toward if pull else "")
+            yield place.word, pull, place.position in strongest and max(map(cell_len, words)) <= LINE
     yield text[at : part.end], None, False
