@@ -27,18 +27,8 @@ INK, SOFT = "#1d2125", "#5c646d"
 SHADES = {"classify": ("#f3f7fc", "#4c98e8"), "tag": ("#f1f8f4", "#42b37f")}  # weakest and strongest pull
 WORD, BAR, ROW, EDGE, GAP = 1.35, 2.6, 0.27, 0.3, 0.15  # inches
 SMALLEST = 6  # points that can be read
-FONTS = (  # used where installed, for the characters that the first does not have
-    "DejaVu Sans",
-    "Noto Sans",
-    "Noto Sans CJK JP",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Arial Unicode MS",
-    "Noto Emoji",
-    "Segoe UI Emoji",
-    "Apple Symbols",
-)
+FONTS = "DejaVu Sans,Noto Sans,Noto Sans CJK JP,Noto Sans Arabic,Noto Sans Hebrew,Noto Sans Devanagari,"
+FONTS += "Arial Unicode MS,Noto Emoji,Segoe UI Emoji,Apple Symbols"  # each for what those before do not have
 
 
 def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
@@ -64,7 +54,7 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     part = part_of(explanations, WORDS)
     installed = set(fontManager.get_font_names())
     settings: dict[Any, Any] = {
-        "font.family": [name for name in FONTS if name in installed],
+        "font.family": [name for name in FONTS.split(",") if name in installed],
         "svg.hashsalt": "wordward",
         "text.parse_math": False,  # dollar signs in a text are not formulas
     }
@@ -151,15 +141,8 @@ def _draw_bar(axes: Any, place: Place, x: float, y: float, shades: tuple[str, st
         FancyBboxPatch((x, y - thick / 2), BAR, thick, boxstyle=style, facecolor=fill, edgecolor="none")
     )
     _fitted(axes, x + BAR / 2, y, plain(pull.toward), BAR - 0.9, color=INK, fontsize=10, ha="center")
-    axes.text(
-        x + BAR - 0.08,
-        y,
-        two_digits(pull.relative),
-        color=INK,
-        fontsize=7.5,
-        ha="right",
-        va="center_baseline",
-    )
+    strength = two_digits(pull.relative)
+    axes.text(x + BAR - 0.08, y, strength, color=INK, fontsize=7.5, ha="right", va="center_baseline")
 
 
 def _fitted(axes: Any, x: float, y: float, text: str, room: float, **how: Any) -> None:

@@ -97,17 +97,13 @@ def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[in
         word = plain(line.word) + ("" if known else UNKNOWN_MARK)
         cells = [Text(word, "bold" if line.strongest >= MARKED else "")]
         if tagging:
-            cells.append(_tag(line.place))
+            tag, probability = line.place.label or "", line.place.probability or 0.0
+            cells.append(Text(f"{plain(tag)} {percent(probability)}", "dim"))
         for number in numbers:
             word, bar, strength = _pull(line.places[number], colour, bars)
             cells += [word, bar, strength] if bars else [word, strength]
         table.add_row(*cells)
     return table
-
-
-def _tag(place: Place) -> Text:
-    """The tag that a tagger gives a word, and how likely it is."""
-    return Text(f"{plain(place.label or '')} {percent(place.probability or 0.0)}", "dim")
 
 
 def _pull(place: Place | None, colour: str, width: int) -> list[Text]:

@@ -9,13 +9,9 @@ from wordward.report.charts import Chart, Curve, lines, ticks
 from wordward.report.gathering import SENSES, Report, Subject
 from wordward.runs.metrics import Interval, mcnemar
 
-NAMES = {
-    "error": "Error",
-    "macro_f1": "Macro-F1",
-    "precision": "Precision",
-    "recall": "Recall",
-    "f0.5": "F0.5",
-}
+NAMES = {"error": "Error", "macro_f1": "Macro-F1"}
+NAMES |= {"precision": "Precision", "recall": "Recall", "f0.5": "F0.5"}
+Counted = list[list[tuple[int, float]]]  # by true and predicted label: how many, and share of the true label
 LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 
 
@@ -100,13 +96,11 @@ def paired(report: Report) -> list[tuple[str, int, int, float]]:
 
 def learning_curves(learnt: Sequence[Subject], metric: str) -> dict[str, Chart | None]:
     """Loss and dev score by epoch."""
-    loss = [Curve(s.name, [(m["epoch"], m["loss"]) for m in s.metrics]) for s in learnt]
-    dev = [
-        Curve(
-            s.name, [(m["epoch"], m["dev"][metric]) for m in s.metrics if metric in m["dev"]], best_epoch(s)
-        )
-        for s in learnt
-    ]
+    loss, dev = [], []
+    for run in learnt:
+        scores = [(m["epoch"], m["dev"][metric]) for m in run.metrics if metric in m["dev"]]
+        loss.append(Curve(run.name, [(m["epoch"], m["loss"]) for m in run.metrics]))
+        dev.append(Curve(run.name, scores, best_epoch(run)))
     on_loss, on_dev = "Loss on the training texts", f"{NAMES[metric]} on the dev texts"
     return {
         f"{on_loss}, by epoch": lines(f"{on_loss} by epoch", loss, form=lambda y: f"{y:g}"),
@@ -119,15 +113,13 @@ def best_epoch(subject: Subject) -> int | None:
     return max((m["epoch"] for m in subject.metrics if m.get("best")), default=None)
 
 
-def confusion(counts: np.ndarray) -> list[list[tuple[int, float]]]:
-    """For each true label and each predicted one: how many there are, and their share of the true label."""
+def confusion(counts: np.ndarray) -> Counted:
+    """How often each label is predicted for each true label, with shares."""
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     return [list(zip(*row, strict=True)) for row in zip(counts.tolist(), shares.tolist(), strict=True)]
 
 
-def mixups(
-    counted: list[list[tuple[int, float]]], labels: Sequence[str]
-) -> list[tuple[str, str, int, float]]:
+def mixups(counted: Counted, labels: Sequence[str]) -> list[tuple[str, str, int, float]]:
     """The most frequent mistakes: true label, predicted label, how many, share of the true label."""
     wrong = [
         (true, predicted, number, share)
