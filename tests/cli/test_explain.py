@@ -94,7 +94,7 @@ def test_files_are_written_and_said(
     assert "wrote a.svg, a.html, a.jsonl" in shown.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.jsonl", "a.svg"]
     html = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "(&quot;" in html
+    assert "(&#34;" in html
     assert "<script" not in html
     assert main(["explain", run, TEXT, "--png", "b.png"]) == 0
     assert (tmp_path / "b.png").read_bytes()[:4] == b"\x89PNG"
