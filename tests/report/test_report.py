@@ -14,11 +14,12 @@ from wordward.attack.attacked import Attacked, Change
 from wordward.cli.main import _expand, _parse, main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import from_toml
+from wordward.explain.html import render
 from wordward.explain.wording import percent
-from wordward.report.gathering import ReportSettings, gather, of_sense
+from wordward.report.gathering import Report, ReportSettings, gather, of_sense
 from wordward.report.html import draw
-from wordward.report.tables import best_epoch, curves, paired
-from wordward.report.words import _marked
+from wordward.report.tables import best_epoch
+from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
 from wordward.runs.opening import load_run
@@ -115,6 +116,17 @@ def test_an_interval_that_tells_nothing_is_not_shown(runs: Path) -> None:
         assert ("Where there is no interval, texts drawn from these all give the same" in drawn) is said
 
 
+def section(report: Report, name: str) -> str:
+    """The HTML of one section of a report without explanations."""
+    return draw(report).partition(f'<section id="{name}">')[2].partition("</section>")[0]
+
+
+def paired(report: Report) -> str:
+    """The list of comparisons of two runs, as a person reads it."""
+    (found,) = re.findall('<ul class="rp-list">(.*?)</ul>', section(report, "results"), re.S) or [""]
+    return " ".join(re.sub("<.*?>", "", found).split())
+
+
 def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
     settings = ReportSettings(test=str(runs / "test.csv"), attack=0, sentences=0)
     report = gather(runs / "mine", settings, against=[runs / "plain"], device="cpu", quiet=True)
@@ -139,7 +151,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
             replace(first, test=replace(first.test, wrong=ours)),
             replace(other, test=replace(other.test, wrong=theirs)),
         )
-        told = re.sub("<.*?>", "", paired(replace(report, subjects=subjects)))
+        told = paired(replace(report, subjects=subjects))
         assert f"mine against plain: {said}" in told
         p = mcnemar(int((ours & ~theirs).sum()), int((theirs & ~ours).sum()))
         assert f"p {f'= {p:.2f}' if p >= 0.01 else '< 0.01'}" in html.unescape(told)
@@ -148,7 +160,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
         (ours & False, "they get every text right"),
     ):
         subjects = tuple(replace(each, test=replace(first.test, wrong=wrong)) for each in (first, other))
-        told = re.sub("<.*?>", "", paired(replace(report, subjects=subjects)))
+        told = paired(replace(report, subjects=subjects))
         assert told == f"mine against plain: {said}."
     own = replace(report, shown_from="dev", same_dev=False)  # other texts: nothing to pair
     assert paired(own) == ""
@@ -161,7 +173,7 @@ def test_the_last_of_the_better_epochs_is_the_one_kept(runs: Path) -> None:
     ]
     subject = replace(report.subjects[0], metrics=metrics)
     assert best_epoch(subject) == 2
-    drawn = curves(replace(report, subjects=(subject,)))
+    drawn = section(replace(report, subjects=(subject,)), "learning")
     assert "<td>2 (kept)</td>" in drawn
     assert drawn.count("(kept)") == drawn.count("rp-best") == 1
 
@@ -258,7 +270,9 @@ def test_long_texts_are_cut_between_the_swaps() -> None:
         Change(100, "good", "bad", start, start + 4, "changed"),
         Change(201, "fine", "poor", second, second + 4, "changed"),
     )
-    old, new = _marked(Attacked(text, text, "x", changes=changes, outcome="flipped"))
+    attacked = Attacked(text, text, "x", changes=changes, outcome="flipped")
+    drawn = render("report/templates/attacked.html.j2", attacked=attacked, stretches=stretches)
+    ((old, new),) = shown_pairs(drawn)
     assert len(old) < 700
     pieces = re.split("<del>good</del>|<del>fine</del>", old)
     assert pieces[0].startswith("… word")

@@ -25,9 +25,8 @@ from torch import nn
 from wordward.cli.main import main
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
-from wordward.explain.explanation import Explanation
+from wordward.explain.explanation import Explanation, from_json
 from wordward.explain.swaps import apply
-from wordward.explain.terminal import from_json
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run

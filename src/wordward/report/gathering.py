@@ -26,6 +26,7 @@ from wordward.support.console import say
 from wordward.support.rules import NOT_NEGATIVE, check
 
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
+SENSES = {"any": "any swaps", "kept": "swaps judged to keep the sense"}  # which swaps attacks may make
 WORDS = 6  # words whose neighbours are shown
 SHOWN = 40  # words of a text whose bars fit on a page without a cut
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
-from wordward.explain.terminal import to_json
+from wordward.explain.explanation import to_json
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Gate, Limits, Turns

@@ -10,8 +10,8 @@ from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
+from wordward.explain.html import html_fragment, page
 from wordward.explain.swaps import apply
-from wordward.explain.terminal import html_fragment, page
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
