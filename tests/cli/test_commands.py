@@ -19,8 +19,8 @@ from wordward.cli.main import main
 from wordward.config.settings import PRESETS
 from wordward.config.toml import flags, setting_names
 from wordward.perturbation.recipes import RECIPES
-from wordward.runs import run_folder
 from wordward.runs.opening import load_run
+from wordward.support import files
 
 FILMS = [("fine", "good"), ("dull", "bad")]
 SMALL = [
@@ -63,8 +63,8 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
     flag = command.split()[-1]
     said = f"{flag} {file / 'new.html'} cannot be written ({file}: Not a directory): choose another place"
     assert said in capsys.readouterr().err
-    monkeypatch.setattr(run_folder, "TemporaryFile", None)
-    run_folder.check_file(os.devnull, flag)  # no place for another file is needed beside a device
+    monkeypatch.setattr(files, "TemporaryFile", None)
+    files.check_file(os.devnull, flag)  # no place for another file is needed beside a device
 
 
 @pytest.mark.parametrize("learns", [True, False])

@@ -23,6 +23,7 @@ from wordward.datasets import DataError
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.distributed import Shares
+from wordward.support.files import write
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.data import Data, adversaries, build, prepare
@@ -117,7 +118,7 @@ def test_files_are_open_for_writing_when_synced(tmp_path: Path, monkeypatch: pyt
 
     flags: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda number: flags.append(fcntl.fcntl(number, fcntl.F_GETFL)))
-    run_folder.write(tmp_path / "file", "text")
+    write(tmp_path / "file", "text")
     assert [flag & os.O_ACCMODE for flag in flags] == [os.O_RDWR]  # Windows syncs no other
 
 

@@ -79,6 +79,7 @@ class Attack:
     def __call__(self) -> None:
         self._check()
         from wordward.runs.opening import load_run
+        from wordward.runs.results_file import held
 
         if self.models:
             runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
@@ -90,12 +91,12 @@ class Attack:
             return
         run = load_run(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
-        with naming(None if self.text else self.given[1]):
+        with naming(None if self.text else self.given[1]), held(self.out, "--out"):
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:
         """Refuse incompatible options and files that cannot be written, before anything is read."""
-        from wordward.runs.run_folder import check_file
+        from wordward.support.files import check_file
 
         if self.models and (self.guides or self.text):
             raise ValueError("--models compares runs on a file of texts: leave out --guides and --text")

@@ -74,6 +74,7 @@ class Explain:
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
         from wordward.runs.opening import load_run
+        from wordward.runs.results_file import held
         from wordward.support.workers import jobs_for
 
         self._check()
@@ -83,12 +84,13 @@ class Explain:
             raise ValueError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
         question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
         self._check_label(run, question.methods)
-        file = self._file(run, examples, question)
-        left = examples[file.done :] if file else examples
-        jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
-        with naming(None if self.label is not None else self._source(run)):
-            explained = explain_all(run, left, question, jobs=jobs)
-        self._follow(explained, len(examples), file)
+        with held(None if self.json == "-" else self.json, "--json"):
+            file = self._file(run, examples, question)
+            left = examples[file.done :] if file else examples
+            jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
+            with naming(None if self.label is not None else self._source(run)):
+                explained = explain_all(run, left, question, jobs=jobs)
+            self._follow(explained, len(examples), file)
 
     def _follow(
         self, explained: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
@@ -141,7 +143,7 @@ class Explain:
     def _check(self) -> None:
         """Refuse what is obviously wrong before any time is spent."""
         from wordward.explain.figure import FORMATS
-        from wordward.runs.run_folder import check_file
+        from wordward.support.files import check_file
 
         texts = (*self.texts, *self.text)
         if self.file is not None and texts:

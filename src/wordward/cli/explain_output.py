@@ -12,8 +12,8 @@ from wordward.cli.use import json_line
 from wordward.explain.explanation import Explanation
 from wordward.explain.terminal import figure, from_json, html_fragment, page, terminal, to_json
 from wordward.runs.results_file import ResultsFile
-from wordward.runs.run_folder import write
 from wordward.support.console import say
+from wordward.support.files import write
 
 
 class ExplainOutput:

@@ -68,12 +68,12 @@ class Train:
         if result["stopped"]:
             return STOPPED
         folder, criterion = shlex.quote(self.out), result["criterion"]
+        score = f", dev {criterion} {result['dev'][criterion]:.4f}" if result["dev"] else ""
         if self.resume and not self.sweep:
             data = load_config(self.out, TrainConfig).data
         test = "test" if data.corpus else "FILE"  # a split, or texts like those it was trained on
         say(
-            f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
-            f"next: wordward evaluate {folder} {test}",
+            f"best epoch {result['best_epoch']}{score}, in {folder}; next: wordward evaluate {folder} {test}",
             quiet=self.quiet,
         )
         if advice := _advice(result):
@@ -85,6 +85,8 @@ def _advice(result: dict[str, Any]) -> str:
     """What may help a run that has learnt nothing so far; empty where it has."""
     from wordward.runs.metrics import share
 
+    if not result["dev"]:  # its line of the metrics was deleted while the run went on
+        return ""
     score, majority = result["dev"][result["criterion"]], result.get("majority_error")
     if result["criterion"] == "f0.5" and not score:
         return (

@@ -50,7 +50,7 @@ class Report:
 
     def _check(self) -> None:
         """Refuse a page that cannot be written before any time is spent."""
-        from wordward.runs.run_folder import check_file
+        from wordward.support.files import check_file
 
         check_file(self.out, "--out")
         if Path(self.out).suffix.lower() not in (".html", ".htm"):

@@ -22,7 +22,8 @@ from wordward.report.tables import (
     strips,
 )
 from wordward.report.words import adversarial, neighbours, sentences
-from wordward.runs.run_folder import config_text, write
+from wordward.runs.run_folder import config_text
+from wordward.support.files import write
 from wordward.support.version import __version__
 
 STYLE = (files("wordward.report") / "style" / "report.css").read_text()

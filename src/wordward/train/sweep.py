@@ -17,6 +17,7 @@ from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
+from wordward.support.files import write
 from wordward.train.data import adversaries, build, prepare
 from wordward.train.training import DivergedError, inputs_of, train
 
@@ -92,8 +93,23 @@ def train_sweep(
     if not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
-    if not resume:
-        run_folder.create(folder, force=force)
+    with run_folder.held(folder):
+        if not resume:
+            run_folder.create(folder, force=force)
+        return _try_all(config, trials, failures, folder, force=force, resume=resume, quiet=quiet)
+
+
+def _try_all(
+    config: TrainConfig,
+    trials: list[tuple[dict[str, str], TrainConfig]],
+    failures: dict[str, str],
+    folder: Path,
+    *,
+    force: bool,
+    resume: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Train the trials one after the other, and copy the best; `failures`: those that failed before a resume."""
     tried: list[dict[str, Any]] = []
     record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
     _write(folder, record)
@@ -200,7 +216,7 @@ def _outcome(entry: dict[str, Any]) -> str:
 
 
 def _write(folder: Path, record: dict[str, Any]) -> None:
-    run_folder.write(folder / run_folder.SWEEP, json.dumps(record, indent=1) + "\n")
+    write(folder / run_folder.SWEEP, json.dumps(record, indent=1) + "\n")
 
 
 def _label(chosen: dict[str, str]) -> str:
