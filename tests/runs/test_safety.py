@@ -18,6 +18,7 @@ from wordward.config.settings import (
     TextSettings,
     TrainConfig,
     TrainingSettings,
+    filled,
 )
 from wordward.datasets import DataError
 from wordward.runs import run_folder
@@ -62,7 +63,7 @@ def test_resuming_with_more_epochs_goes_on(run: Path, csv_file: Path, tmp_path: 
 
 def test_resuming_takes_a_number_that_is_also_the_default(csv_file: Path, tmp_path: Path) -> None:
     train(config(csv_file, epochs=1, patience=1), tmp_path / "run", quiet=True)
-    default = int(TrainingSettings().patience)
+    default = filled(TrainingSettings()).patience
     for given, wanted in (({}, (1, 1, "cpu")), ({"epochs": 2, "patience": default}, (2, default, "cpu"))):
         resume(tmp_path / "run", **given)
         kept = run_folder.load_config(tmp_path / "run", TrainConfig).training
@@ -78,7 +79,7 @@ def test_resuming_pretraining_takes_epochs_that_are_also_the_default(
     pretrain(reading, tmp_path / "lm", quiet=True)
     asked: list[int] = []
     monkeypatch.setattr(Pretrainer, "fit", lambda self, *_, **__: asked.append(self.config.epochs))
-    default = int(PretrainConfig().epochs)
+    default = filled(PretrainConfig()).epochs
     for again in (PretrainConfig(), PretrainConfig(epochs=default)):
         pretrain(again, tmp_path / "lm", resume=True, quiet=True)
     assert asked == [1, default]

@@ -12,6 +12,7 @@ import tyro
 from wordward.cli.arguments import Device, Format, RunFolder, several
 from wordward.cli.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
 from wordward.cli.use import is_file, standard_input
+from wordward.config.settings import Name
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
@@ -37,15 +38,15 @@ class Explain:
     some."""
     limit: int | None = None
     """Explain only this many of the texts: a random but fixed selection."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
-    label_column: str | None = None
+    label_column: Name = None
     """Name or number of the column that holds the label; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
-    label: str | None = None
+    label: Name = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """The method that finds the words, from `wordward methods`."""

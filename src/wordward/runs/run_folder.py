@@ -112,8 +112,8 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
     text = file.read_text(encoding="utf-8")
     try:
-        return from_toml(kind, text)
-    except (TypeError, AttributeError, ValueError) as error:
+        return from_toml(kind, text, source="it")
+    except ValueError as error:
         mark, why = OTHER_KIND[kind.__name__]
         if re.search(rf"^{mark} = ", text, re.MULTILINE):
             raise RunError(why.format(path)) from None

@@ -84,7 +84,7 @@ def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> N
 
     def flags(settings: dict[str, Any], names: Set[str]) -> str:
         values = {name: settings.get(name) for name in theirs if name in names}
-        return " ".join(flags_of(values, TextSettings, source=str(path)))
+        return " ".join(flags_of(values))
 
     had, got = flags(theirs, differ), flags(ours, differ)
     again = flags(ours, differ | {name for name in ours if ours[name] != default[name]})

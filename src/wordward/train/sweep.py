@@ -1,18 +1,14 @@
 """Try several values of a setting, and keep the run that is best on dev."""
 
-import io
 import itertools
 import json
 from collections.abc import Sequence
-from contextlib import redirect_stderr
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
-
-import tyro
+from typing import Any
 
 from wordward.config.settings import TrainConfig
-from wordward.config.toml import differing, from_toml, setting_names, to_toml
+from wordward.config.toml import accepted, differing, from_toml, hint_of, setting_names, to_toml, typed
 from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.support.device import pick_device
@@ -51,30 +47,21 @@ def with_setting(config: Any, name: str, value: str) -> Any:
     for item in fields(config):
         part = getattr(config, item.name)
         if item.name == name:
-            return replace(config, **{name: _read(name, value, get_type_hints(type(config))[name])})
+            return replace(config, **{name: _read(name, value)})
         if is_dataclass(part) and name in setting_names(type(part)):
             return replace(config, **{item.name: with_setting(part, name, value)})
     raise AssertionError(f"{name} is not in {type(config).__name__}")
 
 
-def _read(name: str, value: str, kind: Any) -> Any:
+def _read(name: str, value: str) -> Any:
     """A value converted to its setting's type."""
-    if kind is str:
-        return value
+    hint = hint_of(TrainConfig, name)
     try:
-        with redirect_stderr(io.StringIO()):  # reported below in our own words
-            return tyro.cli(kind, args=[value.capitalize() if kind is bool else value])
-    except SystemExit:
-        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}") from None
-
-
-def _accepted(kind: Any) -> str:
-    """What a setting of some type may be, in words."""
-    if get_origin(kind) is Literal:
-        return " or ".join(map(str, get_args(kind)))
-    if get_args(kind):
-        return " or ".join(map(_accepted, get_args(kind)))
-    return {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, "None")
+        return typed(
+            {"true": True, "false": False}.get(value.lower(), value) if hint is bool else value, hint
+        )
+    except ValueError:
+        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {accepted(hint)}") from None
 
 
 def train_sweep(
