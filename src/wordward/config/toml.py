@@ -85,8 +85,9 @@ def built(kind: type[Config], values: Mapping[str, Any], *, checked: bool = True
 
 
 def typed(value: Any, hint: Any) -> Any:
-    """A value of TOML, or a word, as a setting of some type takes it; raises ValueError where it cannot."""
-    kinds = _kinds(hint)
+    """A value of TOML, or a word, as a setting of some type takes it; otherwise ValueError with what it takes."""
+    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     left_out = value is None or (value == "None" and NAME not in getattr(hint, "__metadata__", ()))
     if left_out and NoneType in kinds:
         return None
@@ -102,21 +103,8 @@ def typed(value: Any, hint: Any) -> Any:
         with suppress(ValueError):
             if kind in (int, float):
                 return kind(str(value))
-    raise ValueError
-
-
-def accepted(hint: Any) -> str:
-    """What a setting of some type may be, in words."""
-    kinds = [
-        get_args(kind) if get_origin(kind) is Literal else [WORDS.get(kind, kind)] for kind in _kinds(hint)
-    ]
-    return " or ".join(str(name) for names in kinds for name in names)
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types that a setting may be of."""
-    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    words = [get_args(kind) if get_origin(kind) is Literal else [WORDS[kind]] for kind in kinds]
+    raise ValueError(" or ".join(word for several in words for word in several))
 
 
 def flag_of(name: str) -> str:
@@ -126,14 +114,10 @@ def flag_of(name: str) -> str:
 
 def flags_of(values: Mapping[str, Any]) -> list[str]:
     """Settings as flags."""
-    found = []
-    for name, value in values.items():
-        flag = flag_of(name)
-        if isinstance(value, bool):
-            found.append(flag if value else f"--no-{flag.removeprefix('--')}")
-        else:
-            found.append(f"{flag}={value}")
-    return found
+    return [
+        flag_of(name if value else f"no_{name}") if isinstance(value, bool) else f"{flag_of(name)}={value}"
+        for name, value in values.items()
+    ]
 
 
 def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: str | None) -> None:
@@ -154,11 +138,12 @@ def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: st
 def _of_type(name: str, value: Any, hint: Any, source: str) -> Any:
     try:
         return typed(value, hint)
-    except ValueError:
-        wanted = f"{accepted(hint)}{', without quotes' if hint is bool else ''}"
-        wanted = "neither true nor false" if isinstance(value, bool) else wanted
-        said = json.dumps(value, default=str)
-        raise ValueError(f"{source} sets {name} = {said}; expected {wanted}") from None
+    except ValueError as error:
+        wanted = "neither true nor false" if isinstance(value, bool) else str(error)
+        wanted += ", without quotes" if hint is bool else ""
+        raise ValueError(
+            f"{source} sets {name} = {json.dumps(value, default=str)}; expected {wanted}"
+        ) from None
 
 
 def differing(one: Any, other: Any) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wordward.config.settings import TrainConfig
-from wordward.config.toml import accepted, differing, from_toml, hint_of, setting_names, to_toml, typed
+from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
 from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.support.device import pick_device
@@ -60,8 +60,8 @@ def _read(name: str, value: str) -> Any:
         return typed(
             {"true": True, "false": False}.get(value.lower(), value) if hint is bool else value, hint
         )
-    except ValueError:
-        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {accepted(hint)}") from None
+    except ValueError as error:
+        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {error}") from None
 
 
 def train_sweep(
@@ -164,7 +164,7 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
     if not file.exists():
         raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out --resume")
     record = json.loads(file.read_text(encoding="utf-8"))
-    names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+    names = differing(config, from_toml(TrainConfig, record["config"]))
     if names:
         raise run_folder.RunError(
             f"the sweep in {folder} was started with other settings ({', '.join(names)}): give the same ones, "
