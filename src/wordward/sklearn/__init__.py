@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
@@ -21,6 +22,7 @@ from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
+from wordward.support.files import write
 from wordward.train.training import DivergedError, train
 
 try:
@@ -193,14 +195,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
         try:
-            place = run_folder.create(folder, force=force)
+            run_folder.check_free(place := Path(folder), force=force)
         except run_folder.RunError as error:
             message = str(error)
             for flag, ours in SAVING.items():
                 message = message.replace(flag, ours)
             raise run_folder.RunError(message) from None
-        for name, content in self._files.items():
-            (place / name).write_bytes(content)
+        with run_folder.held(place):
+            run_folder.create(place, force=force)
+            for name, content in self._files.items():
+                write(place / name, content)
         return place
 
     def _config(self, data: DataSettings) -> TrainConfig:
@@ -288,5 +292,5 @@ def _files(folder: Path, place: Path) -> dict[str, bytes]:
     run_folder.copy_run(folder, place)
     config = run_folder.load_config(place, TrainConfig)
     data = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
-    run_folder.write(place / run_folder.CONFIG, run_folder.to_toml(replace(config, data=data)))
+    write(place / run_folder.CONFIG, to_toml(replace(config, data=data)))
     return {file.name: file.read_bytes() for file in sorted(place.iterdir())}
