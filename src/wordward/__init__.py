@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
     from wordward.perturbation.recipes import RECIPES, MethodSettings
     from wordward.perturbation.tap import Tap
+    from wordward.support.errors import WordwardError
     from wordward.text.vocabulary import Vocabulary, tokenize
 
 _HOME = {
@@ -25,6 +26,7 @@ _HOME = {
     "Tap": "perturbation.tap",
     "Vocabulary": "text",
     "tokenize": "text",
+    "WordwardError": "support.errors",
 }
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Outcome",
     "Tap",
     "Vocabulary",
+    "WordwardError",
     "__version__",
     "adversary",
     "advt",

@@ -18,6 +18,7 @@ from wordward.perturbation.space import (
 )
 from wordward.perturbation.tap import Tap
 from wordward.support.distributed import Part
+from wordward.support.errors import SettingError
 
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
@@ -46,9 +47,10 @@ class Directions:
         if self.method.recipe.space == "free":
             return Free()
         if self.tap.size != len(self._word):
-            raise ValueError(
+            raise SettingError(
+                "embedding",
                 f"the table had {len(self._word)} words when the adversary was made, and has {self.tap.size} now: "
-                "make a new one"
+                "make a new one",
             )
         self._allowed = self._allowed.to(ids.device)  # copied once: copying synchronises with the device
         allowed, settings = self._allowed, self.method.settings
@@ -79,9 +81,10 @@ class Directions:
         if self.method.recipe.follows_gradient:
             assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
             if space.candidates is not None and gradient.shape[-1] != self.tap.dim:
-                raise ValueError(
+                raise SettingError(
+                    "site",
                     f"directions toward words are {self.tap.dim} long like the table, but the site's vectors are "
-                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`"
+                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`",
                 )
             values = space.strengths(gradient.to(self.tap.dtype) * real)
         else:
@@ -98,7 +101,7 @@ class Directions:
         if noise is None:
             return torch.randn(shape, dtype=self.tap.dtype, device=ids.device)
         if tuple(noise.shape) != shape:
-            raise ValueError(f"noise must be {shape}, but is {tuple(noise.shape)}")
+            raise SettingError("noise", f"noise must be {shape}, but is {tuple(noise.shape)}")
         return noise.to(self.tap.dtype)
 
     def refresh(self) -> None:

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from wordward.runs.run_folder import RunError
+from wordward.support.errors import MissingExtraError
 
 # One of these makes a folder one with a tokenizer.
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")
@@ -34,7 +35,7 @@ def transformers_quietly() -> Iterator[Any]:
     try:
         import transformers
     except ImportError as error:
-        raise RuntimeError(
+        raise MissingExtraError(
             f"Hugging Face models need transformers ({error}): pip install 'wordward[hf]'"
         ) from None
     from huggingface_hub.utils import logging as hub  # which tells of each attempt to reach it
