@@ -79,12 +79,13 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
         if run.positive is None:
             raise SettingError(
                 "positive",
-                f"expected a tag for the attack to hide; {run.folder} was trained for none: give `positive`, one "
+                f"expected a tag for the attack to hide; {run.folder} was trained for none: give `positive` with one "
                 f"of {', '.join(run.labels)}",
             )
         if settings.sense == "kept" and corrections is None:
             raise SettingError(
-                "corrections", "sense kept needs corrections to judge a tagger's swaps by: give an M2 file"
+                "corrections",
+                "`sense='kept'` needs `corrections` to judge a tagger's swaps by: give an M2 file",
             )
         return Tags(run, run.positive, corrections or {}, only_kept=settings.sense == "kept")
     if corrections is not None:
@@ -94,7 +95,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     judge = judge_of(run)
     if settings.sense == "kept" and judge is None:
         raise RunError(
-            f"{run.folder} has no word counts to judge swaps by: train it again, or attack with sense any"
+            f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
         )
     return Labels(run, judge)
 

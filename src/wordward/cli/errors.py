@@ -23,7 +23,7 @@ def in_flags(message: str, commands: Iterable[type]) -> str:
 
     def flag(match: re.Match[str]) -> str:
         name = match[1].rpartition(".")[2]
-        return _flag(name, match[2]) if any(name in _settings(kind) for kind in commands) else match[0]
+        return _flag(name, match[2]) if any(name in settings_of(kind) for kind in commands) else match[0]
 
     return SETTING.sub(flag, message)
 
@@ -38,13 +38,13 @@ def _flag(name: str, written: str | None) -> str:
     return f"{flag_of(name)} {quote(str(value))}"
 
 
-def _settings(kind: Any) -> set[str]:
+def settings_of(kind: Any) -> set[str]:
     """The names of a command's settings: its own, those of its parts, and those of its actions."""
-    if not is_dataclass(kind):
-        return {name for part in get_args(kind) for name in _settings(part)}
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return {name for part in get_args(kind) for name in settings_of(part)}
     found: set[str] = set()
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        found |= _settings(hint) or {name}
+        found |= settings_of(hint) or {name}
     return found
 
 

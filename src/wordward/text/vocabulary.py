@@ -120,7 +120,7 @@ class Vocabulary:
             raise SettingError(
                 "min_documents",
                 f"expected words that occur in {min_documents} or more documents; none of "
-                f"{len(spread)} words in {size} documents does: give more text or a lower min_documents",
+                f"{len(spread)} words in {size} documents does: give more text or a lower `min_documents`",
             )
         counts = [occurrences[word] for word in kept]
         return cls((*SPECIALS, *kept), np.array([0, occurrences.total() - sum(counts), size, *counts]))

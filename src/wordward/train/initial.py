@@ -58,7 +58,7 @@ def from_language_model(
                 raise SettingError(
                     "pretrained",
                     f"{part}.{name} is {tuple(mine.shape)} in the model, but {tuple(other.shape)} in the language "
-                    "model: give the same dim and hidden to both",
+                    "model: give the same `dim` and `hidden` to both",
                 )
             mine.copy_(other)
     normalize(model.words, [model.lstm], counts)
