@@ -32,6 +32,7 @@ from wordward.report.texts import score
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.support import wording
 from wordward.support.console import progress, say
 from wordward.support.device import release
 from wordward.support.distributed import refuse_several
@@ -156,13 +157,13 @@ def reproduce(
             if len(TABLES[table]) == 1:
                 raise
             say(f"{column.name} was not found and is skipped", quiet=plan.quiet)
-            shown.append(f"### {column.title}\n\nnot found: {error}\n")
+            shown.append(f"### {column.title}\n\nnot found: {wording.shown(str(error))}\n")
             missing += 1
         except (ValueError, OSError, RuntimeError) as error:
             if len(TABLES[table]) == 1:
                 raise
             say(f"{column.name} failed: {error}", quiet=plan.quiet)
-            shown.append(f"### {column.title}\n\nfailed: {error}\n")
+            shown.append(f"### {column.title}\n\nfailed: {wording.shown(str(error))}\n")
             failed.append(f"{column.name}: {error}")
         except KeyboardInterrupt:
             say("run the same command again to continue", quiet=plan.quiet)
