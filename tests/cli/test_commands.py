@@ -529,6 +529,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
         ("word-dropout", "1", "--word-dropout must be 0 or more and less than 1"),
         ("dev-share", "1", "--dev-share must be between 0 and 1"),
         ("seed", "-1", "--seed must be 0 or more"),
+        ("seed", "1" * 30, "--seed must be 0 or more and less than 2**64"),
         ("min-documents", "0", "--min-documents must be 1 or more"),
         ("epsilon", "-1", "--epsilon must be greater than 0"),
         ("method", "magic", "unknown method 'magic'"),

@@ -12,10 +12,10 @@ from wordward.support.rules import (
     COUNT_OR_NONE,
     DROPOUT,
     FACTOR,
-    NOT_NEGATIVE,
     NOT_NEGATIVE_OR_NONE,
     POSITIVE,
     POSITIVE_OR_NONE,
+    SEED,
     SHARE,
     check,
 )
@@ -74,7 +74,8 @@ class DataSettings:
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise SettingError(
                 "corpus",
-                f"a corpus has its own labelled texts, but `{'`, `'.join(beside)}` came with `corpus`: leave that out",
+                f"a corpus has its own labelled texts, but `{'`, `'.join(beside)}` came with `corpus`: "
+                "leave that out",
             )
 
 
@@ -92,7 +93,7 @@ class TextSettings:
     max_vocabulary: int | None = None
     """Keep only this many words, the most frequent; all by default."""
     max_length: int | None = None
-    """Read only this many words of a text (a Hugging Face model: word pieces); by default all that the model can read."""
+    """Read only this many words of a text, or word pieces for a Hugging Face model; by default all it can read."""
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
@@ -170,7 +171,7 @@ class TrainingSettings:
         check(self, POSITIVE, "learning_rate", "clip")
         check(self, FACTOR, "decay")
         check(self, DROPOUT, "averaging")
-        check(self, NOT_NEGATIVE, "seed")
+        check(self, SEED, "seed")
 
 
 @dataclass(frozen=True)
@@ -296,7 +297,7 @@ class PretrainConfig:
         check(self, POSITIVE, "learning_rate", "clip")
         check(self, POSITIVE_OR_NONE, "minutes")
         check(self, SHARE, "held_out_share")
-        check(self, NOT_NEGATIVE, "seed")
+        check(self, SEED, "seed")
 
 
 PRESETS: dict[str, dict[str, Any]] = {

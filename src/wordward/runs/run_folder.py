@@ -128,7 +128,7 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
     file = Path(path) / CONFIG
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="replace")
     try:
         return from_toml(kind, text)
     except (TypeError, AttributeError, ValueError) as error:
