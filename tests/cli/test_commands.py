@@ -316,7 +316,7 @@ def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.C
     measured = json.loads(capsys.readouterr().out)["error"]["value"]
     examples = reviews(240)
     said = load_run(run, device="cpu").predict([example.text for example in examples])
-    wrong = sum(record["label"] != example.label for record, example in zip(said, examples, strict=True))
+    wrong = sum(record.label != example.label for record, example in zip(said, examples, strict=True))
     assert measured == pytest.approx(wrong / 240)
 
 

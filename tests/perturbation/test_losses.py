@@ -206,3 +206,36 @@ def test_labels_of_several_tasks_go_to_the_users_own_loss() -> None:
         {"stars": stars, "topics": topics},
     )
     torch.testing.assert_close(out.loss, loss(out.perturbed, {"stars": stars, "topics": topics}))
+
+
+@pytest.mark.parametrize("name", ["advt", "iadvt", "vat", "ivat", "freelb", "smart", "entropy"])
+def test_only_the_tokens_counted_have_a_loss_and_only_those_of_the_mask_move(name: str) -> None:
+    model, ids, labels = make("tagger"), padded(TEXTS), labels_for("tagger")
+    mask = ids != PAD
+    counted = torch.zeros_like(mask)
+    counted[:, 0] = True  # of each sentence its first token
+
+    def of_the_first(logits: Tensor, target: Tensor) -> Tensor:
+        own = objective.kl if target.is_floating_point() else objective.label_loss
+        return own(logits, target, counted)
+
+    noise = torch.randn(*ids.shape, DIM, dtype=torch.float64)
+    adv = wordward.adversary(model, name, epsilon=2.0, k=3)
+    out = adv(lambda: model(ids), labels, mask=mask, counted=counted, noise=noise)
+    with_own = wordward.adversary(model, name, epsilon=2.0, k=3, loss=of_the_first)
+    own = with_own(lambda: model(ids), labels, mask=mask, noise=noise)
+    torch.testing.assert_close((out.loss, out.perturbation), (own.loss, own.perturbation))
+    everywhere = adv(lambda: model(ids), labels, noise=noise)
+    assert not torch.allclose(out.loss, everywhere.loss)
+    moved = out.perturbation.abs().sum(-1) > 0
+    assert not (moved & ~mask).any()
+    assert name == "entropy" or (moved & ~counted).any()
+
+
+def test_a_loss_of_ones_own_is_not_given_what_counts() -> None:
+    model, ids, labels = make("tagger"), padded(TEXTS), labels_for("tagger")
+    adv = wordward.advt(model, loss=objective.label_loss)
+    with pytest.raises(ValueError, match="your own loss is not given `counted`"):
+        adv(lambda: model(ids), labels, counted=ids != PAD)
+    with pytest.raises(ValueError, match="mask must be"):
+        wordward.advt(model)(lambda: model(ids), labels, counted=torch.ones(2, 2))

@@ -326,8 +326,8 @@ def test_processes_that_share_a_batch_draw_its_noise_row_by_row(name: str):
     found = []
     for rows in (slice(0, 3), slice(0, 1), slice(1, 3)):
         adv = wordward.adversary(model, name, epsilon=2.0)
-        adv.directions.part = Part(ids, rows, Shares(), torch.Generator().manual_seed(5))
-        found.append(adv(lambda rows=rows: model(ids[rows]), labels[rows]).perturbation)
+        noise = Part(ids, rows, Shares(), torch.Generator().manual_seed(5)).draw
+        found.append(adv(lambda rows=rows: model(ids[rows]), labels[rows], noise=noise).perturbation)
     torch.testing.assert_close(found[0], torch.cat(found[1:]))
 
 

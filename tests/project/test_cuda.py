@@ -24,9 +24,9 @@ from wordward.perturbation.api import adversary
 from wordward.perturbation.recipes import RECIPES, parse_methods
 from wordward.perturbation.space import GROUP, nearest
 from wordward.perturbation.tap import Tap, gradient_at
+from wordward.runs.lstm import adversary_of
 from wordward.runs.models import Classifier, LanguageModel, Tagger
 from wordward.runs.opening import load_run
-from wordward.runs.run import adversary_of
 from wordward.runs.scoring import probabilities
 from wordward.text.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
 from wordward.text.vocabulary import SPECIALS, Vocabulary
@@ -82,7 +82,7 @@ def test_every_precision_learns(method: str, precision: str, csv_file: Path, tmp
     there, here = (
         load_run(tmp_path / "run", device=name).predict(["the film was dull"])[0] for name in ("cuda", "cpu")
     )
-    assert there["probabilities"]["bad"] == pytest.approx(here["probabilities"]["bad"], abs=1e-3)
+    assert there.probabilities["bad"] == pytest.approx(here.probabilities["bad"], abs=1e-3)
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -16,10 +16,10 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward.explain.corpus
 from wordward.attack.attacked import Attacked
-from wordward.config.attack import AttackSettings
 from wordward.attack.attacker import attack
 from wordward.attack.files import from_record
 from wordward.cli.main import main
+from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example, registry

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from wordward.config.settings import MethodSettings, ModelSettings, TrainingSettings
 from wordward.perturbation.recipes import parse_methods
+from wordward.runs.lstm import adversary_of
 from wordward.runs.models import Classifier, Tagger
-from wordward.runs.run import adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper

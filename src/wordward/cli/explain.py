@@ -131,9 +131,7 @@ class Explain:
         return self.file
 
     def _check_label(self, run: "Run", methods: Sequence[str]) -> None:
-        from wordward.explain.explainer import one_method
-
-        objectives = [one_method(run, method).recipe.objective for method in methods]
+        objectives = [run.method(method).recipe.objective for method in methods]
         if self.label is not None and "label_loss" not in objectives:
             raise UsageError(
                 f"--label is for methods that raise a label's loss, not for {' and '.join(methods)}: leave it out"

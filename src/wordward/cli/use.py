@@ -47,7 +47,6 @@ class Evaluate:
         from rich.cells import cell_len, set_cell_size
 
         from wordward.explain.wording import plain
-        from wordward.report.texts import score
         from wordward.runs.metrics import by_class
         from wordward.runs.opening import load_run
 
@@ -57,15 +56,17 @@ class Evaluate:
         else:
             examples = texts_of(run, self.data, **{name: getattr(self, name) for name in COLUMNS})
             corpus = run.encode(examples, labelled=True, source=self.data)
-        scored = score(run, corpus, self.data)
-        classes = dict(zip(run.labels, by_class(scored.confusion), strict=True))
+        evaluation = run.evaluate_corpus(corpus, self.data, quiet=False)
+        classes = dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
         if self.json:
-            record: dict[str, Any] = {name: interval._asdict() for name, interval in scored.measured.items()}
+            record: dict[str, Any] = {
+                name: interval._asdict() for name, interval in evaluation.scores.items()
+            }
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
-            print(json.dumps({"run": self.run, "data": self.data, "texts": scored.texts, **record}))
+            print(json.dumps({"run": self.run, "data": self.data, "texts": evaluation.texts, **record}))
             return
-        print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
-        for name, interval in scored.measured.items():
+        print(f"{evaluation.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
+        for name, interval in evaluation.scores.items():
             ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
             if interval.tells_nothing:
                 ends = "no interval: every resample gives the same"
@@ -130,9 +131,9 @@ class Predict:
         with progress(quiet=self.quiet or seen) as bars:
             bar = bars.add_task("predicting", total=total, unit="texts")
             for texts in parts:
-                for record in run.predict(texts):
-                    failed += "error" in record
-                    print(json_line(record))
+                for prediction in run.predict(texts):
+                    failed += prediction.problem is not None
+                    print(json_line(prediction.to_json()))
                 sys.stdout.flush()  # someone may wait for these answers before writing the next line
                 bars.advance(bar, len(texts))
         return failed

@@ -269,6 +269,9 @@ class PretrainConfig:
     """Maximum number of passes over the texts."""
     minutes: float | None = None
     """Stop after this many minutes, in the middle of an epoch if need be."""
+    shuffle: bool = True
+    """Read the texts in a new random order each epoch; otherwise always as they are given, so that texts that belong
+    together, such as reviews of one film, follow each other."""
     schedule: Literal["constant", "linear"] = "constant"
     """Learning rate: constant, or falling linearly to zero over all epochs (better in short runs)."""
     streams: int = 32

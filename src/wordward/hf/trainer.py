@@ -19,9 +19,8 @@ from wordward.hf.inputs import (
 )
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.objective import kl
 from wordward.perturbation.recipes import Method, parse_methods
-from wordward.perturbation.tap import FP16_SCALE, Pass, Tap
+from wordward.perturbation.tap import Tap, gradient_at
 from wordward.runs.pieces import logits_of
 from wordward.support.errors import MissingExtraError, ModelError, SettingError
 from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
@@ -74,7 +73,6 @@ class AdversarialTrainer(Trainer):
         self._texts: Iterator[Any] | None = None  # unlabelled batches
         self._drawn: list[Any] = []  # those of this update
         self._accumulated: Accumulated | None = None  # None: the update has one batch
-        self._counted: Tensor | None = None  # (batch, time), where KL over tags is taken
         self._sums: dict[str, Tensor] = {}  # losses since they were last logged
         self._logged = 0  # the update after which they were
         self.add_callback(_StateCallback(self))
@@ -136,7 +134,6 @@ class AdversarialTrainer(Trainer):
             embedding=self.adversarial.embedding,
             site=self.adversarial.site,
             candidates=self._candidates if method.recipe.space == "words" else None,
-            loss=self._divergence if method.recipe.objective == "kl" else None,
         )
 
     def compute_loss(
@@ -159,7 +156,7 @@ class AdversarialTrainer(Trainer):
             passes.append(self._label_loss(through, inputs, num_items_in_batch))
             return passes[-1][0]  # the loss is all that is asked for: some heads give no one tensor of logits
 
-        losses = self._supervised(forward, passes, inputs)
+        losses = self._supervised(forward, inputs)
         label_loss, outputs = passes[0]
         losses |= self._virtual(unwrapped(model), inputs)
         total = label_loss + sum(losses.values())
@@ -176,9 +173,7 @@ class AdversarialTrainer(Trainer):
             return loss, outputs
         return loss * (label_count(inputs) * together.steps / together.labels), outputs
 
-    def _supervised(
-        self, forward: Callable[[], Tensor], passes: list[tuple[Tensor, Any]], inputs: Any
-    ) -> dict[str, Tensor]:
+    def _supervised(self, forward: Callable[[], Tensor], inputs: Any) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
         supervised = [
             adversary for adversary in self.adversaries if adversary.method.recipe.objective == "label_loss"
@@ -187,36 +182,18 @@ class AdversarialTrainer(Trainer):
             forward()
             return {}
         watch = any(adversary.method.recipe.starts_uphill for adversary in supervised)
-        clean = supervised[0].tap.run(forward, watch=watch)
+        clean = supervised[0].tap.run(forward, watch=watch)  # its logits, and those of later passes: the loss
         mask = supervised[0].mask(clean.ids, perturbed(inputs, self._ordinary))
-        gradient = None if clean.shift is None else _slope(passes[0][0], clean.shift, keep=True)
+        gradient = None
+        if watch:
+            gradient = gradient_at(clean.logits, clean.shift, retain_graph=True)
         losses = {}
         for adversary in supervised:
             adversary.tick()
-            loss = self._ascent(adversary, forward, passes, clean, gradient, mask)
+            ascent = adversary.perturbed_losses(forward, clean, gradient, mask, lambda at: at.logits)
+            loss = torch.stack(ascent.losses).mean()
             losses[adversary.method.name] = self.adversarial.regularizer_weight * loss
         return losses
-
-    def _ascent(
-        self,
-        adversary: Adversary,
-        forward: Callable[[], Tensor],
-        passes: list[tuple[Tensor, Any]],
-        clean: Pass,
-        gradient: Tensor | None,
-        mask: Tensor,
-    ) -> Tensor:
-        """The label loss of the texts at the last r, or the mean over every step's."""
-        seen = len(passes)
-
-        def slope(shift: Tensor) -> Tensor:
-            shifted = adversary.tap.run(forward, shift, watch=True, like=clean)
-            assert shifted.shift is not None
-            return _slope(passes[-1][0], shifted.shift, keep=adversary.method.recipe.counts == "every")
-
-        found = adversary.ascend(clean.ids, gradient, mask, slope)
-        adversary.tap.run(forward, found.perturbation, like=clean)
-        return adversary.counted([loss for loss, _ in passes[seen:]])
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
         """The KL of the perturbed from the clean texts, labelled or not."""
@@ -226,21 +203,18 @@ class AdversarialTrainer(Trainer):
         if self.unlabelled_dataset is not None:
             inputs = self._drawn.pop(0) if self._drawn else self._draw()
         bare = {name: value for name, value in inputs.items() if name not in self.label_names}
-        mask, self._counted = perturbed(inputs, self._ordinary), tagged(inputs, self._ordinary)
+        mask, counted = perturbed(inputs, self._ordinary), tagged(inputs, self._ordinary)
         losses, together = {}, self._together
         for adversary in virtual:
             with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
-                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask)
+                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted)
             share = torch.ones((), device=mask.device)
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
-                part = self._counted.sum() / together.tokens if by_token else len(mask) / together.texts
+                part = counted.sum() / together.tokens if by_token else len(mask) / together.texts
                 share = part if self.compute_loss_func is not None else part * together.steps
             losses[adversary.method.name] = share * outcome.loss
         return losses
-
-    def _divergence(self, logits: Tensor, clean: Tensor) -> Tensor:
-        return kl(logits, clean, self._counted, average=self.adversarial.average)
 
     def _ordinary(self, ids: Tensor) -> Tensor:
         """Which ids stand for text, (batch, time)."""
@@ -297,11 +271,6 @@ class AdversarialTrainer(Trainer):
                 logs[f"{name}_loss"] = float(mean) / updates
             self._sums, self._logged = {}, self.state.global_step
         super().log(logs, *args, **options)
-
-
-def _slope(loss: Tensor, shift: Tensor, *, keep: bool) -> Tensor:
-    """The gradient at the vectors; its scale is a power of two, and no length of r depends on it."""
-    return torch.autograd.grad(loss * FP16_SCALE, shift, retain_graph=keep)[0]
 
 
 class _StateCallback(TrainerCallback):

@@ -28,7 +28,6 @@ from wordward.paper.experiments import (
 )
 from wordward.paper.tables import TABLES, Column, Row
 from wordward.perturbation.recipes import parse_methods
-from wordward.report.texts import score
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -110,8 +109,8 @@ def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any
 
 def _tested(run: Run, *, quiet: bool) -> dict[str, Any]:
     """The score on the test texts, and which of them were wrong."""
-    scored = score(run, test_corpus(run, quiet=quiet), "test", quiet=quiet)
-    measured, wrong = scored.measured[run.config.training.criterion], scored.wrong
+    evaluation = run.evaluate_corpus(test_corpus(run, quiet=quiet), "test", quiet=quiet)
+    measured, wrong = evaluation.scores[run.config.training.criterion], evaluation.wrong
     return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
 
 

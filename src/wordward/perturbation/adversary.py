@@ -1,7 +1,7 @@
 """The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from wordward.perturbation.checks import (
     checked_mask,
     marks_tokens,
 )
-from wordward.perturbation.choice import deviation, scattered, unit, within
-from wordward.perturbation.directions import Directions
+from wordward.perturbation.choice import across, deviation, scattered, unit, within
+from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
 from wordward.perturbation.recipes import PAPER_EPSILON, Method
 from wordward.perturbation.space import Space
@@ -35,6 +35,14 @@ class Found(NamedTuple):
     perturbation: Tensor  # r (batch, time, dim)
     strengths: Tensor  # alpha (batch, time, k), r = D alpha; r itself where every direction is free
     candidates: Tensor | None  # V^(t) (batch, time, k); None where every direction is free
+
+
+class Ascent(NamedTuple):
+    """Where an ascent ended, and the losses on the way."""
+
+    found: Found
+    last: Pass  # at the last r
+    losses: list[Tensor]  # those that count: at the last r, or at every r
 
 
 @dataclass(frozen=True)
@@ -100,92 +108,137 @@ class Adversary:
         labels: Any = None,
         *,
         mask: Tensor | None = None,
-        noise: Tensor | None = None,
+        counted: Tensor | None = None,
+        noise: Noise = None,
         count: bool = True,
     ) -> Outcome:
-        """The regulariser of one batch. `mask` (batch, time) is True at tokens; `noise` replaces random draws.
+        """The regulariser of one batch. `mask` (batch, time) is True where r may be, at tokens by default.
 
-        `labels` are a tensor, or whatever your own `loss` reads. `count=False` is for parts of a batch whose
+        `counted` (batch, time) is True where a token's loss counts, by default as `mask`. `labels` are a tensor, or
+        whatever your own `loss` reads. `noise` replaces random draws. `count=False` is for parts of a batch whose
         step `tick` has counted already.
         """
+        if counted is not None and self._loss is not None:
+            raise SettingError(
+                "counted", "your own loss is not given `counted`: let it leave out what does not count"
+            )
         if count:
             self.tick()
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
-                return self._unmoved(forward, mask)
+                return self._unmoved(forward, mask, counted)
             if self.method.recipe.objective == "kl":
                 if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
                     raise SettingError(
                         "labels", f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
                     )
-                return self._virtual(forward, mask, noise)
+                return self._virtual(forward, mask, counted, noise)
             if labels is None:
                 raise SettingError(
                     "labels", f"{self.method.name} increases the label loss, so it needs `labels`"
                 )
-            return self._supervised(forward, labels, mask, noise)
+            return self._supervised(forward, labels, mask, counted, noise)
 
     def _supervised(
-        self, forward: Forward, labels: Any, mask: Tensor | None, noise: Tensor | None
+        self, forward: Forward, labels: Any, mask: Tensor | None, counted: Tensor | None, noise: Noise
     ) -> Outcome:
         """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
         clean = self.tap.run(forward, watch=self.method.recipe.starts_uphill)
-        mask = self.mask(clean.ids, mask)
+        mask, counted = self._masks(clean.ids, mask, counted)
         check_labels(labels, clean.ids, own_loss=self._loss is not None)
         gradient = None
         if self.method.recipe.starts_uphill:
-            gradient = gradient_at(self.loss(clean.logits, labels, mask), clean.shift, retain_graph=True)
-        return self._perturbed(forward, clean, labels, gradient, mask, noise)
+            loss = self.loss(clean.logits, labels, counted)
+            gradient = gradient_at(loss, clean.shift, retain_graph=True)
+        ascent = self.perturbed_losses(
+            forward, clean, gradient, mask, lambda at: self.loss(at.logits, labels, counted), noise=noise
+        )
+        return self._outcome(clean, mask, ascent)
 
-    def _virtual(self, forward: Forward, mask: Tensor | None, noise: Tensor | None) -> Outcome:
+    def _virtual(
+        self, forward: Forward, mask: Tensor | None, counted: Tensor | None, noise: Noise
+    ) -> Outcome:
         """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
         with torch.no_grad():
             clean = self.tap.run(forward)
         torch.clear_autocast_cache()  # casts made without a graph must not be reused by passes that need one
-        mask = self.mask(clean.ids, mask)
+        mask, counted = self._masks(clean.ids, mask, counted)
         check_rows("rows of logits", clean.logits, clean.ids)
         gradient, space = None, self.space(clean.ids)
         if self.method.recipe.follows_gradient:
-            gradient = self.kl_gradient(forward, clean, mask, noise, space)
-        return self._perturbed(forward, clean, clean.logits, gradient, mask, noise, space)
+            gradient = self.kl_gradient(forward, clean, mask, noise, space, counted=counted)
+        ascent = self.perturbed_losses(
+            forward,
+            clean,
+            gradient,
+            mask,
+            lambda at: self.loss(at.logits, clean.logits, counted),
+            noise=noise,
+            space=space,
+        )
+        return self._outcome(clean, mask, ascent)
 
-    def _perturbed(
+    def _unmoved(self, forward: Forward, mask: Tensor | None, counted: Tensor | None) -> Outcome:
+        """The loss of the text itself (the entropy of its prediction), in one pass."""
+        clean = self.tap.run(forward)
+        mask, counted = self._masks(clean.ids, mask, counted)
+        check_rows("rows of logits", clean.logits, clean.ids)
+        still = torch.zeros(*clean.ids.shape, self.tap.dim, dtype=self.tap.dtype, device=clean.ids.device)
+        loss = self.loss(clean.logits, clean.logits, counted)
+        return self._outcome(clean, mask, Ascent(Found(still, still, None), clean, [loss]))
+
+    def perturbed_losses(
         self,
         forward: Forward,
         clean: Pass,
-        target: Any,
         gradient: Tensor | None,
         mask: Tensor,
-        noise: Tensor | None,
+        loss: Callable[[Pass], Tensor],
+        *,
+        backward: Callable[[Tensor], Tensor] | None = None,
+        noise: Noise = None,
         space: Space | None = None,
-    ) -> Outcome:
-        """The loss of the perturbed text: at the last r, or averaged over all steps."""
-        losses: list[Tensor] = []
+    ) -> Ascent:
+        """Find r, and the losses that count: at the last r, or at every r on the way there.
+
+        `gradient` is the loss's at the clean pass, where the first step follows it; `loss` gives that of a pass.
+        `backward`, if given, backpropagates a loss that counts as soon as it is known and returns what is kept of it:
+        its gradient at r then serves the next step, so that no pass is followed back twice.
+        """
+        every, losses = self.method.recipe.counts == "every", []
 
         def slope(shift: Tensor) -> Tensor:
             shifted = self.tap.run(forward, shift, watch=True, like=clean)
-            losses.append(self.loss(shifted.logits, target, mask))
-            return gradient_at(losses[-1], shifted.shift, retain_graph=self.method.recipe.counts == "every")
+            value = loss(shifted)
+            if not every or backward is None:
+                losses.extend([value] if every else [])
+                return gradient_at(value, shifted.shift, retain_graph=every)
+            losses.append(backward(value))
+            assert shifted.shift is not None
+            assert shifted.shift.grad is not None
+            return shifted.shift.grad
 
         found = self.ascend(clean.ids, gradient, mask, slope, noise=noise, space=space)
-        perturbed = self.tap.run(forward, found.perturbation, like=clean).logits
-        losses.append(self.loss(perturbed, target, mask))
-        return self._outcome(self.counted(losses), clean, perturbed, mask, found)
-
-    def _unmoved(self, forward: Forward, mask: Tensor | None) -> Outcome:
-        """The loss of the text itself (the entropy of its prediction), in one pass."""
-        clean = self.tap.run(forward)
-        mask = self.mask(clean.ids, mask)
-        check_rows("rows of logits", clean.logits, clean.ids)
-        still = torch.zeros(*clean.ids.shape, self.tap.dim, dtype=self.tap.dtype, device=clean.ids.device)
-        loss = self.loss(clean.logits, clean.logits, mask)
-        return self._outcome(loss, clean, clean.logits, mask, Found(still, still, None))
+        last = self.tap.run(forward, found.perturbation, like=clean)
+        losses.append(loss(last) if backward is None else backward(loss(last)))
+        return Ascent(found, last, losses)
 
     def kl_gradient(
-        self, forward: Forward, clean: Pass, mask: Tensor, noise: Tensor | None, space: Space | None = None
+        self,
+        forward: Forward,
+        clean: Pass,
+        mask: Tensor,
+        noise: Noise,
+        space: Space | None = None,
+        *,
+        counted: Tensor | None = None,
     ) -> Tensor:
-        """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx)."""
+        """The gradient of l_KL a small step away, since it has none at r = 0 (eq:vat_approx).
+
+        `counted` (batch, time): where a token's divergence counts, by default as `mask`.
+        """
         settings, space = self.method.settings, space or self.space(clean.ids)
+        counted = mask if counted is None else counted
         real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
         if space.candidates is None:
             start = self.directions.noise(space, clean.ids, noise)
@@ -195,18 +248,15 @@ class Adversary:
         gradient = torch.zeros_like(step)
         for left in reversed(range(settings.power_iterations)):
             probe = self.tap.run(forward, step, watch=True, like=clean)
-            gradient = gradient_at(self.loss(probe.logits, clean.logits, mask), probe.shift).to(
-                self.tap.dtype
-            )
+            loss = self.loss(probe.logits, clean.logits, counted)
+            gradient = gradient_at(loss, probe.shift).to(self.tap.dtype)
             if left:
                 ascent = space.vectors(space.strengths(gradient * real))
                 step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
-        return gradient
+        return across(gradient, step) if self.method.through_start else gradient
 
     @torch.no_grad()
-    def perturb(
-        self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Tensor | None = None
-    ) -> Found:
+    def perturb(self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Noise = None) -> Found:
         """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
         if self.method.recipe.moves:
             raise SettingError(
@@ -224,7 +274,7 @@ class Adversary:
         mask: Tensor,
         slope: Slope,
         *,
-        noise: Tensor | None = None,
+        noise: Noise = None,
         space: Space | None = None,
     ) -> Found:
         """r after every step, alpha <- P(alpha + eta a / |a|) with a = D^T g and P onto the ball of epsilon.
@@ -242,17 +292,13 @@ class Adversary:
             found = Found(space.vectors(strengths), strengths, space.candidates)
         return found
 
-    def counted(self, losses: Sequence[Tensor]) -> Tensor:
-        """The loss that counts, from the losses at successive r."""
-        return torch.stack(list(losses[-self.method.recipe.counted :])).mean()
-
     def _first(
         self,
         space: Space,
         ids: Tensor,
         gradient: Tensor | None,
         mask: Tensor,
-        noise: Tensor | None,
+        noise: Noise,
         reach: Tensor | float,
     ) -> Found:
         """The first r: one step from the text, or drawn."""
@@ -285,10 +331,13 @@ class Adversary:
         """Where r may point for these ids."""
         return self.directions.space(ids)
 
-    def loss(self, logits: Tensor, target: Any, mask: Tensor) -> Tensor:
-        """l or l_KL of a batch, as the method measures it: the user's function, else the paper's."""
+    def loss(self, logits: Tensor, target: Any, counted: Tensor) -> Tensor:
+        """l or l_KL of a batch, as the method measures it: the user's function, else the paper's.
+
+        `counted` (batch, time): where a token's loss counts; a user's function is not given it.
+        """
         recipe, average = self.method.recipe, self.method.settings.average
-        plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
+        plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
         loss = MEASURES[recipe.measure](plain, logits, target)
         check_one_number(loss)
         return loss
@@ -303,6 +352,15 @@ class Adversary:
             self._sound = marks_tokens(mask, ids, self.tap.padding)
         return mask
 
+    def _masks(self, ids: Tensor, mask: Tensor | None, counted: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Where r may be, and where a token's loss counts."""
+        mask = self.mask(ids, mask)
+        return mask, mask if counted is None else checked_mask(counted, ids)
+
+    def search(self, ids: Tensor) -> None:
+        """Search the nearest words of these ids now, where the method needs them."""
+        self.directions.search(ids)
+
     def refresh(self) -> None:
         """Forget the nearest words, so that they are searched again; call it at the start of an epoch."""
         self.directions.refresh()
@@ -311,6 +369,6 @@ class Adversary:
         """Count a step, and forget the nearest words when a new search is due."""
         self.directions.tick()
 
-    def _outcome(self, loss: Tensor, clean: Pass, perturbed: Tensor, mask: Tensor, found: Found) -> Outcome:
-        weighted = self.method.settings.regularizer_weight * loss
-        return Outcome(weighted, clean.logits, perturbed, clean.ids, mask, *found)
+    def _outcome(self, clean: Pass, mask: Tensor, ascent: Ascent) -> Outcome:
+        loss = self.method.settings.regularizer_weight * torch.stack(ascent.losses).mean()
+        return Outcome(loss, clean.logits, ascent.last.logits, clean.ids, mask, *ascent.found)

@@ -1,11 +1,11 @@
 """Where a batch's r may point (with periodic searches for nearest words), and the strengths it takes there."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import torch
 from torch import Tensor
 
-from wordward.perturbation.choice import CHOICES
+from wordward.perturbation.choice import CHOICES, centred
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.space import (
     AllWords,
@@ -17,11 +17,14 @@ from wordward.perturbation.space import (
     check_enough,
 )
 from wordward.perturbation.tap import Tap
-from wordward.support.distributed import Part
 from wordward.support.errors import SettingError
 
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
+
+Noise = (
+    Tensor | Callable[[tuple[int, ...], torch.dtype], Tensor] | None
+)  # given, drawn by the caller, or by us
 
 
 class Directions:
@@ -40,12 +43,30 @@ class Directions:
         if method.recipe.space == "words":
             check_enough(self._allowed, method.settings.k)
         self.nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
-        self.part: Part | None = None  # of a batch that several processes share
 
     def space(self, ids: Tensor) -> Space:
         """Where r may point for these ids."""
-        if self.method.recipe.space == "free":
-            return Free()
+        nearest = self.search(ids)
+        if nearest is not None:
+            return Neighbors(ids, nearest, self.tap.words)
+        free = self.method.recipe.space == "free"
+        return Free() if free else AllWords(ids, self._allowed_on(ids), self.tap.words)
+
+    def search(self, ids: Tensor) -> Tensor | None:
+        """The k nearest words of each id, (batch, time, k), searched where they are not known; None without k."""
+        settings = self.method.settings
+        if self.method.recipe.space == "free" or settings.k is None:
+            return None
+        allowed = self._allowed_on(ids)
+        if self.nearest is None or self.nearest.allowed.device != ids.device:
+            at_once = ids.is_cuda and self._every != 1 and self.tap.size <= AT_ONCE
+            self.nearest = NearestWords(
+                self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
+            )
+        return self.nearest.of(ids, self.tap.table)
+
+    def _allowed_on(self, ids: Tensor) -> Tensor:
+        """The words that may be pointed to, on the device of the ids."""
         if self.tap.size != len(self._word):
             raise SettingError(
                 "embedding",
@@ -53,20 +74,10 @@ class Directions:
                 "make a new one",
             )
         self._allowed = self._allowed.to(ids.device)  # copied once: copying synchronises with the device
-        allowed, settings = self._allowed, self.method.settings
-        if settings.k is None:
-            return AllWords(ids, allowed, self.tap.words)
-        if self.nearest is None or self.nearest.allowed.device != ids.device:
-            at_once = ids.is_cuda and self._every != 1 and self.tap.size <= AT_ONCE
-            self.nearest = NearestWords(
-                self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
-            )
-        if self.part is not None:  # so that all processes search a word at the same step
-            self.nearest.of(self.part.ids, self.tap.table)
-        return Neighbors(ids, self.nearest.of(ids, self.tap.table), self.tap.words)
+        return self._allowed
 
     def chosen(
-        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Tensor | None
+        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Noise
     ) -> Tensor:
         """The strengths to take, not yet normalised: D^T g or noise, or a part of either."""
         real = mask.unsqueeze(-1)
@@ -87,19 +98,18 @@ class Directions:
                     f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`",
                 )
             values = space.strengths(gradient.to(self.tap.dtype) * real)
+            values = centred(values, possible()) if self.method.through_start else values
         else:
             values = self.noise(space, ids, noise)
         return CHOICES[self.method.recipe.choice](values, possible, words) * real
 
-    def noise(self, space: Space, ids: Tensor, noise: Tensor | None) -> Tensor:
-        """Gaussian noise in the shape of a space's strengths, unless it is given."""
+    def noise(self, space: Space, ids: Tensor, noise: Noise) -> Tensor:
+        """Gaussian noise in the shape of a space's strengths, unless it is given or drawn by the caller."""
         shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)
-        if noise is None and self.part is not None:  # of the whole batch, so that processes differ row by row
-            whole = (len(self.part.ids), *shape[1:])
-            drawn = torch.randn(whole, dtype=self.tap.dtype, device=ids.device, generator=self.part.noise)
-            return drawn[self.part.rows]
         if noise is None:
             return torch.randn(shape, dtype=self.tap.dtype, device=ids.device)
+        if not isinstance(noise, Tensor):
+            noise = noise(shape, self.tap.dtype)
         if tuple(noise.shape) != shape:
             raise SettingError("noise", f"noise must be {shape}, but is {tuple(noise.shape)}")
         return noise.to(self.tap.dtype)

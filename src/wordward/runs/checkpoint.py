@@ -9,7 +9,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.runs.run_folder import (
     CLASS_COUNTS,
     CONFIG,
@@ -21,6 +20,7 @@ from wordward.runs.run_folder import (
     put,
     write,
 )
+from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary
 
 

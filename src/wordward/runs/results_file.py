@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wordward.support.version import __version__
-from wordward.runs import run_folder
-from wordward.support.console import say
 from wordward.datasets import DataError, Example
+from wordward.runs import run_folder
 from wordward.runs.run import Run
+from wordward.support.console import say
+from wordward.support.version import __version__
 
 Read = TypeVar("Read")
 

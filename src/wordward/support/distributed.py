@@ -38,6 +38,11 @@ class Part(NamedTuple):
     shares: Shares
     noise: torch.Generator  # the same in all processes
 
+    def draw(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Gaussian noise for these rows: drawn for the whole batch, so that processes differ row by row."""
+        whole = (len(self.ids), *shape[1:])
+        return torch.randn(whole, dtype=dtype, device=self.ids.device, generator=self.noise)[self.rows]
+
 
 class Team:
     """The processes of a run: by default this one alone, for which every method is a no-op."""

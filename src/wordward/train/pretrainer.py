@@ -12,6 +12,7 @@ from torch import Tensor
 from wordward.config.settings import PretrainConfig
 from wordward.datasets import DataError
 from wordward.runs import checkpoint, run_folder
+from wordward.runs.initial import from_vectors
 from wordward.runs.metrics import perplexity
 from wordward.runs.models import LanguageModel
 from wordward.support.console import progress, say
@@ -22,7 +23,6 @@ from wordward.text.corpus import to_device
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import Reader
 from wordward.train.graphed import GraphedWindow
-from wordward.train.initial import from_vectors
 from wordward.train.step import Updater
 
 
@@ -93,7 +93,7 @@ class Pretrainer:
         started, state = time.monotonic(), None
         total, count = torch.zeros((), device=self.device), 0
         self.model.train()
-        rng = np.random.default_rng([self.config.seed, 3, self.epoch])
+        rng = np.random.default_rng([self.config.seed, 3, self.epoch]) if self.config.shuffle else None
         with progress(quiet=quiet) as bars:
             name = f"language model, epoch {self.epoch + 1}/{self.config.epochs}"
             words = self.train_reader.streams * (self.train_reader.length - 1)

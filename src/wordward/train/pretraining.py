@@ -105,16 +105,20 @@ def _from_files(
         for path in paths
         for example in read(path, text_column=config.text_column, labelled=False, format=kind)
     ]
+    given = {id(example): at for at, example in enumerate(examples)}
     if config.limit is not None and len(examples) > config.limit:
         examples = split(examples, config.limit / len(examples), config.seed)[1]
     kept, held_out = split(examples, config.held_out_share, config.seed)
+    if not config.shuffle:
+        kept.sort(key=lambda example: given[id(example)])
     vocabulary = vocabulary_of(kept, config.text)
     rows, held = (encode(part, vocabulary, config.text).rows for part in (kept, held_out))
     return vocabulary, rows, held
 
 
 def _hold_out(rows: Sequence[np.ndarray], config: PretrainConfig) -> tuple[Chosen, Chosen]:
-    """The rows to read and those held out."""
+    """The rows to read, in their own order unless it is drawn anew, and those held out."""
     order = np.random.default_rng(config.seed).permutation(len(rows))
     cut = max(1, round(config.held_out_share * len(rows)))
-    return Chosen(rows, order[cut:]), Chosen(rows, order[:cut])
+    kept = order[cut:] if config.shuffle else np.sort(order[cut:])
+    return Chosen(rows, kept), Chosen(rows, order[:cut])

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor, nn
 
 from wordward.config.settings import TrainingSettings
 from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.directions import Noise
 from wordward.perturbation.objective import Average, label_loss
-from wordward.perturbation.tap import Forward, Pass, gradient_at
+from wordward.perturbation.tap import Pass
 from wordward.support.console import say
 from wordward.support.device import release
 from wordward.support.distributed import ALONE, Team
@@ -165,65 +167,62 @@ class Stepper:
         return (batch,) if batch.ids.numel() <= self.fits else batch.parts(self.fits)
 
     def _labelled(self, batch: Batch) -> Tensor:
+        """Backpropagate the label loss of the texts and of the texts perturbed."""
         assert batch.labels is not None
-
-        def forward() -> Tensor:
-            return self.model(batch.ids, batch.mask)
-
         watch = any(adversary.method.recipe.starts_uphill for adversary in self.supervised)
+        forward = partial(self._forward, batch)
+        clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
         with self.updater.autocast():
-            clean = self.supervised[0].tap.run(forward, watch=watch) if self.supervised else None
             logits = forward() if clean is None else clean.logits
             loss = label_loss(logits, batch.labels, batch.mask, average=self.average)
-        share = self._share(batch)
-        total = self.updater.backward(share * loss)
-        gradient = clean.shift.grad if clean is not None and clean.shift is not None else None
+        total = self.updater.backward(self._share(batch) * loss)
         for adversary in self.supervised:
-            adversary.directions.part = batch.part
-            total = total + self._perturbed(adversary, forward, batch, clean, gradient)
+            assert clean is not None
+            total = total + self._perturbed(adversary, batch, clean)
         return total
 
-    def _perturbed(
-        self,
-        adversary: Adversary,
-        forward: Forward,
-        batch: Batch,
-        clean: Pass | None,
-        gradient: Tensor | None,
-    ) -> Tensor:
+    def _perturbed(self, adversary: Adversary, batch: Batch, clean: Pass) -> Tensor:
         """Backpropagate the loss of the perturbed texts; where every step counts, this serves the ascent too."""
-        recipe, losses = adversary.method.recipe, []
-        weight = self._share(batch) * adversary.method.settings.regularizer_weight / recipe.counted
+        method = adversary.method
+        weight = self._share(batch) * method.settings.regularizer_weight / method.recipe.counted
 
-        def lose(shift: Tensor, *, watch: bool = False) -> tuple[Tensor, Tensor | None]:
-            assert batch.labels is not None
-            perturbed = adversary.tap.run(forward, shift, watch=watch, like=clean)
-            return adversary.loss(perturbed.logits, batch.labels, batch.mask), perturbed.shift
-
-        def slope(shift: Tensor) -> Tensor:
+        def loss(at: Pass) -> Tensor:
             with self.updater.autocast():
-                loss, leaf = lose(shift, watch=True)
-                if recipe.counts == "last":
-                    return gradient_at(loss, leaf)
-            losses.append(self.updater.backward(weight * loss))
-            assert leaf is not None
-            assert leaf.grad is not None
-            return leaf.grad
+                return adversary.loss(at.logits, batch.labels, batch.mask)
 
-        ascent = adversary.ascend(batch.ids, gradient, batch.mask, slope)
-        with self.updater.autocast():
-            loss, _ = lose(ascent.perturbation)
-        losses.append(self.updater.backward(weight * loss))
-        return torch.stack(losses).sum()
+        ascent = adversary.perturbed_losses(
+            partial(self._forward, batch),
+            clean,
+            None if clean.shift is None else clean.shift.grad,
+            batch.mask,
+            loss,
+            backward=lambda loss: self.updater.backward(weight * loss),
+            noise=self._noise(adversary, batch),
+        )
+        return torch.stack(ascent.losses).sum()
 
     def _unlabelled(self, batch: Batch) -> Tensor:
+        """Backpropagate the divergence of the texts perturbed from the texts."""
         total = torch.zeros((), device=self.device)
         for adversary in self.virtual:
-            adversary.directions.part = batch.part
+            noise = self._noise(adversary, batch)
             with self.updater.autocast():
-                outcome = adversary(lambda: self.model(batch.ids, batch.mask), mask=batch.mask, count=False)
+                outcome = adversary(
+                    lambda: self.model(batch.ids, batch.mask), mask=batch.mask, noise=noise, count=False
+                )
             total = total + self.updater.backward(self._share(batch) * outcome.loss)
         return total
+
+    def _forward(self, batch: Batch) -> Tensor:
+        with self.updater.autocast():
+            return self.model(batch.ids, batch.mask)
+
+    def _noise(self, adversary: Adversary, batch: Batch) -> Noise:
+        """Where several processes share a batch, all search a word at the same step and draw the same noise."""
+        if batch.part is None:
+            return None
+        adversary.search(batch.part.ids)
+        return batch.part.draw
 
     def _share(self, batch: Batch) -> float:
         """The weight of a mean over these rows in the mean over the whole batch."""
