@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wordward.perturbation.recipes import RECIPES, MethodSettings
     from wordward.perturbation.tap import Tap
     from wordward.runs.run import Run
+    from wordward.support.errors import WordwardError
     from wordward.text.vocabulary import Vocabulary, tokenize
 
 _HOME = {
@@ -31,6 +32,7 @@ _HOME = {
     "Example": "datasets",
     "Vocabulary": "text",
     "tokenize": "text",
+    "WordwardError": "support.errors",
 }
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Run",
     "Tap",
     "Vocabulary",
+    "WordwardError",
     "__version__",
     "adversary",
     "advt",

@@ -62,7 +62,7 @@ def test_files_of_something_else_are_left_alone(run: Run, tmp_path: Path) -> Non
     described = describe(run, [Example("warm")], settings=asdict(AttackSettings()))
 
     def opened(name: str, **options: bool) -> ResultsFile:
-        return ResultsFile(tmp_path / name, described, command="attack", flag="--out", **options)
+        return ResultsFile(tmp_path / name, described, command="attack", name="out", **options)
 
     mine = tmp_path / "mine.jsonl"
     mine.write_text("my own\n")

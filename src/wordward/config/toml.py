@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from wordward.config.settings import NAME
+from wordward.support.errors import DataError, SettingError
 
 Config = TypeVar("Config")
 FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
@@ -47,9 +48,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a TOML file; there is none of this name") from None
+        raise DataError(f"{path}: expected a TOML file; there is none of this name") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a TOML file: {error}") from None
+        raise DataError(f"{path} is not a TOML file: {error}") from None
 
 
 def named(values: Mapping[str, Any], kind: type, *, source: str) -> dict[str, Any]:
@@ -112,27 +113,23 @@ def flag_of(name: str) -> str:
     return "--" + FLAGS.get(name, name).replace("_", "-")
 
 
-def flags_of(values: Mapping[str, Any]) -> list[str]:
-    """Settings as flags."""
-    return [
-        flag_of(name if value else f"no_{name}") if isinstance(value, bool) else f"{flag_of(name)}={value}"
-        for name, value in values.items()
-    ]
-
-
 def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: str | None) -> None:
     """Refuse a key that is not a setting, or is in the wrong section."""
     if key in ONLY_FLAGS:
-        raise ValueError(f"{source} sets {key!r}, which only the command line can set: give --{key} there")
+        raise SettingError(
+            key, f"{source} sets {key!r}, which only the command line can set: give `{key}` there"
+        )
     if key not in known:
         sections = {home for home, _ in known.values() if home}
         close = difflib.get_close_matches(key, [*known, *sections], 1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; the settings are {', '.join(sorted(known))}"
-        raise ValueError(f"{source} sets {key!r}, which is not a setting{hint}")
+        raise SettingError(key, f"{source} sets {key!r}, which is not a setting{hint}")
     home = known[key][0]
     if section is not None and home != section:
         place = f"in [{home}]" if home else "at the top, above all sections"
-        raise ValueError(f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
+        raise SettingError(
+            key, f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there"
+        )
 
 
 def _of_type(name: str, value: Any, hint: Any, source: str) -> Any:
@@ -141,8 +138,8 @@ def _of_type(name: str, value: Any, hint: Any, source: str) -> Any:
     except ValueError as error:
         wanted = "neither true nor false" if isinstance(value, bool) else str(error)
         wanted += ", without quotes" if hint is bool else ""
-        raise ValueError(
-            f"{source} sets {name} = {json.dumps(value, default=str)}; expected {wanted}"
+        raise SettingError(
+            name, f"{source} sets {name} = {json.dumps(value, default=str)}; expected {wanted}"
         ) from None
 
 

@@ -13,6 +13,7 @@ from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text, as_example
+from wordward.support.errors import SettingError
 
 
 class Explanations(list[Explanation]):
@@ -53,7 +54,7 @@ class Explainer:
 
     def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
         if top < 1:
-            raise ValueError(f"top must be 1 or more, but is {top}")
+            raise SettingError("top", f"top must be 1 or more, but is {top}")
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
 

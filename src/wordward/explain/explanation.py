@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wordward.support.errors import DataError
+
 FORMAT = 1  # of the JSON; increased when readers of the previous one would break
 
 
@@ -86,8 +88,8 @@ def from_json(record: Mapping[str, Any]) -> Explanation:
     """The explanation that `to_json` wrote."""
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
         actual = record.get("format") if isinstance(record, Mapping) else type(record).__name__
-        raise ValueError(
-            f"expected an explanation of format {FORMAT}, as `wordward explain --json` writes; got {actual}"
+        raise DataError(
+            f"expected an explanation of format {FORMAT}, as `wordward explain` writes in JSON; got {actual}"
         )
     fields = {name: value for name, value in record.items() if name not in ("format", "number")}
     try:
@@ -97,6 +99,6 @@ def from_json(record: Mapping[str, Any]) -> Explanation:
         )
         return Explanation(**fields)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
+        raise DataError(
             f"expected the fields of an explanation of format {FORMAT}; got others: {error}"
         ) from None

@@ -19,6 +19,7 @@ from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.transformer import TransformerRun
+from wordward.support.errors import SettingError
 from wordward.text.word_pieces import check_size
 
 Text = str | Sequence[str]  # as it is, or as the words of a tagger
@@ -50,12 +51,12 @@ def explain(
         >>> wordward.hf.explain(model, tokenizer, ["a warm and funny film"])  # doctest: +SKIP
     """
     if isinstance(texts, str):
-        raise ValueError("texts must be a list of them, but one came: give [text]")
+        raise SettingError("texts", "texts must be a list of them, but one came: give [text]")
     if not texts:
         return Explanations()
     kinds = {isinstance(text, str) for text in texts}
     if len(kinds) > 1:
-        raise ValueError("texts must be lists of words for a tagger, and strings for a classifier")
+        raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
     settings = settings or AdversarialSettings()
     run = open_model(model, tokenizer, settings, tagging=not kinds.pop())
     given = [None] * len(texts) if labels is None else labels
@@ -102,11 +103,14 @@ def _names(model: nn.Module) -> tuple[str, ...]:
     config: Any = getattr(model, "config", None)
     named = getattr(config, "id2label", None)
     if not named:
-        raise ValueError("the model must name its labels: set model.config.id2label = {0: ..., 1: ...}")
+        raise SettingError(
+            "model", "the model must name its labels: set model.config.id2label = {0: ..., 1: ...}"
+        )
     if len(named) < 2 or getattr(config, "problem_type", None) in NO_KL:
-        raise ValueError(
+        raise SettingError(
+            "model",
             "an explanation is of one label among several, but this model is for regression or for several labels at "
-            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.swaps"
+            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.swaps",
         )
     return tuple(str(named[at]) for at in sorted(named))
 
@@ -122,12 +126,15 @@ class CheckedLogits(LogitsModel):
         """(batch, classes), or (batch, time, classes)."""
         logits = super().forward(ids, mask)
         if logits.shape[-1] != self.labels:
-            raise ValueError(
+            raise SettingError(
+                "model",
                 f"the model must give a logit for each of its {self.labels} labels, but gave {logits.shape[-1]}: "
-                "take one for sequence or token classification"
+                "take one for sequence or token classification",
             )
         if (logits.dim() > 2) != self.tagging:
-            raise ValueError("texts must be lists of words for a tagger, and strings for a classifier")
+            raise SettingError(
+                "texts", "texts must be lists of words for a tagger, and strings for a classifier"
+            )
         return logits
 
 

@@ -23,6 +23,7 @@ from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
 from wordward.perturbation.recipes import PAPER_EPSILON, Method
 from wordward.perturbation.space import Space
 from wordward.perturbation.tap import Forward, Pass, Tap, gradient_at
+from wordward.support.errors import SettingError
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
 USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews
@@ -94,9 +95,10 @@ class Adversary:
             return 0.0
         size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
         if not 0 < size < math.inf:
-            raise ValueError(
+            raise SettingError(
+                "epsilon",
                 f"the default epsilon is the paper's times the standard deviation of the table, which is {size}: "
-                "make the adversary after the weights are loaded, or give epsilon"
+                "make the adversary after the weights are loaded, or give epsilon",
             )
         return PAPER_EPSILON[self.method.recipe.space] * size
 
@@ -117,7 +119,9 @@ class Adversary:
         step `tick` has counted already.
         """
         if counted is not None and self._loss is not None:
-            raise ValueError("your own loss is not given `counted`: let it leave out what does not count")
+            raise SettingError(
+                "counted", "your own loss is not given `counted`: let it leave out what does not count"
+            )
         if count:
             self.tick()
         with torch.enable_grad():
@@ -125,12 +129,14 @@ class Adversary:
                 return self._unmoved(forward, mask, counted)
             if self.method.recipe.objective == "kl":
                 if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
-                    raise ValueError(
-                        f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
+                    raise SettingError(
+                        "labels", f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
                     )
                 return self._virtual(forward, mask, counted, noise)
             if labels is None:
-                raise ValueError(f"{self.method.name} increases the label loss, so it needs `labels`")
+                raise SettingError(
+                    "labels", f"{self.method.name} increases the label loss, so it needs `labels`"
+                )
             return self._supervised(forward, labels, mask, counted, noise)
 
     def _supervised(
@@ -253,9 +259,10 @@ class Adversary:
     def perturb(self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Noise = None) -> Found:
         """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
         if self.method.recipe.moves:
-            raise ValueError(
+            raise SettingError(
+                "ascent_steps",
                 f"{self.method.name} finds r in several steps, each with a pass of its own, but got one gradient: "
-                "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)"
+                "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)",
             )
         return self._first(self.space(ids), ids, gradient, mask, noise, self._reach(mask))
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from wordward.perturbation.adversary import Adversary, Loss
 from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.support.errors import SettingError, SettingTypeError
 
 
 class Options(TypedDict, total=False):
@@ -41,15 +42,19 @@ def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Advers
     others = {option: value for option, value in options.items() if option not in known}
     if unknown := others.keys() - {"embedding", "site", "candidates", "loss"}:
         every = ", ".join(Options.__annotations__)
-        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; the options are {every}")
+        raise SettingTypeError(
+            min(unknown), f"{name} has no option {', '.join(sorted(unknown))}; the options are {every}"
+        )
     methods = parse_methods(name, MethodSettings(**settings))  # type: ignore[arg-type]
     if not methods:
-        raise ValueError(
-            f"{name} is only the label loss, so there is nothing to perturb: leave the adversary out"
+        raise SettingError(
+            "method",
+            f"{name} is only the label loss, so there is nothing to perturb: leave the adversary out",
         )
     if len(methods) > 1:
-        raise ValueError(
-            f"expected one method, but got {name!r}: make an adversary for each and add their losses"
+        raise SettingError(
+            "method",
+            f"expected one method, but got {name!r}: make an adversary for each and add their losses",
         )
     return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
 

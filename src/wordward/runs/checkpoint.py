@@ -107,7 +107,11 @@ def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor
 
 def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Restore what `pack` took."""
-    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise RunError(f"the checkpoint does not fit the model of {CONFIG}: {error}") from None
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -132,5 +136,5 @@ def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
             part.chmod(mode)
     except (SafetensorError, OSError) as error:
         raise RunError(
-            f"{path} cannot be written: {error}: continue from the last checkpoint with --resume"
+            f"{path} cannot be written: {error}: continue from the last checkpoint with `resume=True`"
         ) from None

@@ -19,6 +19,7 @@ from wordward.runs.initial import build, network
 from wordward.runs.models import Classifier, Tagger
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
+from wordward.support.errors import RunError, SettingError
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Batch, Corpus, encode, encode_words
 from wordward.text.tokens import words_of
@@ -115,7 +116,7 @@ class LstmRun(Run):
                 run_folder.load_vocabulary(config.pretrained) if config.pretrained else self.vocabulary
             )
             if vocabulary.fingerprint != self.vocabulary.fingerprint:
-                raise ValueError(f"{config.pretrained} has another vocabulary now")
+                raise RunError(f"{config.pretrained} has another vocabulary now")
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(
                     config.training.seed
@@ -171,7 +172,8 @@ def adversary_of(
     """A method on one of our models."""
     candidates = torch.from_numpy(vocabulary.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):
-        raise ValueError(
-            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower --min-candidate-count"
+        raise SettingError(
+            "min_candidate_count",
+            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower `min_candidate_count`",
         )
     return Adversary(model, method, site=model.words.dropout, candidates=candidates)

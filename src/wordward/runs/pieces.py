@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.support.console import progress
+from wordward.support.errors import SettingTypeError
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.text.vocabulary import pad
 from wordward.text.word_pieces import candidate_ids, piece_texts
@@ -226,5 +227,7 @@ def logits_of(outputs: Any) -> Tensor:
             (output for output in outputs if isinstance(output, Tensor) and output.dim() > 0), None
         )
     if not isinstance(outputs, Tensor):
-        raise TypeError(f"the model must give logits, but gave {type(outputs).__name__}: name them 'logits'")
+        raise SettingTypeError(
+            "model", f"the model must give logits, but gave {type(outputs).__name__}: name them 'logits'"
+        )
     return outputs

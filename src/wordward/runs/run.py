@@ -17,6 +17,7 @@ from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_method
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reading import Reading, Row
 from wordward.runs.scoring import Evaluation, evaluation, probabilities
+from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
 
@@ -150,7 +151,7 @@ class Run(ABC):
         """The method of that name, with the settings that the run was trained with."""
         methods = parse_methods(name, self.config.perturbation)
         if len(methods) != 1:
-            raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {name!r}")
+            raise SettingError("method", f"expected one method ({', '.join(RECIPES)}); got {name!r}")
         return at_text(methods[0])
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from wordward.support.errors import SettingError
+
 
 def write(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all, creating its folder if needed; a pipe or device is written to as it is."""
@@ -76,11 +78,11 @@ def denied(folder: Path) -> str | None:
     return None
 
 
-def check_file(path: str | Path, flag: str) -> None:
-    """Refuse a file that cannot be written, before time is spent on its content."""
+def check_file(path: str | Path, name: str) -> None:
+    """Refuse a file that cannot be written, before time is spent on its content; `name` is the setting's."""
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
+        raise SettingError(name, f"`{name}` {path}: expected the name of a file; this is a folder")
     pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
     if not pipe and (why := denied(path.parent)):
-        raise ValueError(f"{flag} {path} cannot be written ({why}): choose another place")
+        raise SettingError(name, f"`{name}` {path} cannot be written ({why}): choose another place")

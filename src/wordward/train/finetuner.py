@@ -145,8 +145,8 @@ class FineTuning(transformers.TrainerCallback):
             else "there is no model yet"
         )
         raise DivergedError(
-            f"the loss is not finite at step {self.steps}; {kept}. Lower --learning-rate or --epsilon, or use "
-            "--precision fp32"
+            f"the loss is not finite at step {self.steps}; {kept}. Lower `learning_rate` or `epsilon`, or "
+            "use `precision='fp32'`"
         )
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:

@@ -71,7 +71,7 @@ def _fit(trainer: Pretrainer, folder: Path, *, quiet: bool) -> bool:
     except KeyboardInterrupt:
         if trainer.team.first and not trainer.best["epoch"]:
             checkpoint.save_weights(folder, trainer.model, trainer.vocabulary)
-        say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
+        say(f"stopped; {folder} holds the best model so far; continue with `resume=True`", quiet=quiet)
         return True
     return False
 

@@ -17,6 +17,7 @@ from wordward.perturbation.tap import Pass
 from wordward.support.console import say
 from wordward.support.device import release
 from wordward.support.distributed import ALONE, Team
+from wordward.support.errors import DivergedError
 from wordward.text.corpus import Batch
 from wordward.train.averaging import MovingAverage
 
@@ -94,12 +95,8 @@ class Updater:
         if step >= 0:
             raise DivergedError(
                 f"the loss is not finite at step {step + 1}; {kept}. "
-                "Lower --learning-rate or --epsilon, or use --precision fp32"
+                "Lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
             )
-
-
-class DivergedError(RuntimeError):
-    """The loss became NaN or infinite."""
 
 
 class Stepper:
