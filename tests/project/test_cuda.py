@@ -18,6 +18,7 @@ from wordward.config.settings import (
     PretrainConfig,
     TrainConfig,
     TrainingSettings,
+    filled,
 )
 from wordward.explain.explainer import explain
 from wordward.perturbation.api import adversary
@@ -243,7 +244,9 @@ def test_a_batch_that_the_gpu_does_not_hold_is_read_in_parts() -> None:
     model = Classifier(40, 2, ModelSettings()).to(device)
     (method,) = parse_methods("vat")
     words = Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40))
-    stepper = Stepper(model, [adversary_of(method, model, words, 1)], TrainingSettings(device="cuda"), device)
+    stepper = Stepper(
+        model, [adversary_of(method, model, words, 1)], filled(TrainingSettings(device="cuda")), device
+    )
     few, many = (
         Corpus([np.full(2000, 5, np.int32)] * count, [0, 1] * (count // 2)).batch(np.arange(count), device)
         for count in (2, 128)
@@ -268,7 +271,7 @@ def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
     labels = [np.zeros(len(row), np.int64) for row in rows] if tagging else [0, 1] * 8
     data = Corpus(rows, labels)
     model = (Tagger if tagging else Classifier)(40, 2, SIZES).to(device)
-    settings = TrainingSettings(precision="fp16", device="cuda", averaging=0.999)
+    settings = filled(TrainingSettings(precision="fp16", device="cuda", averaging=0.999))
     made = [
         adversary_of(each, model, Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40)), 1)
         for each in parse_methods(method)

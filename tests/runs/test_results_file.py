@@ -25,7 +25,7 @@ from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example, registry
 from wordward.datasets.published import Splits
 from wordward.explain.corpus import Question, explain_all
-from wordward.explain.terminal import from_json
+from wordward.explain.explanation import from_json
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.results_file import ResultsFile, describe

@@ -13,9 +13,8 @@ from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, w
 
 import wordward
 from wordward.datasets import Example
-from wordward.explain.explanation import pulls_of
+from wordward.explain.explanation import pulls_of, to_json
 from wordward.explain.pulls import BatchPulls
-from wordward.explain.terminal import to_json
 from wordward.hf.explainer import explain, open_model
 from wordward.hf.inputs import perturbed
 from wordward.hf.trainer import AdversarialSettings

@@ -28,6 +28,7 @@ from wordward.perturbation.recipes import RECIPES
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
+from wordward.support import files
 from wordward.support.device import pick_device
 from wordward.text.cache import encode_splits
 from wordward.text.corpus import Batch
@@ -538,7 +539,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
     def full(dir: Path) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(run_folder, "TemporaryFile", full)
+    monkeypatch.setattr(files, "TemporaryFile", full)
     monkeypatch.setattr("wordward.train.training.prepare", None)
     with pytest.raises(
         run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another `out`"

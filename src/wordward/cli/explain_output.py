@@ -15,8 +15,8 @@ from wordward.explain.figure import figure
 from wordward.explain.html import html_fragment, page
 from wordward.explain.terminal import terminal
 from wordward.runs.results_file import ResultsFile
-from wordward.runs.run_folder import write
 from wordward.support.console import say
+from wordward.support.files import write
 
 
 class ExplainOutput:

@@ -13,6 +13,7 @@ import tyro
 from wordward.cli.arguments import Device, Format, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, is_split, texts_in, texts_of
+from wordward.config.settings import Name
 
 if TYPE_CHECKING:
     from wordward.runs.run import Run
@@ -28,15 +29,15 @@ class Evaluate:
     """Run folder."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
-    label_column: str | None = None
+    label_column: Name = None
     """Name or number of the column that holds the label; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
-    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
     json: bool = False
     """Print JSON instead of a table."""
@@ -91,7 +92,7 @@ class Predict:
     """Texts; a tagger's are split at blanks."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File of texts: a line each, or any format that can be trained on."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""

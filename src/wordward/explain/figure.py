@@ -21,6 +21,7 @@ from wordward.explain.wording import (
     two_digits,
 )
 from wordward.support.errors import MissingExtraError, SettingError
+from wordward.support.files import write
 
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # no date: always the same
 WORDS = 32  # of a text that a figure shows
@@ -73,9 +74,7 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
         axes.set_axis_off()
         _draw(axes, explanations, part, heads, foot)
         drawn.savefig(written, format=ending[1:], dpi=200, facecolor="white", metadata=FORMATS[ending])
-    whole = path.with_name(path.name + ".part")
-    whole.write_bytes(written.getvalue())
-    whole.replace(path)
+    write(path, written.getvalue())
     missing = (re.match(r"Glyph (\d+) .*missing", str(warning.message)) for warning in caught)
     return "".join(dict.fromkeys(chr(int(match[1])) for match in missing if match))
 

@@ -10,7 +10,8 @@ from wordward.report.charts import kind, strip
 from wordward.report.gathering import SWAPS, Report, ReportSettings, gather
 from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, rate
 from wordward.report.words import groups, rank, stretches, summaries
-from wordward.runs.run_folder import config_text, write
+from wordward.runs.run_folder import config_text
+from wordward.support.files import write
 from wordward.support.version import __version__
 
 

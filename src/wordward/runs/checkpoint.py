@@ -17,9 +17,8 @@ from wordward.runs.run_folder import (
     WEIGHTS,
     RunError,
     drop_checkpoints,
-    put,
-    write,
 )
+from wordward.support.files import whole, write
 from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary
 
@@ -127,15 +126,15 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
 
 
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:
-    part = path.with_name(path.name + ".part")
     try:
-        part.touch()
-        mode = part.stat().st_mode  # as of any file made here; safetensors makes its own for the owner alone
-        save_file(tensors, part, metadata)
-        part.chmod(mode)
+        with whole(path) as part:
+            part.touch()
+            mode = (
+                part.stat().st_mode
+            )  # as of any file made here; safetensors makes its own for the owner alone
+            save_file(tensors, part, metadata)
+            part.chmod(mode)
     except (SafetensorError, OSError) as error:
-        part.unlink(missing_ok=True)
         raise RunError(
             f"{path} cannot be written: {error}: continue from the last checkpoint with `resume=True`"
         ) from None
-    put(part, path)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
@@ -21,6 +22,7 @@ from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
 from wordward.support.errors import MissingExtraError, SettingError
+from wordward.support.files import write
 from wordward.train.training import DivergedError, train
 
 try:
@@ -189,9 +191,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, out: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
-        place = run_folder.create(out, force=force, resumable=False)
-        for name, content in self._files.items():
-            (place / name).write_bytes(content)
+        run_folder.check_free(place := Path(out), force=force, resumable=False)
+        with run_folder.held(place):
+            run_folder.create(place, force=force)
+            for name, content in self._files.items():
+                write(place / name, content)
         return place
 
     def _config(self, data: DataSettings) -> TrainConfig:
@@ -271,5 +275,5 @@ def _files(folder: Path, place: Path) -> dict[str, bytes]:
     run_folder.copy_run(folder, place)
     config = run_folder.load_config(place, TrainConfig)
     data = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
-    run_folder.write(place / run_folder.CONFIG, run_folder.to_toml(replace(config, data=data)))
+    write(place / run_folder.CONFIG, to_toml(replace(config, data=data)))
     return {file.name: file.read_bytes() for file in sorted(place.iterdir())}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordward.config.settings import PretrainConfig, TrainConfig
+from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
@@ -94,7 +94,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, D
 
 
 def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
-    """Fill in the task and the criterion for the best epoch if the config leaves them open."""
+    """Fill in the numbers, the task and the criterion for the best epoch if the config leaves them open."""
     if (config.task == "tag") != data.tagging and config.task != "auto":
         raise DataError(
             f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
@@ -112,7 +112,7 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     if criterion == "auto":
         criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
     positive = None if data.positive is None else data.classes[data.positive]
-    training = replace(config.training, criterion=criterion, positive=positive)
+    training = replace(filled(config.training), criterion=criterion, positive=positive)
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 

@@ -19,6 +19,7 @@ from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
+from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.step import CHECKED, DivergedError, settled_precision
 from wordward.train.trainer import came_out
@@ -60,7 +61,7 @@ class FineTuning(transformers.TrainerCallback):
         if self._former is not None:
             self._load(self._former)
         elif resume:
-            run_folder.keep_metrics(folder, 0)
+            run_folder.restore_metrics(folder, [])
 
     def _make(self, candidates: Any) -> _Trainer:
         settings, train = self.config.training, self.data.train
@@ -101,7 +102,7 @@ class FineTuning(transformers.TrainerCallback):
             raise run_folder.RunError(
                 f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
             )
-        run_folder.keep_metrics(self.folder, mark["metrics"])
+        run_folder.restore_metrics(self.folder, mark["metrics"])
         self.best, self.seconds, self.epoch = mark["best"], mark["seconds"], mark["epoch"]
         self.steps, self.trainer.counted = mark["steps"], mark["counted"]
         self.trainer.total = torch.tensor(mark["loss"], device=self.device) if mark["counted"] else None
@@ -191,12 +192,11 @@ class FineTuning(transformers.TrainerCallback):
 
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
-        part = self.folder / f"{run_folder.TRANSFORMER}.part"
-        self.model.save_pretrained(part)
-        self.tokenizer.save_pretrained(part)
-        for weights in part.glob("*.safetensors"):  # which are made for the owner alone
-            shutil.copymode(part / "config.json", weights)
-        run_folder.put_folder(part, self.folder / run_folder.TRANSFORMER)
+        with whole(self.folder / run_folder.TRANSFORMER) as part:
+            self.model.save_pretrained(part)
+            self.tokenizer.save_pretrained(part)
+            for weights in part.glob("*.safetensors"):  # which are made for the owner alone
+                shutil.copymode(part / "config.json", weights)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Make a checkpoint whole."""
@@ -209,10 +209,10 @@ class FineTuning(transformers.TrainerCallback):
             "loss": 0.0 if self.trainer.total is None else float(self.trainer.total),
             "counted": self.trainer.counted,
             "seconds": self.seconds,
-            "metrics": len(run_folder.read_metrics(self.folder)),
+            "metrics": run_folder.read_metrics(self.folder),
             "data": self.data.fingerprint,
         }
-        run_folder.write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
 
     def result(self, stopped: bool) -> dict[str, Any]:
         """The outcome, as for our own models."""

@@ -142,7 +142,7 @@ class Pretrainer:
             "best": self.best,
             "seconds": self.seconds,
             "scaler": self.updater.scaler.state_dict(),
-            "metrics": len(run_folder.read_metrics(folder)),
+            "metrics": run_folder.read_metrics(folder),
         }
         checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.updater.optimizer), state)
 
@@ -150,7 +150,7 @@ class Pretrainer:
         """Resume from the last checkpoint, or from the start if there is none."""
         found = checkpoint.load_checkpoint(folder)
         if self.team.first:
-            run_folder.keep_metrics(folder, found[1]["metrics"] if found else 0)
+            run_folder.restore_metrics(folder, found[1]["metrics"] if found else [])
         if found is None:
             return
         tensors, state = found

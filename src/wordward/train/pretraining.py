@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wordward.config.settings import PretrainConfig, given_of
+from wordward.config.settings import PretrainConfig, filled, given_of
 from wordward.datasets import read, split
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say, waiting
@@ -35,6 +35,7 @@ def pretrain(
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
         config = replace(kept, **given_of(config, "epochs", "device"))
+    config = filled(config)
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)

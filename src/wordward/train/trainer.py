@@ -177,7 +177,7 @@ class Trainer:
             "loss": float(self._loss),
             "counted": self._counted,
             "seconds": self.seconds,
-            "metrics": len(run_folder.read_metrics(self.folder)),
+            "metrics": run_folder.read_metrics(self.folder),
             "data": self.data.fingerprint,
         }
         updater = self.stepper.updater
@@ -200,7 +200,7 @@ class Trainer:
                 f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
             )
         if self.team.first:
-            run_folder.keep_metrics(self.folder, found[1]["metrics"] if found else 0)
+            run_folder.restore_metrics(self.folder, found[1]["metrics"] if found else [])
         if found is None:
             return
         tensors, state = found
