@@ -60,10 +60,10 @@ def check_writable(folder: Path) -> None:
         raise RunError(f"{folder} cannot be written ({why}): choose another `out`")
 
 
-def create(path: str | Path, *, force: bool = False, resumable: bool = True) -> Path:
+def create(path: str | Path, *, force: bool = False) -> Path:
     """Create an empty run folder; an existing one is refused, or with `force` cleared of a run's files."""
     folder = Path(path)
-    check_free(folder, force=force, resumable=resumable)
+    check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
     drop_checkpoints(folder, keep=None)
     for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):

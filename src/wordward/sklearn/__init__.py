@@ -191,7 +191,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, out: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
-        place = Path(out)
+        run_folder.check_free(place := Path(out), force=force, resumable=False)
         with run_folder.held(place):
             run_folder.create(place, force=force, resumable=False)
             for name, content in self._files.items():

@@ -82,7 +82,7 @@ def check_file(path: str | Path, name: str) -> None:
     """Refuse a file that cannot be written, before time is spent on its content; `name` is the setting's."""
     path = Path(path)
     if path.is_dir():
-        raise SettingError(name, f"`{name}` {path}: expected the name of a file; this is a folder")
+        raise SettingError(name, f"{name} {path}: expected the name of a file; this is a folder")
     pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
     if not pipe and (why := denied(path.parent)):
-        raise SettingError(name, f"`{name}` {path} cannot be written ({why}): choose another place")
+        raise SettingError(name, f"{name} {path} cannot be written ({why}): choose another place")

@@ -166,7 +166,7 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
         raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out `resume`")
     with run_folder.readable(file):
         record = json.loads(file.read_text(encoding="utf-8"))
-        names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+        names = differing(config, from_toml(TrainConfig, record["config"]))
         failed = {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
     if names:
         raise run_folder.RunError(
