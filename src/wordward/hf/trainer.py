@@ -20,8 +20,7 @@ from wordward.hf.inputs import (
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
-from wordward.perturbation.tap import Tap, gradient_at
-from wordward.runs.pieces import logits_of
+from wordward.perturbation.tap import Tap, gradient_at, logits_of
 from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
 
 try:

@@ -117,7 +117,7 @@ class Tap:
             _ready_for_backward(self.model),
             replayed(again),
         ):
-            logits = _logits(forward())
+            logits = logits_of(forward(), tuples=False)
         ids = hooks.checked_ids()
         if watch and not logits.requires_grad:
             raise RuntimeError(
@@ -251,9 +251,14 @@ def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     return value
 
 
-def _logits(output: Any) -> Tensor:
-    """The logits that the closure returned, as such or in an attribute or key `logits`."""
+def logits_of(output: Any, *, tuples: bool = True) -> Tensor:
+    """The logits in a model's output: the tensor itself, or what the attribute or key `logits` holds.
+
+    `tuples`: in a tuple they are the first tensor that is not a single number, which is the loss.
+    """
     held = output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
+    if tuples and isinstance(held, tuple | list):
+        held = next((part for part in held if isinstance(part, Tensor) and part.dim() > 0), None)
     if not isinstance(held, Tensor):
         key = repr(next(iter(output), "logits")) if isinstance(output, Mapping) else 0
         raise TypeError(
