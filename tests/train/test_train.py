@@ -358,7 +358,7 @@ def test_pretraining_goes_on_as_if_never_stopped(
     step = Pretrainer.step
 
     def killed(self: Pretrainer, *rest: object) -> object:
-        if self.epoch == 1 and self.updater.steps % 7 == 3:
+        if self.record.epoch == 1 and self.updater.steps % 7 == 3:
             raise ZeroDivisionError("power cut")
         return step(self, *rest)  # type: ignore[arg-type]
 

@@ -55,16 +55,22 @@ class Data:
         corpora = {"train": self.train, "dev": self.dev, "unlabelled": self.unlabelled}
         return {name: corpus for name, corpus in corpora.items() if corpus is not None}
 
-    @property
-    def dev_said(self) -> str:
-        """How many dev texts there are, and how many of them are also training texts."""
+    def describe(self) -> str:
+        """How many texts there are to learn from and to choose by, and which labels, for the terminal."""
+        kind = "sentences" if self.tagging else "texts"
+        extra = f", {len(self.unlabelled.rows):,} without labels" if self.unlabelled else ""
         learnt, held = (
             np.fromiter((hash(row.tobytes()) for row in corpus.rows), np.int64, len(corpus.rows))
             for corpus in (self.train, self.dev)
         )
         seen = np.isin(held, learnt).sum()
         also = f" ({seen:,} of them also among the training texts)" if seen else ""
-        return f"{len(self.dev.rows):,} dev{also}"
+        # Few labels are named, so that a stray one is noticed.
+        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
+        return (
+            f"{len(self.train.rows):,} {kind} to learn from{extra}, {len(self.dev.rows):,} dev{also}, "
+            f"{len(self.classes)} labels{named}"
+        )
 
     @property
     def majority_error(self) -> float:
@@ -72,12 +78,6 @@ class Data:
         assert self.dev.labels is not None
         counts = np.bincount(np.concatenate([np.atleast_1d(label) for label in self.dev.labels]))
         return float(1 - counts.max() / counts.sum())
-
-    @property
-    def labels_said(self) -> str:
-        """How many labels there are, named if they are few, so that a stray one is noticed."""
-        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
-        return f"{len(self.classes)} labels{named}"
 
     @property
     def learnt(self) -> Vocabulary:

@@ -97,13 +97,10 @@ class Start:
 
     def describe(self) -> str:
         """What is about to be learnt from what, in one line."""
-        data, texts = self.data, "sentences" if self.data.tagging else "texts"
-        extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return (
             f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
-            f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
-            f"{data.labels_said}, up to {self.config.text.max_length} word pieces a text"
+            f"{self.data.describe()}, up to {self.config.text.max_length} word pieces a text"
         )
 
 
@@ -160,16 +157,9 @@ def fine_tune(
             run_folder.check_labels(folder, start.data.classes)
         else:
             run_folder.create(folder, force=force)
-        stopped = False
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
         start.write(folder)
-        try:
-            going.fit()
-        except KeyboardInterrupt:
-            stopped = True
-            if not going.best["epoch"]:
-                going.save_model()
-            say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
+        stopped = going.record.interrupted(going.fit, going.save_model)
         if not stopped:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__

@@ -10,8 +10,8 @@ import numpy as np
 
 from wordward.config.settings import PretrainConfig, given_of
 from wordward.datasets import read, split
-from wordward.runs import checkpoint, run_folder
-from wordward.support.console import say, waiting
+from wordward.runs import run_folder
+from wordward.support.console import waiting
 from wordward.support.distributed import team
 from wordward.text.chosen import file_at_hand
 from wordward.text.corpora import open_corpus
@@ -40,10 +40,11 @@ def pretrain(
         run_folder.check_free(folder, force=force, inputs=config.texts)
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, quiet=quiet)
-    trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
+    trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, folder, force=force, resume=resume)
-        stopped = _fit(trainer, folder, quiet=quiet)
+        with processes.interruptible():
+            stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         result = trainer.result(stopped)
         return run_folder.save_result(folder, result, trainer.device) if processes.first else result
 
@@ -55,24 +56,11 @@ def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> N
             raise run_folder.RunError(
                 f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
             )
-        trainer.load(folder)
+        trainer.load()
     elif trainer.team.first:
         if not resume:
             run_folder.create(folder, force=force)
         run_folder.save_settings(folder, trainer.config, trainer.vocabulary)
-
-
-def _fit(trainer: Pretrainer, folder: Path, *, quiet: bool) -> bool:
-    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
-    try:
-        with trainer.team.interruptible():
-            trainer.fit(folder, quiet=quiet)
-    except KeyboardInterrupt:
-        if trainer.team.first and not trainer.best["epoch"]:
-            checkpoint.save_weights(folder, trainer.model, trainer.vocabulary)
-        say(f"stopped; {folder} holds the best model so far; continue with --resume", quiet=quiet)
-        return True
-    return False
 
 
 def _texts(

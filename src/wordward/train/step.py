@@ -90,16 +90,20 @@ class Updater:
 
     def refuse_broken(self, kept: str) -> None:
         """Stop if a loss was NaN or infinite (waits for the device)."""
-        step = int(self._broken)
-        if step >= 0:
-            raise DivergedError(
-                f"the loss is not finite at step {step + 1}; {kept}. "
-                "Lower --learning-rate or --epsilon, or use --precision fp32"
-            )
+        if (step := int(self._broken)) >= 0:
+            raise diverged(step + 1, kept)
 
 
 class DivergedError(RuntimeError):
     """The loss became NaN or infinite."""
+
+
+def diverged(step: int, kept: str) -> DivergedError:
+    """The error of a loss that is not finite; `kept` says what is left of the run."""
+    return DivergedError(
+        f"the loss is not finite at step {step}; {kept}. "
+        "Lower --learning-rate or --epsilon, or use --precision fp32"
+    )
 
 
 class Stepper:

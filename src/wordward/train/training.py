@@ -46,7 +46,8 @@ def train(
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
-        stopped = _fit(trainer)
+        with processes.interruptible():
+            stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
         return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
@@ -65,23 +66,6 @@ def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
         _write_settings(folder, trainer.config, data)
 
 
-def _fit(trainer: Trainer) -> bool:
-    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
-    try:
-        with trainer.team.interruptible():
-            trainer.fit()
-    except KeyboardInterrupt:
-        if trainer.team.first and not trainer.best["epoch"]:
-            with trainer.stepper.updater.averaged():
-                checkpoint.save_weights(trainer.folder, trainer.model, trainer.data.vocabulary)
-        say(
-            f"stopped; {trainer.folder} holds the best model so far; continue with --resume",
-            quiet=trainer.quiet,
-        )
-        return True
-    return False
-
-
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     """Write what defines a run, before it starts."""
     run_folder.save_settings(folder, config, data.learnt, data.classes)
@@ -93,16 +77,13 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
 def _describe(trainer: Trainer) -> str:
     """What is about to be trained on what, in one line."""
     data, counts = trainer.data, trainer.data.train.word_counts(len(trainer.data.vocabulary))
-    texts = "sentences" if data.tagging else "texts"
-    extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
     several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
     unknown = f"{counts[UNK] / counts.sum():.1%} of the text unknown"
     if trainer.config.text.unknown == "drop" and not data.tagging:
         unknown = "others are left out"
     return (
-        f"{trainer.config.method} on {trainer.device}{several}: "
-        f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
-        f"{data.labels_said}, {len(data.vocabulary):,} words ({unknown})"
+        f"{trainer.config.method} on {trainer.device}{several}: {data.describe()}, "
+        f"{len(data.vocabulary):,} words ({unknown})"
     )
 
 
