@@ -8,7 +8,7 @@ from wordward.support.version import __version__
 if TYPE_CHECKING:
     from wordward.perturbation.adversary import Adversary, Outcome
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
-    from wordward.perturbation.recipes import RECIPES, MethodSettings
+    from wordward.perturbation.recipes import RECIPES, MethodSettings, Recipe
     from wordward.perturbation.tap import Tap
     from wordward.text.vocabulary import Vocabulary, tokenize
 
@@ -22,6 +22,7 @@ _HOME = {
     "vat": "perturbation.api",
     "RECIPES": "perturbation.recipes",
     "MethodSettings": "perturbation.recipes",
+    "Recipe": "perturbation.recipes",
     "Tap": "perturbation.tap",
     "Vocabulary": "text",
     "tokenize": "text",
@@ -32,6 +33,7 @@ __all__ = [
     "Adversary",
     "MethodSettings",
     "Outcome",
+    "Recipe",
     "Tap",
     "Vocabulary",
     "__version__",

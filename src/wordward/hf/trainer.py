@@ -78,9 +78,14 @@ class AdversarialTrainer(Trainer):
 
     def _check(self) -> None:
         """Refuse what the methods cannot be trained with."""
-        virtual = [method.name for method in self.methods if method.recipe.objective == "kl"]
+        virtual = [method.name for method in self.methods if not method.recipe.needs_labels]
         if self.methods:
             refuse_arguments(self)
+        if any(m.recipe.needs_labels and callable(m.recipe.objective) for m in self.methods):
+            raise ValueError(
+                "an AdversarialTrainer raises the loss that it trains on: give the method objective='label_loss', "
+                "and the Trainer your function as compute_loss_func="
+            )
         if virtual:
             refuse_divergence(self.model, virtual[0])
             refuse_plain_texts(self.unlabelled_dataset)
@@ -171,9 +176,7 @@ class AdversarialTrainer(Trainer):
 
     def _supervised(self, forward: Callable[[], Tensor], inputs: Any) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
-        supervised = [
-            adversary for adversary in self.adversaries if adversary.method.recipe.objective == "label_loss"
-        ]
+        supervised = [adversary for adversary in self.adversaries if adversary.method.recipe.needs_labels]
         if not supervised:
             forward()
             return {}
@@ -193,7 +196,7 @@ class AdversarialTrainer(Trainer):
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
         """The KL of the perturbed from the clean texts, labelled or not."""
-        virtual = [adversary for adversary in self.adversaries if adversary.method.recipe.objective == "kl"]
+        virtual = [adversary for adversary in self.adversaries if not adversary.method.recipe.needs_labels]
         if not virtual:
             return {}
         if self.unlabelled_dataset is not None:
@@ -234,7 +237,7 @@ class AdversarialTrainer(Trainer):
         if not batches or (steps == 1 and not many):
             return None
         labels = sum(label_count(batch) for batch in batches)
-        virtual = any(method.recipe.objective == "kl" for method in self.methods)
+        virtual = any(not method.recipe.needs_labels for method in self.methods)
         masks = [tagged(batch, self._ordinary) for batch in self._drawn or batches] if virtual else []
         texts, tokens = sum(len(mask) for mask in masks), sum(mask.sum() for mask in masks)
         sizes = torch.stack(

@@ -90,15 +90,18 @@ class Adversary:
 
     def _usual_epsilon(self) -> float:
         """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""
+        space = self.method.recipe.space
         if self.method.recipe.choice == "nothing":
             return 0.0
+        if not isinstance(space, str):
+            raise ValueError("a space of your own has no default epsilon: give epsilon, the length of r")
         size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
         if not 0 < size < math.inf:
             raise ValueError(
                 f"the default epsilon is the paper's times the standard deviation of the table, which is {size}: "
                 "make the adversary after the weights are loaded, or give epsilon"
             )
-        return PAPER_EPSILON[self.method.recipe.space] * size
+        return PAPER_EPSILON[space] * size
 
     def __call__(
         self,
@@ -123,7 +126,7 @@ class Adversary:
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask, counted)
-            if self.method.recipe.objective == "kl":
+            if not self.method.recipe.needs_labels:
                 if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
                     raise ValueError(
                         f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
@@ -330,7 +333,11 @@ class Adversary:
         `counted` (batch, time): where a token's loss counts; a user's function is not given it.
         """
         recipe, average = self.method.recipe, self.method.settings.average
-        plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
+        if isinstance(recipe.objective, str):
+            plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
+        else:
+            own = recipe.objective
+            plain = self._loss or (lambda logits, target: own(logits, target, counted))
         loss = MEASURES[recipe.measure](plain, logits, target)
         check_one_number(loss)
         return loss

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, Unpack
 from torch import Tensor, nn
 
 from wordward.perturbation.adversary import Adversary, Loss
-from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import MethodSettings, Recipe, parse_methods
 
 
 class Options(TypedDict, total=False):
@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
     same_dropout: bool
 
 
-def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Adversary:
+def adversary(model: nn.Module, method: str | Recipe, **options: Unpack[Options]) -> Adversary:
     """Any method that `wordward methods` lists on a model.
 
     Your own `loss` is not given the mask: label padded positions with an index that it ignores.
@@ -41,15 +41,15 @@ def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Advers
     others = {option: value for option, value in options.items() if option not in known}
     if unknown := others.keys() - {"embedding", "site", "candidates", "loss"}:
         every = ", ".join(Options.__annotations__)
-        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; the options are {every}")
-    methods = parse_methods(name, MethodSettings(**settings))  # type: ignore[arg-type]
+        raise TypeError(f"{method} has no option {', '.join(sorted(unknown))}; the options are {every}")
+    methods = parse_methods(method, MethodSettings(**settings))  # type: ignore[arg-type]
     if not methods:
         raise ValueError(
-            f"{name} is only the label loss, so there is nothing to perturb: leave the adversary out"
+            f"{method} is only the label loss, so there is nothing to perturb: leave the adversary out"
         )
     if len(methods) > 1:
         raise ValueError(
-            f"expected one method, but got {name!r}: make an adversary for each and add their losses"
+            f"expected one method, but got {method!r}: make an adversary for each and add their losses"
         )
     return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
 

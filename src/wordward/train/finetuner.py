@@ -67,7 +67,7 @@ class FineTuning(transformers.TrainerCallback):
             "unlabelled_batch_size": settings.unlabelled_batch_size,
         }
         methods = parse_methods(self.config.method, self.config.perturbation)
-        virtual = any(method.recipe.objective == "kl" for method in methods)
+        virtual = any(not method.recipe.needs_labels for method in methods)
         return _Trainer(
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device),

@@ -124,7 +124,7 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
 def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
     """The texts by what they are for, and the labels."""
     data, methods = config.data, parse_methods(config.method, config.perturbation)
-    virtual = any(method.recipe.objective == "kl" for method in methods)
+    virtual = any(not method.recipe.needs_labels for method in methods)
     if data.corpus:
         whole = split_examples(replace(data, limit=None), "train")
         classes = check_labels(whole)  # a limit leaves out texts, but no label

@@ -128,8 +128,8 @@ class Stepper:
         self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
         self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
-        self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
-        self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
+        self.supervised = [a for a in adversaries if a.method.recipe.needs_labels]
+        self.virtual = [a for a in adversaries if not a.method.recipe.needs_labels]
         self.updater = Updater(
             model,
             device,
