@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
     from wordward.perturbation.recipes import RECIPES, MethodSettings, Recipe
     from wordward.perturbation.tap import Tap
+    from wordward.support.errors import WordwardError
     from wordward.text.vocabulary import Vocabulary, tokenize
 
 _HOME = {
@@ -26,6 +27,7 @@ _HOME = {
     "Tap": "perturbation.tap",
     "Vocabulary": "text",
     "tokenize": "text",
+    "WordwardError": "support.errors",
 }
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "Recipe",
     "Tap",
     "Vocabulary",
+    "WordwardError",
     "__version__",
     "adversary",
     "advt",

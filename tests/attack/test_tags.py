@@ -166,14 +166,14 @@ def test_a_correction_is_no_adversarial_text(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_a_tagger_cannot_be_attacked_with(run: Run) -> None:
-    with pytest.raises(ValueError, match="sense kept needs corrections"):
+    with pytest.raises(ValueError, match="`sense='kept'` needs `corrections`"):
         attack(run, [], AttackSettings(sense="kept"))
     with pytest.raises(DataError, match="a tag for every token; got 2 for 4"):
         attack(run, [Example("the film are lovely", tags=("c", "i"))])
     with pytest.raises(DataError, match="got 'z'"):
         attack(run, [Example("the film", tokens=("the", "film"), tags=("c", "z"))])
     none = replace(run, config=replace(run.config, training=replace(run.config.training, positive=None)))
-    with pytest.raises(ValueError, match="give --positive with one of"):
+    with pytest.raises(ValueError, match="give `positive` with one of"):
         attack(none, [])
 
 

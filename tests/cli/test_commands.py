@@ -516,21 +516,21 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("flag", "value", "wanted"),
     [
-        ("epochs", "0", "epochs must be 1 or more, but is 0"),
-        ("patience", "0", "patience must be 1 or more"),
-        ("batch-size", "0", "batch_size must be 1 or more"),
-        ("hidden", "-3", "hidden must be 1 or more, but is -3"),
-        ("max-length", "0", "max_length must be 1 or more, or None"),
-        ("limit", "0", "limit must be 1 or more, or None"),
-        ("learning-rate", "nan", "learning_rate must be greater than 0, but is nan"),
-        ("decay", "1.5", "decay must be greater than 0 and at most 1"),
-        ("averaging", "1.0", "averaging must be 0 or more and less than 1"),
-        ("averaging", "-0.1", "averaging must be 0 or more and less than 1"),
-        ("word-dropout", "1", "word_dropout must be 0 or more and less than 1"),
-        ("dev-share", "1", "dev_share must be between 0 and 1"),
-        ("seed", "-1", "seed must be 0 or more"),
-        ("min-documents", "0", "min_documents must be 1 or more"),
-        ("epsilon", "-1", "epsilon must be greater than 0"),
+        ("epochs", "0", "--epochs must be 1 or more, but is 0"),
+        ("patience", "0", "--patience must be 1 or more"),
+        ("batch-size", "0", "--batch-size must be 1 or more"),
+        ("hidden", "-3", "--hidden must be 1 or more, but is -3"),
+        ("max-length", "0", "--max-length must be 1 or more, or None"),
+        ("limit", "0", "--limit must be 1 or more, or None"),
+        ("learning-rate", "nan", "--learning-rate must be greater than 0, but is nan"),
+        ("decay", "1.5", "--decay must be greater than 0 and at most 1"),
+        ("averaging", "1.0", "--averaging must be 0 or more and less than 1"),
+        ("averaging", "-0.1", "--averaging must be 0 or more and less than 1"),
+        ("word-dropout", "1", "--word-dropout must be 0 or more and less than 1"),
+        ("dev-share", "1", "--dev-share must be between 0 and 1"),
+        ("seed", "-1", "--seed must be 0 or more"),
+        ("min-documents", "0", "--min-documents must be 1 or more"),
+        ("epsilon", "-1", "--epsilon must be greater than 0"),
         ("method", "magic", "unknown method 'magic'"),
     ],
 )
@@ -546,7 +546,7 @@ def test_settings_out_of_range_are_said_plainly(
 @pytest.mark.parametrize("flag", ["streams", "window", "epochs", "held-out-share", "minutes", "clip"])
 def test_pretraining_settings_out_of_range(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pretrain", "--texts", "x.txt", "--out", "y", f"--{flag}", "0"]) == 1
-    assert capsys.readouterr().err.startswith(f"wordward: {flag.replace('-', '_')} must be ")
+    assert capsys.readouterr().err.startswith(f"wordward: --{flag} must be ")
 
 
 def test_pretraining_reads_files_or_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:

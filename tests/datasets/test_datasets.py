@@ -108,10 +108,10 @@ class TestTables:
     @pytest.mark.parametrize(
         ("header", "flags"),
         [
-            ("text,label", "--text-column text --label-column label"),
-            ("reviewText,star-rating", "--text-column reviewText --label-column star-rating"),
-            ("sentence_1,mood", "--text-column sentence_1 --label-column mood"),
-            ("words,sentiment", "--text-column words --label-column sentiment"),
+            ("text,label", "`text_column='text'` `label_column='label'`"),
+            ("reviewText,star-rating", "`text_column='reviewText'` `label_column='star-rating'`"),
+            ("sentence_1,mood", "`text_column='sentence_1'` `label_column='mood'`"),
+            ("words,sentiment", "`text_column='words'` `label_column='sentiment'`"),
         ],
     )
     def test_a_header_is_no_text_where_columns_are_numbers(self, tmp_path, header: str, flags: str):
@@ -144,7 +144,7 @@ class TestTables:
     @pytest.mark.parametrize(("text", "label"), [("0", "label"), ("text", "1"), ("0", "verdict")])
     def test_a_column_by_name_beside_one_by_number(self, tmp_path, text: str, label: str):
         path = written(tmp_path, "a.csv", "a fine film,good\na poor film,bad\n")
-        came = f"got --text-column {text} --label-column {label}"
+        came = f"got `text_column={text!r}` `label_column={label!r}`"
         with pytest.raises(
             DataError, match=f"line 1: expected both columns by name, or both by number.*{came}"
         ):
@@ -162,7 +162,7 @@ class TestTables:
         with pytest.raises(DataError, match="line 1: expected a column 2 from 0; got 2 fields"):
             read(written(tmp_path, "a.tsv", "x\ttext\n"), text_column="2", label_column="0")
 
-    @pytest.mark.parametrize(("column", "option"), [("text", "--text-column"), ("label", "--label-column")])
+    @pytest.mark.parametrize(("column", "option"), [("text", "`text_column`"), ("label", "`label_column`")])
     def test_a_missing_column_lists_those_found(self, tmp_path, column: str, option: str):
         path = written(tmp_path, "a.csv", CSV.replace(column, "other", 1))
         with pytest.raises(
@@ -171,7 +171,7 @@ class TestTables:
             read(path)
 
     def test_a_tsv_of_tokens_is_pointed_to_its_format(self, tmp_path):
-        with pytest.raises(DataError, match=r"found Dogs, NNS, c: .*--format conll"):
+        with pytest.raises(DataError, match=r"found Dogs, NNS, c: .*`format='conll'`"):
             read(written(tmp_path, "a.tsv", COLUMNS))
 
     @pytest.mark.parametrize("row", ["fine", "fine,good,more", ",,"])
@@ -235,10 +235,10 @@ class TestJson:
             ("[" * 100_000, "expected one JSON object per line"),
             (
                 '{"body": "a", "label": 1}',
-                "expected a key 'text'; found body, label: name it with --text-column",
+                "expected a key 'text'; found body, label: name it with `text_column`",
             ),
-            ('{"text": "a"}', "expected a key 'label'; found text: name it with --label-column"),
-            ('{"text": 7, "label": 1}', "expected a string; got int: check the key named by --text-column"),
+            ('{"text": "a"}', "expected a key 'label'; found text: name it with `label_column`"),
+            ('{"text": 7, "label": 1}', "expected a string; got int: check the key named by `text_column`"),
             ('{"text": "a", "label": null}', "expected one label, a string or a number; got null"),
             ('{"text": "a", "label": NaN}', "expected one label, a string or a number; got NaN"),
             ('{"text": "a", "label": ["x"]}', "expected one label, a string or a number; got list"),
@@ -360,7 +360,7 @@ class TestPlainText:
     def test_labels_are_not_to_be_had(self, tmp_path):
         with pytest.raises(
             DataError,
-            match=r"a\.txt: expected labels; plain text has none: .*--unlabelled, attack --no-labels",
+            match=r"a\.txt: expected labels; plain text has none: .*train's `unlabelled`, attack's `labels=False`",
         ):
             read(written(tmp_path, "a.txt", "one\n"))
 
@@ -529,8 +529,8 @@ def test_names_in_capitals(tmp_path, name: str):
             "text;label\na warm film;good\n",
             "if the fields are separated by semicolons: save the file with commas",
         ),
-        ("a.csv", "text\tlabel\na warm film\tgood\n", "if the fields are separated by tabs: --format tsv"),
-        ("a.tsv", "text,label\na warm film,good\n", "if the fields are separated by commas: --format csv"),
+        ("a.csv", "text\tlabel\na warm film\tgood\n", "if the fields are separated by tabs: `format='tsv'`"),
+        ("a.tsv", "text,label\na warm film,good\n", "if the fields are separated by commas: `format='csv'`"),
         ("a.csv", "text,text,label\na warm film,it,good\n", "line 1: expected one column 'text'; found 2"),
         (
             "a.csv",
@@ -563,7 +563,7 @@ def test_a_name_that_says_nothing(tmp_path):
     path = written(tmp_path, "a.dat", "text,label\nfine,good\n")
     with pytest.raises(
         DataError,
-        match=r"expected a folder or a name ending in \.csv.*--format with one of csv, tsv, jsonl, conll, txt$",
+        match=r"expected a folder or a name ending in \.csv.*`format`, one of csv, tsv, jsonl, conll, txt$",
     ):
         read(path)
     assert pairs(read(path, format="csv")) == [("fine", "good")]

@@ -148,7 +148,7 @@ def test_a_full_disk_is_said_and_the_transfer_goes_on(site: Site, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", opened)
-        with pytest.raises(DataError, match=r"file\.gz: .*No space left on device: free some space.* --data"):
+        with pytest.raises(DataError, match=r"file\.gz: .*No space left on device: free some space.* `data`"):
             site.fetch(attempts=4)
     assert site.part.read_bytes() == CONTENT[: 1 << 17]
     assert site.fetch(SHA).read_bytes() == CONTENT

@@ -61,7 +61,7 @@ def test_nothing_but_unknown_words_is_refused(run: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(("k", "min_count", "there"), [(3, 8, 0), (6, 5, 6)])
 def test_too_few_frequent_words(k: int, min_count: int, there: int, run: Path) -> None:
-    with pytest.raises(ValueError, match=rf"{min_count} times or more; .* has {there}: .* lower --min-count"):
+    with pytest.raises(ValueError, match=rf"{min_count} times or more; .* has {there}: .* lower `min_count`"):
         list(nearest_words(run, ["good"], k=k, min_count=min_count))
 
 

@@ -122,7 +122,7 @@ def test_the_column_of_texts_beside_a_corpus_is_theirs_alone(more: Path) -> None
     table = more.with_name("more.csv")
     table.write_text("review\nthe novel was funny\n")
     data = DataSettings(corpus="rotten_tomatoes", unlabelled=str(table))
-    with pytest.raises(DataError, match=r"found review: name it with --text-column, .*header line$"):
+    with pytest.raises(DataError, match=r"found review: name it with `text_column`, .*header line$"):
         prepare(TrainConfig(method="ivat", data=data), quiet=True)
 
 

@@ -147,7 +147,7 @@ def test_run_may_not_replace_what_it_reads(csv_file: Path, tmp_path: Path) -> No
     pretrain(reading, tmp_path / "lm", quiet=True)
     before = files(tmp_path / "lm")
     settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"))
-    with pytest.raises(run_folder.RunError, match="choose another --out"):
+    with pytest.raises(run_folder.RunError, match="choose another `out`"):
         train(settings, tmp_path / "lm", force=True, quiet=True)
     assert files(tmp_path / "lm") == before
 
@@ -156,7 +156,7 @@ def test_language_model_read_otherwise_is_refused(csv_file: Path, tmp_path: Path
     reading = PretrainConfig(texts=(str(csv_file),), epochs=1, streams=4, model=SMALL, device="cpu")
     pretrain(reading, tmp_path / "lm", quiet=True)
     settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"), text=TextSettings(lowercase=True))
-    with pytest.raises(run_folder.RunError, match="set the same --lowercase"):
+    with pytest.raises(run_folder.RunError, match="set the same `lowercase`"):
         train(settings, tmp_path / "run", quiet=True)
     with pytest.raises(run_folder.RunError, match="not a run folder"):
         train(replace(settings, pretrained=str(tmp_path / "nothing")), tmp_path / "run", quiet=True)

@@ -198,7 +198,7 @@ def test_saved_it_is_an_ordinary_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["explain", str(tmp_path / "run"), TEXTS[0]]) == 0
     assert main(["attack", str(tmp_path / "run"), "--text", TEXTS[0]]) == 0
     assert "iAdvT" in capsys.readouterr().out
-    with pytest.raises(run_folder.RunError, match="choose another folder, or force=True to replace it"):
+    with pytest.raises(run_folder.RunError, match="choose another `out`, or `force=True` to replace it"):
         found.save(tmp_path / "run")
     found.save(tmp_path / "run", force=True)
     assert load_run(tmp_path / "run").labels == ("bad", "good")
@@ -265,13 +265,15 @@ def test_input_that_cannot_be_learnt_from(texts: Any, labels: Any, told: str) ->
 def test_refusals_name_parameters_and_not_flags(tmp_path: Path) -> None:
     (tmp_path / "words.vec").write_text("film 1 2 3\n")
     for wrong, told in (
-        ({"min_documents": 99}, "lower min_documents$"),
-        ({"method": "iadvt", "min_candidate_count": 999}, "give a lower min_candidate_count$"),
-        ({"vectors": str(tmp_path / "words.vec")}, r"words\.vec, line 1: .*: set dim$"),
+        ({"min_documents": 99}, "lower `min_documents`$"),
+        ({"method": "iadvt", "min_candidate_count": 999}, "give a lower `min_candidate_count`$"),
+        ({"vectors": str(tmp_path / "words.vec")}, r"words\.vec, line 1: .*: set `dim`$"),
     ):
         with pytest.raises(ValueError, match=told):
             TextClassifier(**{**SMALL, **wrong}).fit(TEXTS, LABELS)
-    with pytest.raises(ValueError, match=r"too few of each class: give more$"):
+    with pytest.raises(
+        ValueError, match=r"too few of each class: give more \(or, in files, others as `dev`\)$"
+    ):
         TextClassifier(**SMALL).fit(["a warm film", "a dull film"], ["good", "bad"])
 
 
@@ -292,7 +294,7 @@ def test_settings_that_cannot_be_used() -> None:
         TextClassifier(**SMALL).fit(TEXTS, LABELS, unlabelled=TEXTS)
     with pytest.raises(ValueError, match=r"^unlabelled, line 1: expected whole characters"):
         TextClassifier("vat", **SMALL).fit(TEXTS, LABELS, unlabelled=["a \ud800"])
-    with pytest.raises(DivergedError, match="lower learning_rate or epsilon"):
+    with pytest.raises(DivergedError, match="lower `learning_rate` or `epsilon`"):
         TextClassifier("advt", **{**SMALL, "learning_rate": 1e30}).fit(TEXTS, LABELS)
 
 

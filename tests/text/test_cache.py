@@ -359,14 +359,14 @@ def test_a_pack_is_refused_with_other_text_settings(tmp_path: Path) -> None:
     write_pack(path, cache.encode_splits(splits_of(False), drop, quiet=True), drop, quiet=True)
     assert read_pack(path, drop).classes == ("bad", "good")
     with pytest.raises(
-        DataError, match=r"little\.pack: .* packed with, --unknown=drop; got --unknown=unk: give"
+        DataError, match=r"little\.pack: .* packed with, `unknown='drop'`; got `unknown='unk'`: give"
     ):
         open_corpus(str(path), TextSettings())
     asked = TextSettings(tokenizer="authors", lowercase=True, max_length=20, unknown="drop")
     said = (
-        "packed with, --tokenizer=words --no-lowercase --max-length=None; got --tokenizer=authors --lowercase "
-        "--max-length=20: give --tokenizer=words --no-lowercase --max-length=None, or write it again with "
-        "`wordward data pack NAME little.pack --tokenizer=authors --lowercase --max-length=20 --unknown=drop`"
+        "packed with, `tokenizer='words'` `lowercase=False` `max_length=None`; got `tokenizer='authors'` "
+        "`lowercase=True` `max_length=20`: give `tokenizer='words'` `lowercase=False` `max_length=None`, or write it "
+        "again by `wordward data pack` with `tokenizer='authors'` `lowercase=True` `max_length=20` `unknown='drop'`"
     )
     with pytest.raises(DataError, match=re.escape(said)):
         read_pack(path, asked)

@@ -597,7 +597,7 @@ class TestRegistry:
         with pytest.raises(DataError, match="it is not there: get it with `wordward data fetch fce`") as none:
             registry.find("fce", tmp_path)
         assert "fce-public.train.original.tsv, fce-public.dev.original.tsv" in str(none.value)
-        assert "WORDWARD_DATA, or --data of `wordward data`, names another" in str(none.value)
+        assert "WORDWARD_DATA, or `data` of `wordward data`, names another" in str(none.value)
 
     def test_an_unknown_name(self):
         with pytest.raises(

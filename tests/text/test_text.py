@@ -217,7 +217,7 @@ class TestVocabulary:
         assert fingerprint("a") in repr(Vocabulary((*SPECIALS, "a"), np.ones(4)))
 
     def test_nothing_to_build_from_says_what_to_do(self):
-        with pytest.raises(ValueError, match=r"none of 2 words in 2 documents does.*lower min_documents"):
+        with pytest.raises(ValueError, match=r"none of 2 words in 2 documents does.*lower `min_documents`"):
             Vocabulary.build([["a"], ["b"]])
         with pytest.raises(TypeError, match="lists of words; got text 'a film'"):
             Vocabulary.build(["a film"])

@@ -69,7 +69,7 @@ def test_language_model_gives_words_and_lstm(rescaled: bool) -> None:
 
 
 def test_language_model_of_another_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="same dim and hidden"):
+    with pytest.raises(ValueError, match="same `dim` and `hidden`"):
         from_language_model(
             Classifier(10, 2, SIZES), LanguageModel(10, ModelSettings(dim=5, hidden=9)), COUNTS
         )
@@ -114,7 +114,7 @@ def test_bad_vectors_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     table = nn.Embedding(8, 2)
     path.write_text("river 1 2 3\nstone 1 2 3\n")
-    with pytest.raises(DataError, match=r"line 1: expected 2 numbers .* got 3: set --dim"):
+    with pytest.raises(DataError, match=r"line 1: expected 2 numbers .* got 3: set `dim`"):
         from_vectors(table, path, vocabulary())
     path.write_text("river 1 2\nstone 1\n")
     with pytest.raises(DataError, match="line 2: expected a word and 2 numbers"):

@@ -423,11 +423,11 @@ def test_existing_folder_is_not_overwritten(csv_file: Path, tmp_path: Path) -> N
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     for force in (False, True):
-        with pytest.raises(run_folder.RunError, match="--out"):
+        with pytest.raises(run_folder.RunError, match="choose another `out`"):
             train(config(csv_file), tmp_path / "mine", force=force, quiet=True)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
     train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
-    with pytest.raises(run_folder.RunError, match="--force"):
+    with pytest.raises(run_folder.RunError, match="`force=True`"):
         train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     train(config(csv_file, epochs=1), tmp_path / "run", force=True, quiet=True)
 
@@ -477,7 +477,9 @@ def test_a_full_disk_is_said_and_the_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "save_file", full)
-        with pytest.raises(run_folder.RunError, match=r"cannot be written: No space left .* with --resume"):
+        with pytest.raises(
+            run_folder.RunError, match=r"cannot be written: No space left .* with `resume=True`"
+        ):
             train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     assert not list((tmp_path / "run").glob("*.part"))
     assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1
@@ -496,7 +498,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
     monkeypatch.setattr(run_folder, "TemporaryFile", full)
     monkeypatch.setattr("wordward.train.training.prepare", None)
     with pytest.raises(
-        run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another --out"
+        run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another `out`"
     ):
         train(config(csv_file, epochs=1), tmp_path / "run", resume=resume, quiet=True)
     assert (tmp_path / "run").exists() == resume

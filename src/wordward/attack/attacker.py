@@ -22,6 +22,7 @@ from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
+from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
 __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
@@ -76,19 +77,25 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     one_method(run, settings.method)
     if run.tagging:
         if run.positive is None:
-            raise ValueError(
-                f"expected a tag for the attack to hide; {run.folder} was trained for none: give --positive with one "
-                f"of {', '.join(run.labels)}"
+            raise SettingError(
+                "positive",
+                f"expected a tag for the attack to hide; {run.folder} was trained for none: give `positive` with one "
+                f"of {', '.join(run.labels)}",
             )
         if settings.sense == "kept" and corrections is None:
-            raise ValueError("sense kept needs corrections to judge a tagger's swaps by: give an M2 file")
+            raise SettingError(
+                "corrections",
+                "`sense='kept'` needs `corrections` to judge a tagger's swaps by: give an M2 file",
+            )
         return Tags(run, run.positive, corrections or {}, only_kept=settings.sense == "kept")
     if corrections is not None:
-        raise ValueError("corrections are for taggers: this run gives one label to the whole text")
+        raise SettingError(
+            "corrections", "corrections are for taggers: this run gives one label to the whole text"
+        )
     judge = judge_of(run)
     if settings.sense == "kept" and judge is None:
-        raise ValueError(
-            f"{run.folder} has no word counts to judge swaps by: train it again, or attack with sense any"
+        raise RunError(
+            f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
         )
     return Labels(run, judge)
 

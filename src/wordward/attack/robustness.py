@@ -18,6 +18,7 @@ from wordward.perturbation.tap import evaluating
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.run import Run
 from wordward.support.console import progress
+from wordward.support.errors import SettingError
 from wordward.text.vocabulary import EOS, small_batches
 
 SWAPS = (0, 1, 2, 4, 8)
@@ -58,7 +59,9 @@ def compare_models(
     if any((example.tags if runs[0].tagging else example.label) is None for example in examples):
         raise DataError("expected true labels to measure accuracy with; some texts have none")
     if not swaps or min(swaps) < 0 or not max(swaps):
-        raise ValueError(f"expected numbers of swaps, 0 or more and one of them 1 or more; got {list(swaps)}")
+        raise SettingError(
+            "swaps", f"expected numbers of swaps, 0 or more and one of them 1 or more; got {list(swaps)}"
+        )
     settings, compared = replace(settings, max_swaps=max(swaps)), []
     for run in runs:
         name = str(run.folder)

@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from wordward.attack.robustness import Guided, Robustness
 from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval
+from wordward.support.errors import MissingExtraError, SettingError
 
 # For each line: the colours of the report's page, and markers and dashes for readers who cannot tell them apart.
 LOOKS = (
@@ -91,9 +92,11 @@ def guides_json(rows: Sequence[Guided]) -> list[dict[str, Any]]:
 def check_plot(path: str | Path) -> None:
     """Refuse a plot that could not be drawn, before the models are compared for it."""
     if find_spec("matplotlib") is None:
-        raise ValueError("a plot needs matplotlib: pip install 'wordward[figure]'")
+        raise MissingExtraError("a plot needs matplotlib: pip install 'wordward[figure]'")
     if Path(path).suffix.lower() not in (".png", ".svg"):
-        raise ValueError(f"expected a name that ends in .png or .svg for the plot; got {str(path)!r}")
+        raise SettingError(
+            "figure", f"expected a name that ends in .png or .svg for the plot; got {str(path)!r}"
+        )
 
 
 def plot(rows: Sequence[Robustness], path: str | Path) -> None:

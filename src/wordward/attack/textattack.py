@@ -14,6 +14,7 @@ from wordward.attack.stopwords import STOP_WORDS
 from wordward.datasets import DataError, Example
 from wordward.runs import run as predict
 from wordward.runs import scoring
+from wordward.support.errors import MissingExtraError, RunError
 from wordward.text.corpus import label_numbers
 
 INSTALL = "pip install 'wordward[textattack]'"
@@ -28,7 +29,9 @@ def offline(folder: str | Path) -> None:
     try:
         import nltk  # type: ignore[import-not-found]
     except ModuleNotFoundError as missing:
-        raise RuntimeError(f"TextAttack needs {missing.name}, which is not installed: {INSTALL}") from None
+        raise MissingExtraError(
+            f"TextAttack needs {missing.name}, which is not installed: {INSTALL}"
+        ) from None
     folder = Path(folder).resolve()
     words = folder / "corpora" / "stopwords" / "english"
     words.parent.mkdir(parents=True, exist_ok=True)
@@ -44,9 +47,11 @@ def _textattack() -> ModuleType:
     try:
         import textattack  # type: ignore[import-not-found]
     except ModuleNotFoundError as missing:
-        raise RuntimeError(f"TextAttack needs {missing.name}, which is not installed: {INSTALL}") from None
+        raise MissingExtraError(
+            f"TextAttack needs {missing.name}, which is not installed: {INSTALL}"
+        ) from None
     except LookupError:  # it reads NLTK's stop words when it is imported
-        raise RuntimeError(
+        raise MissingExtraError(
             "TextAttack found no NLTK stop words and could not download them: "
             "start again, with wordward.attack.textattack.offline(FOLDER) before it is imported"
         ) from None
@@ -127,6 +132,6 @@ def deep_word_bug(wrapped: Wrapped) -> Any:
 
 def _check(run: predict.Run) -> None:
     if run.tagging:
-        raise ValueError(
+        raise RunError(
             "expected a run that labels texts; got a tagger, which no goal of TextAttack fits: use `wordward attack`"
         )

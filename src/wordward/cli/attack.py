@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.cli.arguments import Device, Format, several
+from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, check_counts, is_split, naming, texts_of
 from wordward.config.attack import AttackSettings
 
@@ -83,7 +84,7 @@ class Attack:
         if self.models:
             runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
-                raise ValueError("expected models of one kind; got classifiers and taggers")
+                raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
             with naming(self.given[0]):
                 self._models(runs, examples)
@@ -98,24 +99,24 @@ class Attack:
         from wordward.runs.run_folder import check_file
 
         if self.models and (self.guides or self.text):
-            raise ValueError("--models compares runs on a file of texts: leave out --guides and --text")
+            raise UsageError("--models compares runs on a file of texts: leave out --guides and --text")
         wanted = ("DATA",) if self.models else ("RUN",) if self.text else ("RUN", "DATA")
         if len(self.given) != len(wanted):
-            raise ValueError(
+            raise UsageError(
                 f"expected {' and '.join(wanted)}; got {' '.join(self.given) or 'nothing'} "
                 "(wordward attack RUN DATA; RUN --text TEXT ...; DATA --models RUN RUN ...)"
             )
         compares = self.models or self.guides
         if compares and (self.out or self.csv or self.corrections):
-            raise ValueError("--out, --csv and --corrections are for an attack on one run: leave them out")
+            raise UsageError("--out, --csv and --corrections are for an attack on one run: leave them out")
         if self.figure and not self.models:
-            raise ValueError("--figure draws the comparison of --models: give the run folders there")
+            raise UsageError("--figure draws the comparison of --models: give the run folders there")
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
-            raise ValueError("with --models, give --swaps instead of --max-swaps")
+            raise UsageError("with --models, give --swaps instead of --max-swaps")
         check_counts(self, "limit", "jobs")
-        for flag in ("out", "csv", "figure"):
-            if (path := getattr(self, flag)) is not None:
-                check_file(path, f"--{flag}")
+        for name in ("out", "csv", "figure"):
+            if (path := getattr(self, name)) is not None:
+                check_file(path, name)
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
@@ -127,7 +128,7 @@ class Attack:
         if is_split(run, data) and (
             other := {other_run.config.data.corpus for other_run in runs} - {run.config.data.corpus}
         ):
-            raise ValueError(
+            raise UsageError(
                 f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
                 "give a file of texts"
             )
@@ -182,7 +183,7 @@ class Attack:
             return None
         corrections = fingerprint([self.corrections] if self.corrections else [])
         described = describe(run, examples, settings=asdict(self.settings), corrections=corrections)
-        return ResultsFile(self.out, described, command="attack", flag="--out", force=self.force)
+        return ResultsFile(self.out, described, command="attack", name="out", force=self.force)
 
     def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
         from wordward.support.workers import jobs_for

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
+from wordward.cli.errors import UsageError
 from wordward.config.settings import TextSettings
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Fetch(InFolder):
         info = registry.corpus(self.name).INFO
         folder = registry.folder(self.data) / self.name
         if info.terms and not self.accept_licence:
-            raise ValueError(_terms(info, folder))
+            raise UsageError(_terms(info, folder))
         ledger = registry.folder(self.data) / fetch.LEDGER
         with progress(quiet=self.quiet) as bar:
             for download in info.downloads:
@@ -107,13 +108,13 @@ class Add(InFolder):
         source = Path(self.path).resolve()
         target = registry.folder(self.data).resolve() / self.name / source.name
         if os.path.lexists(target) or target.is_relative_to(source):
-            raise ValueError(f"expected no copy in {target.parent} yet; there is one: move it away first")
+            raise UsageError(f"expected no copy in {target.parent} yet; there is one: move it away first")
         with waiting(f"reading {self.name}"):
             splits = registry.corpus(self.name).load(source)
             registry.place(self.name, source, target, link=self.link)
         found = registry.find(self.name, self.data)
         if found.resolve() not in (source, target, target.parent):
-            raise ValueError(
+            raise UsageError(
                 f"expected {target} to be found; {found.resolve()} is found before it: move one of them away"
             )
         more = registry.beside(self.name, source)  # not copied along with an archive
@@ -147,7 +148,7 @@ class Check(InFolder):
         _print_check(found)
         if found.wrong:
             counts = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
-            raise ValueError(
+            raise UsageError(
                 f"{self.name}: expected the paper's counts; {counts}: the copy is incomplete, or not this corpus"
             )
 
@@ -188,10 +189,10 @@ class Pack(InFolder):
         from wordward.text.pack import write_pack
 
         if not self.out.endswith(PACK):
-            raise ValueError(f"the file's name must end in {PACK}, but is {self.out!r}")
+            raise UsageError(f"the file's name must end in {PACK}, but is {self.out!r}")
         path = Path(self.out)
         if path.is_dir() or not os.access(path.parent, os.W_OK):  # refused before minutes of work
-            raise ValueError(f"{path} cannot be written: name a file in an existing, writable folder")
+            raise UsageError(f"{path} cannot be written: name a file in an existing, writable folder")
         encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
         write_pack(path, encoded, self.text, quiet=self.quiet)
         if not self.quiet:

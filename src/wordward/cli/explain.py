@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
 from wordward.cli.use import is_file, standard_input
 
@@ -80,7 +81,7 @@ class Explain:
         run = load_run(self.run, device=self.device)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
-            raise ValueError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
+            raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
         question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
         self._check_label(run, question.methods)
         file = self._file(run, examples, question)
@@ -116,7 +117,7 @@ class Explain:
         described = describe(run, examples, question=asdict(question))
         lines = len(question.methods)
         return ResultsFile(
-            self.json, described, command="explain", flag="--json", lines=lines, force=self.force
+            self.json, described, command="explain", name="json", lines=lines, force=self.force
         )
 
     def _by_hand(self, run: "Run") -> bool:
@@ -134,7 +135,7 @@ class Explain:
 
         objectives = [one_method(run, method).recipe.objective for method in methods]
         if self.label is not None and "label_loss" not in objectives:
-            raise ValueError(
+            raise UsageError(
                 f"--label is for methods that raise a label's loss, not for {' and '.join(methods)}: leave it out"
             )
 
@@ -145,16 +146,16 @@ class Explain:
 
         texts = (*self.texts, *self.text)
         if self.file is not None and texts:
-            raise ValueError(
+            raise UsageError(
                 f"expected texts as arguments or in a file; got {len(texts)} and --file {self.file}: "
                 "leave one out"
             )
         check_counts(self, "limit", "jobs")
-        for flag, path in (("--html", self.html), ("--figure", self.figure), ("--json", self.json)):
-            if path not in (None, "-"):
-                check_file(path, flag)
+        for name in ("html", "figure", "json"):
+            if (path := getattr(self, name)) not in (None, "-"):
+                check_file(path, name)
         if self.figure is not None and Path(self.figure).suffix.lower() not in FORMATS:
-            raise ValueError(f"expected --figure with a name in {', '.join(FORMATS)}; got {self.figure}")
+            raise UsageError(f"expected --figure with a name in {', '.join(FORMATS)}; got {self.figure}")
 
     def _examples(self, run: "Run") -> "list[Example]":
         """The texts, with the labels that came with them or were given."""
@@ -170,7 +171,7 @@ class Explain:
             try:
                 example.text.encode()
             except UnicodeEncodeError:
-                raise ValueError(f"text {number}: expected UTF-8; got other bytes") from None
+                raise UsageError(f"text {number}: expected UTF-8; got other bytes") from None
         if self.label is not None:
             examples = [replace(example, label=self.label, tags=None) for example in examples]
         return examples

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from wordward.cli.errors import UsageError
 from wordward.cli.use import json_line
 from wordward.explain.explanation import Explanation
 from wordward.explain.terminal import figure, from_json, html_fragment, page, terminal, to_json
@@ -83,4 +84,4 @@ class ExplainOutput:
             say(f"wrote {', '.join(map(str, self.to_files))}")
         if self.empty:
             which = "the text" if self.count == 1 else f"{self.empty} of {self.count} texts"
-            raise ValueError(f"no words to explain in {which}")
+            raise UsageError(f"no words to explain in {which}")

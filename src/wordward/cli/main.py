@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ import tyro
 from wordward.cli.arguments import PLAIN
 from wordward.cli.attack import Attack
 from wordward.cli.data import Data
+from wordward.cli.errors import UsageError, in_flags, told
 from wordward.cli.explain import Explain
 from wordward.cli.methods import Methods
 from wordward.cli.report import Report
@@ -23,7 +25,9 @@ from wordward.cli.tables import Reproduce, Results
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
 from wordward.config.toml import differing, flag_of, flags_of, read_toml
+from wordward.support.errors import WordwardError
 from wordward.support.version import __version__
+from wordward.support.wording import showing
 
 STOPPED = 130  # exit status after Ctrl-C
 
@@ -57,7 +61,7 @@ class Train:
         data = self.settings.data
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
             again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
-            raise ValueError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
+            raise UsageError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
         how = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
@@ -127,7 +131,7 @@ class Pretrain:
         if self.resume:
             _refuse_settings(self.settings, PretrainConfig(), "epochs", "device")
         elif not (self.settings.texts or self.settings.corpus):
-            raise ValueError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
+            raise UsageError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
         result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
         if result["stopped"]:
             return STOPPED
@@ -144,7 +148,7 @@ def _refuse_settings(settings: Any, default: Any, *allowed: str) -> None:
     """Refuse settings given with --resume, which keeps the run's own."""
     if names := [name for name in differing(settings, default) if name not in allowed]:
         flags = ", ".join(map(flag_of, names))
-        raise ValueError(
+        raise UsageError(
             f"--resume keeps the run's own settings, but {flags} came with it: leave that out "
             f"(only --{', --'.join(allowed)} may be changed), or start a new run in another --out"
         )
@@ -198,7 +202,7 @@ def _expand(arguments: Sequence[str]) -> list[str]:
         if "preset" in values:
             presets.append(preset := values.pop("preset"))
             if preset not in PRESETS:
-                raise ValueError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
+                raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
         before += flags_of(values, kind, source=file)
     presets += [preset for preset in _values(rest, "--preset") if preset in PRESETS]  # tyro refuses others
     if presets:
@@ -244,9 +248,9 @@ def _parse(arguments: list[str]) -> Any:
                 registry=PLAIN,
             )
     except SystemExit as stopped:
-        refusal = stopped.__context__  # tyro's, with the name of a class (not of a flag) and what it said
-        if isinstance(getattr(refusal, "arg", None), str):
-            raise ValueError(getattr(refusal, "message", str(refusal))) from None
+        refusal = stopped.__context__  # tyro's, of a setting or of what our class said of it
+        if refusal is not None and isinstance(refusal.__context__, WordwardError):
+            raise refusal.__context__ from None
         sys.stderr.write(shown.getvalue())
         raise
 
@@ -259,18 +263,6 @@ def _print_anywhere() -> None:
         print_plainer(sys.stdout)
 
 
-def _message(error: Exception) -> str:
-    """The message of an error; for lack of memory, also what to do about it."""
-    message = str(error)
-    if not (isinstance(error, MemoryError) or "allocate memory" in message or "out of memory" in message):
-        return message
-    reason = message.partition("\n")[0] or type(error).__name__
-    return (
-        f"not enough memory ({reason}): the longest text matters most, so shorten it or give --max-length; "
-        "otherwise try a smaller --batch-size, --dim or --hidden, or fewer --jobs"
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
     _print_anywhere()
@@ -278,13 +270,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command_line in (["--version"], ["-V"]):
         print(f"wordward {__version__}")
         return 0
+    flags = partial(in_flags, commands=COMMANDS.values())
     try:
-        return _parse(_expand(command_line) or ["--help"])() or 0
+        with showing(flags):
+            return _parse(_expand(command_line) or ["--help"])() or 0
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return 0
-    except (ValueError, OSError, RuntimeError, MemoryError) as error:
-        print(f"wordward: {_message(error)}", file=sys.stderr)
+    except Exception as error:
+        if (message := told(error)) is None:
+            raise
+        print(f"wordward: {flags(message)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("wordward: stopped", file=sys.stderr)

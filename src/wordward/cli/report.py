@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from wordward.cli.arguments import Device, RunFolder, several
+from wordward.cli.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,6 @@ class Report:
         """Refuse a page that cannot be written before any time is spent."""
         from wordward.runs.run_folder import check_file
 
-        check_file(self.out, "--out")
+        check_file(self.out, "out")
         if Path(self.out).suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"--out {self.out}: expected a name that ends in .html")
+            raise UsageError(f"--out {self.out}: expected a name that ends in .html")

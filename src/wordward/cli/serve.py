@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.cli.arguments import Device, RunFolder
+from wordward.support.errors import MissingExtraError, SettingError
 
 if TYPE_CHECKING:
     from wordward.runs.run import Run
@@ -38,13 +39,15 @@ class Serve:
         except ModuleNotFoundError as missing:
             if missing.name is None or missing.name.startswith("wordward"):
                 raise
-            raise ValueError(
+            raise MissingExtraError(
                 f"the page needs {missing.name}, which is not installed: pip install 'wordward[serve]'"
             ) from None
         from wordward.runs.opening import load_run
 
         if not 0 <= self.port <= 65535:
-            raise ValueError(f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
+            raise SettingError(
+                "port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}"
+            )
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]

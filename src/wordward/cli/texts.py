@@ -56,7 +56,7 @@ def naming(source: str | None) -> Iterator[None]:
     except DataError as error:
         if source is None or error.path or not error.line:
             raise
-        raise DataError(str(error).removeprefix(f"line {error.line}: "), source, error.line) from None
+        raise DataError(error.message, source, error.line) from None
 
 
 def check_counts(command: object, *names: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import tyro
 
 from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, is_split, texts_in, texts_of
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Predict:
         from wordward.runs.opening import load_run
 
         if self.file is not None and self.texts:
-            raise ValueError(
+            raise UsageError(
                 f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
                 "leave one out"
             )
@@ -119,7 +120,7 @@ class Predict:
             texts = list(self.texts) if self.file is None else self._read(run, self.file)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
-            raise ValueError(f"{failed} of the texts could not be read; see the error in their lines")
+            raise UsageError(f"{failed} of the texts could not be read; see the error in their lines")
 
     def _answer(self, run: "Run", parts: Iterable[list[str]], total: int | None) -> int:
         """Print one answer per text, some texts at a time; returns how many could not be read."""
@@ -170,7 +171,7 @@ def standard_input() -> Iterator[list[str]]:
                 texts.append(line.decode().rstrip("\r"))
             except UnicodeDecodeError as error:
                 yield texts  # the lines before it get their answers
-                raise ValueError(f"standard input, line {number}: expected UTF-8 ({error})") from None
+                raise UsageError(f"standard input, line {number}: expected UTF-8 ({error})") from None
         if texts:
             yield texts
         if not received:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wordward.perturbation.recipes import parse_methods
+from wordward.support.errors import SettingError
 from wordward.support.rules import COUNT, FACTOR, check, check_among
 
 
@@ -38,7 +39,9 @@ class AttackSettings:
         check_among(self, "rank", ("auto", "gain", "strength"))
         check_among(self, "sense", ("any", "kept"))
         if len(parse_methods(self.method)) != 1:
-            raise ValueError(f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
+            raise SettingError(
+                "method", f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}"
+            )
 
     @property
     def by_strength(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
+from wordward.support.errors import SettingError
 from wordward.support.rules import (
     COUNT,
     COUNT_OR_NONE,
@@ -48,8 +49,8 @@ class DataSettings:
     test: File = None
     """Labelled texts that `wordward reproduce` scores at the end; training never reads them."""
     unlabelled: File = None
-    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; with
-    --corpus they are added to the corpus's own. In a table the column --text-column is read, as in --train."""
+    """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; a
+    corpus's own are used as well. In a table the text column is read, as in the labelled texts."""
     limit: int | None = None
     """Use at most this many texts of each kind, to try things out; every label is kept where they suffice."""
     text_column: str = "text"
@@ -71,9 +72,9 @@ class DataSettings:
         check(self, SHARE, "dev_share")
         check(self, NOT_NEGATIVE_OR_NONE, "split_seed")
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
-            raise ValueError(
-                f"a corpus has its own labelled texts, but --{', --'.join(beside)} came with --corpus: leave "
-                "that out"
+            raise SettingError(
+                "corpus",
+                f"a corpus has its own labelled texts, but `{'`, `'.join(beside)}` came with `corpus`: leave that out",
             )
 
 
@@ -91,7 +92,7 @@ class TextSettings:
     max_vocabulary: int | None = None
     """Keep only this many words, the most frequent; all by default."""
     max_length: int | None = None
-    """Read only this many words of a text (word pieces, with --model); by default all that the model can read."""
+    """Read only this many words of a text (a Hugging Face model: word pieces); by default all that the model can read."""
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
@@ -130,7 +131,7 @@ class TrainingSettings:
     """How the model is trained; the defaults are the paper's."""
 
     epochs: int = _DefaultInt(30)
-    """Maximum number of passes over the training texts; 3 by default with --model."""
+    """Maximum number of passes over the training texts; 3 by default for a Hugging Face model."""
     patience: int = _DefaultInt(5)
     """Epochs without a better dev score before stopping."""
     batch_size: int = 32
@@ -138,11 +139,11 @@ class TrainingSettings:
     unlabelled_batch_size: int = 32
     """Texts per step for the KL methods, drawn from training and unlabelled texts."""
     learning_rate: float = _DefaultFloat(0.001)
-    """Adam's, at the first step; with --model 2e-5 by default, reached after a tenth of the steps."""
+    """Adam's, at the first step; for a Hugging Face model 2e-5 by default, reached after a tenth of the steps."""
     decay: float = 0.9998
-    """Factor applied to the learning rate at each step; with --model it falls linearly to zero instead."""
+    """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
     clip: float = _DefaultFloat(5.0)
-    """Clip gradients to this norm; 1 by default with --model."""
+    """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
     """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
@@ -199,16 +200,20 @@ class TrainConfig:
             takers = ", ".join(
                 name for name, recipe in (RECIPES | UNMOVED).items() if recipe.objective == "kl"
             )
-            raise ValueError(f"unlabelled texts are used only by {takers}, but the method is {self.method}")
+            raise SettingError(
+                "unlabelled", f"unlabelled texts are used only by {takers}, but the method is {self.method}"
+            )
         if self.pretrained and self.vectors:
-            raise ValueError("give either `pretrained` or `vectors` to start from, not both")
+            raise SettingError("pretrained", "give either `pretrained` or `vectors` to start from, not both")
         if self.transformer is not None:
             self._fit_transformer(self.transformer)
 
     def _fit_transformer(self, source: str) -> None:
         """A Transformer's defaults where no value is given; settings that only our own models have are refused."""
         if not source.strip():
-            raise ValueError("--model must be a folder or a name on the hub, but is empty")
+            raise SettingError(
+                "transformer", "transformer must be a folder or a name on the hub, but is empty"
+            )
         text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
         ours = [name for name in ("pretrained", "vectors") if getattr(self, name) is not None]
         ours += _changed(self.text, text) + _changed(self.model, ModelSettings())
@@ -216,10 +221,11 @@ class TrainConfig:
             n for n in ("decay", "averaging", "min_candidate_count") if n in _changed(self.training, training)
         ]
         if ours:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
-            raise ValueError(
-                f"a Hugging Face model has its own vocabulary and sizes, but {flags} came with --model: "
-                f"leave that out{' (a --preset sets sizes, too)' if 'dim' in ours else ''}"
+            names = "`, `".join(ours)
+            raise SettingError(
+                "transformer",
+                f"a Hugging Face model has its own vocabulary and sizes, but `{names}` came with "
+                f"`transformer`: leave that out{' (a `preset` sets sizes, too)' if 'dim' in ours else ''}",
             )
         left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
         object.__setattr__(self, "training", replace(self.training, **left))

@@ -8,6 +8,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from wordward.support.errors import DataError, SettingError
+
 Config = TypeVar("Config")
 FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
 ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
@@ -55,9 +57,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a TOML file; there is none of this name") from None
+        raise DataError(f"{path}: expected a TOML file; there is none of this name") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a TOML file: {error}") from None
+        raise DataError(f"{path} is not a TOML file: {error}") from None
 
 
 def flags(path: str | Path, kind: type) -> list[str]:
@@ -103,14 +105,18 @@ def _refuse_unknown(key: str, kind: type, source: str, section: str | None = Non
     home = {item.name: None for item in fields(kind) if not _part(item)}
     home |= {name: item.name for item in fields(kind) if _part(item) for name in setting_names(_part(item))}
     if key in ONLY_FLAGS:
-        raise ValueError(f"{source} sets {key!r}, which only the command line can set: give --{key} there")
+        raise SettingError(
+            key, f"{source} sets {key!r}, which only the command line can set: give `{key}` there"
+        )
     if key not in home:
         close = difflib.get_close_matches(key, [*home, *filter(None, home.values())], 1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; the settings are {', '.join(sorted(home))}"
-        raise ValueError(f"{source} sets {key!r}, which is not a setting{hint}")
+        raise SettingError(key, f"{source} sets {key!r}, which is not a setting{hint}")
     if section is not None and home[key] != section:
         place = f"in [{home[key]}]" if home[key] else "at the top, above all sections"
-        raise ValueError(f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
+        raise SettingError(
+            key, f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there"
+        )
 
 
 def _refuse_kind(key: str, value: Any, kind: type, source: str) -> None:
@@ -118,7 +124,7 @@ def _refuse_kind(key: str, value: Any, kind: type, source: str) -> None:
     if (key in _switches(kind)) == isinstance(value, bool):
         return
     wanted = "neither true nor false" if isinstance(value, bool) else "true or false, without quotes"
-    raise ValueError(f"{source} sets {key} = {json.dumps(value, default=str)}; expected {wanted}")
+    raise SettingError(key, f"{source} sets {key} = {json.dumps(value, default=str)}; expected {wanted}")
 
 
 def differing(one: Any, other: Any) -> list[str]:

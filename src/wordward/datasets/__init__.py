@@ -1,10 +1,7 @@
 """Labelled and unlabelled texts, from the user's own files or a published corpus."""
 
 from wordward.datasets.example import (
-    ColumnError,
-    DataError,
     Example,
-    MissingError,
     check_labels,
     draw,
     drop_shared,
@@ -14,6 +11,7 @@ from wordward.datasets.example import (
 from wordward.datasets.files import FORMATS, Columns, read, read_each
 from wordward.datasets.published import CorpusInfo, Splits
 from wordward.datasets.registry import CORPORA, find, load
+from wordward.support.errors import ColumnError, DataError, MissingError
 
 __all__ = [
     "CORPORA",

@@ -18,7 +18,7 @@ from pathlib import Path
 from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]
 from typing import IO, Self
 
-from wordward.datasets.example import DataError
+from wordward.support.errors import DataError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar", ".zip")
 DEPTH = 5  # levels of folders searched: a corpus may lie three down, and IMDB has two levels of its own

@@ -6,11 +6,10 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import NoReturn
 
-from wordward.datasets.example import ColumnError, DataError
 from wordward.datasets.lines import Row
+from wordward.support.errors import ColumnError, DataError
 
 # Words that name a column of texts or of labels, and are seldom a whole text or label themselves.
 _TEXTS = set("text texts sentence review content body comment message tweet document".split())
@@ -31,9 +30,9 @@ class Columns:
 
     @property
     def wanted(self) -> dict[str, str]:
-        """The columns to look for, by the option that names each."""
-        label = {"--label-column": self.label} if self.labelled else {}
-        return {"--text-column": self.text} | label
+        """The columns to look for, by the setting that names each."""
+        label = {"label_column": self.label} if self.labelled else {}
+        return {"text_column": self.text} | label
 
 
 def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
@@ -54,16 +53,16 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
         return False, places
     for option, name in wanted.items():
         if name not in header and not numbers and any(value.isdecimal() for value in wanted.values()):
-            flags = " ".join(f"{flag} {quote(value)}" for flag, value in wanted.items())
+            given = " ".join(f"`{setting}={value!r}`" for setting, value in wanted.items())
             raise ColumnError(
-                f"expected both columns by name, or both by number from 0 if there is no header line; got {flags}",
+                f"expected both columns by name, or both by number from 0 if there is no header line; got {given}",
                 path,
                 line,
             )
         if name not in header:
             found = ", ".join(cell[:30] for cell in header)
             raise ColumnError(
-                f"expected a column {name!r}; found {found}: name it with {option}, or give columns by number "
+                f"expected a column {name!r}; found {found}: name it with `{option}`, or give columns by number "
                 f"from 0 if there is no header line{_hint(header, path)}",
                 path,
                 line,
@@ -99,13 +98,13 @@ def _hint(header: list[str], path: Path) -> str:
     """What may be wrong if the first line does not have the expected fields."""
     whole = header[0] if len(header) == 1 else ""
     for mark, name, remedy in (
-        ("\t", "tabs", "--format tsv"),
+        ("\t", "tabs", "`format='tsv'`"),
         (";", "semicolons", "save the file with commas"),
-        (",", "commas", "--format csv"),
+        (",", "commas", "`format='csv'`"),
     ):
         if mark in whole:
             return f" (if the fields are separated by {name}: {remedy})"
-    return " (for one token per line: --format conll)" if ".tsv" in path.name else ""
+    return " (for one token per line: `format='conll'`)" if ".tsv" in path.name else ""
 
 
 def looks_like_header(first: Row, places: list[int]) -> bool:
@@ -133,10 +132,10 @@ def refuse_header(first: Row, places: list[int], path: Path, columns: Columns) -
     """Report that the first line names the columns, although they are given by number."""
     line, cells = first
     names = [cells[at].strip() for at in places]
-    flags = " ".join(f"{option} {quote(name)}" for option, name in zip(columns.wanted, names, strict=True))
+    named = " ".join(f"`{setting}={name!r}`" for setting, name in zip(columns.wanted, names, strict=True))
     raise ColumnError(
         f"expected {'a text and its label' if columns.labelled else 'a text'}, since columns are given by number; "
-        f"got {' and '.join(map(repr, names))}, which looks like a header line: give {flags}, or delete that line",
+        f"got {' and '.join(map(repr, names))}, which looks like a header line: give {named}, or delete that line",
         path,
         line,
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from wordward.datasets.columns import Columns, names_tokens
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
 from wordward.datasets.lines import Source, lines, without_end
+from wordward.support.errors import DataError
 
 
 def sentences(path: Source, columns: Columns) -> Iterator[Example]:
@@ -41,7 +42,7 @@ def sentences(path: Source, columns: Columns) -> Iterator[Example]:
         if columns.labelled and not (-width < columns.tag < width and columns.tag):
             raise DataError(
                 f"expected a tag in column {columns.tag} after the token; got {width} columns: name it with "
-                "--tag-column, or read the file as unlabelled",
+                "`tag_column`, or read the file as unlabelled",
                 path,
                 number,
             )

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 from wordward.datasets.archive import files
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
 from wordward.datasets.lines import legacy_lines
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, tenth
+from wordward.support.errors import DataError
 
 INFO = CorpusInfo(
     name="elec",

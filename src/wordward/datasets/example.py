@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wordward.support.errors import DataError
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -22,27 +24,6 @@ class Example:
     def names(self) -> tuple[str | None, ...]:
         """Its tags, or else its one label."""
         return self.tags if self.tags is not None else (self.label,)
-
-
-class DataError(ValueError):
-    """A problem in the user's data, to be fixed there."""
-
-    path: object  # the file, folder or member of an archive
-    line: int
-
-    def __init__(self, message: str, path: object = None, line: int = 0) -> None:
-        where = ", ".join([*([str(path)] if path else []), *([f"line {line}"] if line else [])])
-        super().__init__(f"{where}: {message}" if where else message)
-        self.path = path
-        self.line = line
-
-
-class ColumnError(DataError):
-    """A requested column that a file does not have."""
-
-
-class MissingError(DataError):
-    """A corpus or file that does not exist."""
 
 
 def check_labels(examples: Iterable[Example], source: object = None) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from pathlib import Path
 from wordward.datasets.archive import Entry, named
 from wordward.datasets.columns import Columns
 from wordward.datasets.conll import sentences
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits
+from wordward.support.errors import DataError
 
 INFO = CorpusInfo(
     name="fce",

@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from wordward.datasets.example import DataError
 from wordward.datasets.published import Download
+from wordward.support.errors import DataError
 from wordward.support.locks import locked
 
 LEDGER = "hashes.json"  # in the data folder: hashes of first downloads
@@ -55,7 +55,7 @@ def fetch(
     except OSError as error:
         raise DataError(
             f"expected a folder that can be written; got: {error}: free some space and run the same command again, "
-            "which resumes the download; or name another folder with --data",
+            "which resumes the download; or name another folder with `data`",
             target,
         ) from None
     return target

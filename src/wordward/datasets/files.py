@@ -10,9 +10,10 @@ from pathlib import Path
 
 from wordward.datasets.columns import Columns, check_row, looks_like_header, places_of, refuse_header
 from wordward.datasets.conll import sentences
-from wordward.datasets.example import ColumnError, DataError, Example, MissingError
+from wordward.datasets.example import Example
 from wordward.datasets.lines import Row, csv_rows, lines, tsv_rows
 from wordward.datasets.snap import is_snap, reviews
+from wordward.support.errors import ColumnError, DataError, MissingError
 
 # The first ending that matches decides; Elec publishes its files of one text per line as .txt.tok.
 _ENDINGS = {
@@ -71,7 +72,7 @@ def _format(path: Path) -> str:
     remedy = next((remedy for ending, remedy in _OTHERS.items() if name.endswith(ending)), None)
     if remedy is None:
         kinds = ", ".join(kind for kind in FORMATS if kind != "folder")
-        remedy = f"rename the file or give --format with one of {kinds}"
+        remedy = f"rename the file or give `format`, one of {kinds}"
     raise DataError(
         f"expected a folder or a name ending in {', '.join(_ENDINGS)} (also compressed as .gz or .xz): {remedy}",
         path,
@@ -123,7 +124,7 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
         for option, name in columns.wanted.items():
             if name not in record:
                 raise ColumnError(
-                    f"expected a key {name!r}; found {', '.join(record)[:200]}: name it with {option}",
+                    f"expected a key {name!r}; found {', '.join(record)[:200]}: name it with `{option}`",
                     path,
                     number,
                 )
@@ -146,20 +147,20 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
                 f"expected whole characters; got half of a surrogate pair: {error}", path, line
             ) from None
         return value
-    label = option == "--label-column"
+    label = option == "label_column"
     # A missing value may be written as NaN.
     if label and isinstance(value, (bool, int, float)) and value == value:
         return json.dumps(value)
     kind = "null" if value is None else "NaN" if value != value else type(value).__name__
     wanted = "one label, a string or a number" if label else "a string"
-    raise DataError(f"expected {wanted}; got {kind}: check the key named by {option}", path, line)
+    raise DataError(f"expected {wanted}; got {kind}: check the key named by `{option}`", path, line)
 
 
 def _txt(path: Path, columns: Columns) -> Iterator[Example]:
     if columns.labelled:
         raise DataError(
             "expected labels; plain text has none: give a CSV file with a label column, or use this file where no "
-            "labels are needed (train --unlabelled, attack --no-labels)",
+            "labels are needed (train's `unlabelled`, attack's `labels=False`)",
             path,
         )
     if is_snap(path):

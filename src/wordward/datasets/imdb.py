@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from wordward.datasets.archive import files
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits
+from wordward.support.errors import DataError
 
 INFO = CorpusInfo(
     name="imdb",

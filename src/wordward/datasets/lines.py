@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from wordward.datasets.archive import BROKEN, Entry, decompressed
-from wordward.datasets.example import DataError
+from wordward.support.errors import DataError
 
 Row = tuple[int, list[str]]  # line number, fields
 Source = Path | Entry

@@ -6,8 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from wordward.datasets.example import DataError
 from wordward.datasets.lines import lines, without_end
+from wordward.support.errors import DataError
 
 _EDIT = re.compile(r"A (-?\d+) (-?\d+)\|\|\|([^|]*)\|\|\|(.*?)\|\|\|.*")
 _NOTHING = "-NONE-"

@@ -61,7 +61,7 @@ class CorpusInfo:
     counts: Counts  # from the paper's table "Summary of datasets"
     needs: tuple[str, ...]  # files, plain or compressed, by which a folder is recognised as this corpus
     downloads: tuple[Download, ...]
-    terms: str = ""  # what one agrees to by downloading; if set, fetching needs --accept-licence
+    terms: str = ""  # what one agrees to by downloading; if set, fetching needs accept_licence
     note: str = ""  # anything else to know before downloading it
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordward.datasets.archive import Entry, named
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
 from wordward.datasets.lines import legacy_lines
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
+from wordward.support.errors import DataError
 
 _TRAIN = "lyrl2004_tokens_train.dat"
 _TEST = tuple(f"lyrl2004_tokens_test_pt{number}.dat" for number in range(4))

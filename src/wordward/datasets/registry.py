@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import cast
 
 from wordward.datasets.archive import ENDINGS, is_archive
-from wordward.datasets.example import DataError, MissingError
 from wordward.datasets.files import read
 from wordward.datasets.published import Corpus, CorpusInfo, Splits
+from wordward.support.errors import DataError, MissingError
 
 CORPORA = {
     "imdb": "wordward.datasets.imdb",
@@ -52,7 +52,7 @@ def find(name: str, data: str | PathLike[str] | None = None) -> Path:
     raise MissingError(
         f"expected {info.title} in {place / name}, its archive or {', '.join(info.needs)}; {problem} get it with "
         f"`wordward data fetch {name}`, or `wordward data add {name} PATH` for a copy you have; {VARIABLE}, or "
-        "--data of `wordward data`, names another data folder"
+        "`data` of `wordward data`, names another data folder"
     )
 
 
@@ -104,7 +104,7 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
         reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
         raise DataError(
             f"expected a folder that can be written; got: {reason}: free some space, name another folder with "
-            "--data, or give --link, which copies nothing",
+            "`data`, or give `link=True`, which copies nothing",
             target.parent,
         ) from None
     finally:

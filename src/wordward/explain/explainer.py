@@ -18,6 +18,7 @@ from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_method
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
+from wordward.support.errors import SettingError
 from wordward.text.vocabulary import small_batches
 
 
@@ -46,7 +47,7 @@ class Explainer:
     def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
         self.run, self.method, self.top = run, one_method(run, method), top
         if top < 1:
-            raise ValueError(f"top must be 1 or more, but is {top}")
+            raise SettingError("top", f"top must be 1 or more, but is {top}")
         self._finders: dict[int | None, PullFinder] = {}  # by the focus it is for
 
     def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> Explanations:
@@ -106,7 +107,7 @@ def one_method(run: Run, name: str) -> Method:
     """The method of that name, with the settings that the run was trained with."""
     methods = parse_methods(name, run.config.perturbation)
     if len(methods) != 1:
-        raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {name!r}")
+        raise SettingError("method", f"expected one method ({', '.join(RECIPES)}); got {name!r}")
     return at_text(methods[0])
 
 

@@ -20,6 +20,7 @@ from wordward.explain.wording import (
     predicted,
     question,
 )
+from wordward.support.errors import MissingExtraError, SettingError
 
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # no date: always the same
 WORDS = 32  # of a text that a figure shows
@@ -49,13 +50,15 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in FORMATS:
-        raise ValueError(f"expected a figure's name to end in {', '.join(FORMATS)}; got {path.name!r}")
+        raise SettingError(
+            "figure", f"expected a figure's name to end in {', '.join(FORMATS)}; got {path.name!r}"
+        )
     try:
         import matplotlib
         from matplotlib.figure import Figure
         from matplotlib.font_manager import fontManager
     except ImportError:
-        raise RuntimeError("drawing needs matplotlib: pip install 'wordward[figure]'") from None
+        raise MissingExtraError("drawing needs matplotlib: pip install 'wordward[figure]'") from None
     part = part_of(explanations, WORDS)
     installed = set(fontManager.get_font_names())
     settings: dict[Any, Any] = {

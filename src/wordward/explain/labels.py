@@ -8,6 +8,7 @@ from wordward.datasets import DataError, Example
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
+from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus
 
 Labels = list[str | None] | None
@@ -18,7 +19,9 @@ def check_focuses(run: Run, texts: Sequence[Reading], focus: int | None) -> None
     if focus is None:
         return
     if not run.tagging:
-        raise ValueError("focus is for taggers: this run gives one label to the whole text, so leave it out")
+        raise SettingError(
+            "focus", "focus is for taggers: this run gives one label to the whole text, so leave it out"
+        )
     for number, text in enumerate(texts, start=1):
         check_focus(text, focus, number)
 
@@ -28,7 +31,9 @@ def check_focus(text: Reading, focus: int, number: int) -> None:
     words = len(text.tokens)
     if not 0 <= focus < words:
         possible = f"it has positions 0 to {words - 1}" if words else "it has no words"
-        raise ValueError(f"expected focus to be a word of text {number}; got {focus}, but {possible}")
+        raise SettingError(
+            "focus", f"expected focus to be a word of text {number}; got {focus}, but {possible}"
+        )
 
 
 def labels_of(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from wordward.explain.explanation import Place
 from wordward.perturbation.adversary import Outcome
 from wordward.perturbation.recipes import RECIPES
+from wordward.support.errors import SettingError
 from wordward.text.vocabulary import EOS, Vocabulary
 
 WORD_METHODS = tuple(name for name, recipe in RECIPES.items() if recipe.space == "words")
@@ -28,7 +29,9 @@ def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
     `vocabulary`: ours (whose <eos> is not a word), or the words of your own ids: a list, a dict or a function.
     """
     if outcome.candidates is None:
-        raise ValueError(f"this outcome does not point toward words: use one of {', '.join(WORD_METHODS)}")
+        raise SettingError(
+            "outcome", f"this outcome does not point toward words: use one of {', '.join(WORD_METHODS)}"
+        )
     strengths, best = outcome.strengths[row].max(-1)  # (time,)
     real = outcome.mask[row]
     if isinstance(vocabulary, Vocabulary):
@@ -53,9 +56,10 @@ def _name(vocabulary: Names, number: int) -> str:
     try:
         return vocabulary[number]
     except LookupError:
-        raise ValueError(
+        raise SettingError(
+            "vocabulary",
             f"expected a word for each id; there is none for id {number} among {len(vocabulary)} words: "
-            "give a list, a dict from id to word, or a function of the id"
+            "give a list, a dict from id to word, or a function of the id",
         ) from None
 
 
@@ -68,9 +72,10 @@ def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = 
     before = len(text)
     for place, word in changes:  # from the last to the first, so that earlier places stay where they are
         if text[place.start : place.end] != place.word or place.end > before:
-            raise ValueError(
+            raise SettingError(
+                "text",
                 f"expected {place.word!r} at characters {place.start}-{place.end}; found "
-                f"{text[place.start : place.end]!r}: give the text that was explained, and each place once"
+                f"{text[place.start : place.end]!r}: give the text that was explained, and each place once",
             )
         cased = _cased(word, place.word) if lowercase else word
         text, before = text[: place.start] + cased + text[place.end :], place.start

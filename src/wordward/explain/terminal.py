@@ -25,6 +25,7 @@ from wordward.explain.wording import (
     predicted,
     question,
 )
+from wordward.support.errors import DataError
 
 __all__ = ["STYLE", "figure", "from_json", "html_fragment", "page", "terminal", "to_json"]
 
@@ -51,8 +52,8 @@ def from_json(record: Mapping[str, Any]) -> Explanation:
     """The explanation that `to_json` wrote."""
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
         actual = record.get("format") if isinstance(record, Mapping) else type(record).__name__
-        raise ValueError(
-            f"expected an explanation of format {FORMAT}, as `wordward explain --json` writes; got {actual}"
+        raise DataError(
+            f"expected an explanation of format {FORMAT}, as `wordward explain` writes in JSON; got {actual}"
         )
     fields = {name: value for name, value in record.items() if name not in ("format", "number")}
     try:
@@ -62,7 +63,7 @@ def from_json(record: Mapping[str, Any]) -> Explanation:
         )
         return Explanation(**fields)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
+        raise DataError(
             f"expected the fields of an explanation of format {FORMAT}; got others: {error}"
         ) from None
 

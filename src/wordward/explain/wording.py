@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wordward.explain.explanation import Explanation, Place
 from wordward.perturbation.recipes import RECIPES
+from wordward.support.errors import SettingError
 
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
 TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
@@ -38,9 +39,11 @@ class Row:
 def rows_of(explanations: Sequence[Explanation]) -> list[Row]:
     """The words of one text side by side, in the order of the text."""
     if not explanations:
-        raise ValueError("expected an explanation or more; got none")
+        raise SettingError("explanations", "expected an explanation or more; got none")
     if len({e.text for e in explanations}) > 1 or len({e.task for e in explanations}) > 1:
-        raise ValueError("explanations side by side are of one text and one task: show others one by one")
+        raise SettingError(
+            "explanations", "explanations side by side are of one text and one task: show others one by one"
+        )
     spans: dict[tuple[int, int], list[Place | None]] = {}
     for number, explanation in enumerate(explanations):
         for place in explanation.places:

@@ -17,6 +17,7 @@ from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.recipes import RECIPES, at_text, parse_methods
 from wordward.perturbation.tap import Tap, evaluating
 from wordward.runs.pieces import logits_of
+from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch
 from wordward.text.word_pieces import (
     Word,
@@ -46,7 +47,7 @@ def explain(
     own prediction is to count. `settings.method`: one method, such as iadvt.
     """
     if isinstance(texts, str):
-        raise ValueError("texts must be a list of them, but one came: give [text]")
+        raise SettingError("texts", "texts must be a list of them, but one came: give [text]")
     names = _names(model)
     explainer = _Explainer(model, tokenizer, settings or AdversarialSettings(), top)
     explanations = []
@@ -61,11 +62,14 @@ def _names(model: nn.Module) -> list[str]:
     config: Any = getattr(model, "config", None)
     named = getattr(config, "id2label", None)
     if not named:
-        raise ValueError("the model must name its labels: set model.config.id2label = {0: ..., 1: ...}")
+        raise SettingError(
+            "model", "the model must name its labels: set model.config.id2label = {0: ..., 1: ...}"
+        )
     if len(named) < 2 or getattr(config, "problem_type", None) in NO_KL:
-        raise ValueError(
+        raise SettingError(
+            "model",
             "an explanation is of one label among several, but this model is for regression or for several labels at "
-            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.swaps"
+            "once: use wordward.iadvt with your own `loss=`, and wordward.explain.swaps",
         )
     return [str(named[at]) for at in sorted(named)]
 
@@ -73,12 +77,13 @@ def _names(model: nn.Module) -> list[str]:
 def _checked(logits: Tensor, names: Sequence[str], *, tagging: bool) -> Tensor:
     """Logits that are of the labels, one for a text, or one for a word where texts are words."""
     if logits.shape[-1] != len(names):
-        raise ValueError(
+        raise SettingError(
+            "model",
             f"the model must give a logit for each of its {len(names)} labels, but gave {logits.shape[-1]}: take one "
-            "for sequence or token classification"
+            "for sequence or token classification",
         )
     if (logits.dim() > 2) != tagging:
-        raise ValueError("texts must be lists of words for a tagger, and strings for a classifier")
+        raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
     return logits
 
 
@@ -88,7 +93,9 @@ class _Explainer:
     def __init__(self, model: nn.Module, tokenizer: Any, settings: AdversarialSettings, top: int) -> None:
         methods = parse_methods(settings.method, replace(settings, refresh="epoch"))  # the table stays
         if len(methods) != 1:
-            raise ValueError(f"expected one method ({', '.join(RECIPES)}); got {settings.method!r}")
+            raise SettingError(
+                "method", f"expected one method ({', '.join(RECIPES)}); got {settings.method!r}"
+            )
         check_size(tokenizer, Tap(model, embedding=settings.embedding).size)
         self.model, self.tokenizer, self.top = model, tokenizer, top
         self._loss = MaskedLoss(methods[0])
@@ -198,7 +205,9 @@ def _labels(
 
     def number(name: Any) -> int:
         if name is not None and name not in names:
-            raise ValueError(f"expected a label that the model knows ({', '.join(names)}); got {name!r}")
+            raise SettingError(
+                "labels", f"expected a label that the model knows ({', '.join(names)}); got {name!r}"
+            )
         return IGNORE if name is None else names.index(name)
 
     if not tagging:

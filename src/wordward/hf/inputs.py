@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.distributed import DistributedSampler
 
 from wordward.perturbation.objective import IGNORE
+from wordward.support.errors import SettingError
 
 NO_KL = ("regression", "multi_label_classification")
 
@@ -19,33 +20,40 @@ def refuse_arguments(trainer: Any) -> None:
     """Refuse ways to train in which a perturbation cannot be added or followed back."""
     args = trainer.args
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
-        raise ValueError(
+        raise SettingError(
+            "args",
             "FSDP and DeepSpeed split the embedding's table over processes, where nearest words cannot be "
-            "searched: use plain DDP (torchrun without --fsdp or --deepspeed)"
+            "searched: use plain DDP, with neither fsdp nor deepspeed in the arguments",
         )
     if args.n_gpu > 1:
-        raise ValueError(
+        raise SettingError(
+            "args",
             f"one process with {args.n_gpu} GPUs splits each batch over copies of the model, which cannot be "
-            "perturbed: start one process a GPU (torchrun), or show it one GPU (CUDA_VISIBLE_DEVICES=0)"
+            "perturbed: start one process a GPU (torchrun), or show it one GPU (CUDA_VISIBLE_DEVICES=0)",
         )
     if getattr(args, "ddp_static_graph", None):  # which older versions do not know
-        raise ValueError(
+        raise SettingError(
+            "ddp_static_graph",
             "ddp_static_graph=True takes the search for a perturbation for the backward pass and does not exchange "
-            "gradients: leave it off"
+            "gradients: leave it off",
         )
     if args.torch_compile:
-        raise ValueError("torch_compile=True leaves out the hook that adds the perturbation: leave it off")
+        raise SettingError(
+            "torch_compile", "torch_compile=True leaves out the hook that adds the perturbation: leave it off"
+        )
     if args.neftune_noise_alpha is not None:
-        raise ValueError(
+        raise SettingError(
+            "neftune_noise_alpha",
             "neftune_noise_alpha adds noise where the perturbation is added, so that no word has a vector of its "
-            "own: leave it off, or take method='random' in its place"
+            "own: leave it off, or take method='random' in its place",
         )
     if args.gradient_checkpointing:
         checkpointing = dict(args.gradient_checkpointing_kwargs or {})
         if checkpointing.get("use_reentrant"):
-            raise ValueError(
+            raise SettingError(
+                "gradient_checkpointing_kwargs",
                 "reentrant checkpoints give no gradient at the vectors: "
-                "gradient_checkpointing_kwargs={'use_reentrant': False}"
+                "gradient_checkpointing_kwargs={'use_reentrant': False}",
             )
         args.gradient_checkpointing_kwargs = {**checkpointing, "use_reentrant": False}
 
@@ -55,18 +63,20 @@ def refuse_divergence(model: Any, method: str) -> None:
     config = getattr(model, "config", None)
     kind, labels = getattr(config, "problem_type", None), getattr(config, "num_labels", None)
     if kind in NO_KL or labels == 1:
-        raise ValueError(
+        raise SettingError(
+            "method",
             f"{method} compares the probabilities of two or more classes, but this model is for "
-            f"{kind or 'regression'}: take advt or iadvt, which raise the model's own loss"
+            f"{kind or 'regression'}: take advt or iadvt, which raise the model's own loss",
         )
 
 
 def refuse_plain_texts(dataset: Any) -> None:
     """Refuse unlabelled texts that no tokenizer has read."""
     if isinstance(dataset, Sequence) and len(dataset) and isinstance(dataset[0], str):
-        raise ValueError(
+        raise SettingError(
+            "unlabelled_dataset",
             "unlabelled_dataset holds plain texts, but the model reads ids: pass "
-            "[tokenizer(text, truncation=True) for text in texts]"
+            "[tokenizer(text, truncation=True) for text in texts]",
         )
 
 
@@ -91,10 +101,11 @@ class CheckedCollator:
         if self.classes > 1 and isinstance(labels, Tensor) and not labels.is_floating_point():
             wrong = labels[((labels < 0) & (labels != IGNORE)) | (labels >= self.classes)]
             if len(wrong):
-                raise ValueError(
+                raise SettingError(
+                    "labels",
                     f"labels must be from 0 to {self.classes - 1}, since the model has {self.classes} "
                     f"(num_labels), or {IGNORE} where none counts, but one is {int(wrong[0])}: "
-                    "renumber the labels, or load the model with as many labels as there are"
+                    "renumber the labels, or load the model with as many labels as there are",
                 )
         return batch
 
@@ -107,11 +118,14 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
     sampler = None
     if isinstance(dataset, IterableDataset):
         if args.world_size > 1:
-            raise ValueError(
-                "a stream of unlabelled texts cannot be shared by several processes: pass one with a length"
+            raise SettingError(
+                "unlabelled_dataset",
+                "a stream of unlabelled texts cannot be shared by several processes: pass one with a length",
             )
     elif not len(dataset):
-        raise ValueError("unlabelled_dataset has no texts: pass some, or leave it out")
+        raise SettingError(
+            "unlabelled_dataset", "unlabelled_dataset has no texts: pass some, or leave it out"
+        )
     else:
         seed = args.seed if args.data_seed is None else args.data_seed
         sampler = DistributedSampler(
@@ -153,7 +167,9 @@ def perturbed(inputs: Any, ordinary: Callable[[Tensor], Tensor]) -> Tensor:
     Of a multiple choice (batch, choices, time) each choice is a text, as the model reads it.
     """
     if "input_ids" not in inputs:
-        raise ValueError(f"batches must hold input_ids to perturb, but hold {', '.join(inputs)}")
+        raise SettingError(
+            "input_ids", f"batches must hold input_ids to perturb, but hold {', '.join(inputs)}"
+        )
     ids, attended = inputs["input_ids"], inputs.get("attention_mask")
     mask = ordinary(ids)
     if attended is not None and attended.shape == ids.shape:

@@ -21,13 +21,14 @@ from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
 from wordward.perturbation.tap import Tap, gradient_at, logits_of
+from wordward.support.errors import MissingExtraError, ModelError, SettingError
 from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
 
 try:
     import accelerate  # noqa: F401 - the Trainer needs it, and would only say so later
     from transformers import Trainer, TrainerCallback
 except ImportError as error:
-    raise ImportError(
+    raise MissingExtraError(
         f"wordward.hf.trainer needs transformers and accelerate ({error}): pip install 'wordward[hf]'"
     ) from error
 
@@ -82,17 +83,19 @@ class AdversarialTrainer(Trainer):
         if self.methods:
             refuse_arguments(self)
         if any(m.recipe.needs_labels and callable(m.recipe.objective) for m in self.methods):
-            raise ValueError(
+            raise SettingError(
+                "method",
                 "an AdversarialTrainer raises the loss that it trains on: give the method objective='label_loss', "
-                "and the Trainer your function as compute_loss_func="
+                "and the Trainer your function as compute_loss_func=",
             )
         if virtual:
             refuse_divergence(self.model, virtual[0])
             refuse_plain_texts(self.unlabelled_dataset)
         elif self.unlabelled_dataset is not None:
-            raise ValueError(
+            raise SettingError(
+                "unlabelled_dataset",
                 f"unlabelled_dataset= is for methods without labels, but method is {self.adversarial.method!r}: "
-                "take vat or ivat, or a sum such as iadvt+ivat"
+                "take vat or ivat, or a sum such as iadvt+ivat",
             )
 
     def _read_tokenizer(self) -> None:
@@ -105,9 +108,10 @@ class AdversarialTrainer(Trainer):
             if toward_words and self._candidates is None:
                 self._candidates = candidate_ids(tokenizer, whole_words=self.adversarial.whole_words)
         elif toward_words and self._candidates is None:
-            raise ValueError(
+            raise SettingError(
+                "processing_class",
                 f"{self.adversarial.method} points to words, which a tokenizer knows: pass "
-                "processing_class=tokenizer, or the ids that may be pointed to as candidates="
+                "processing_class=tokenizer, or the ids that may be pointed to as candidates=",
             )
 
     @property
@@ -293,7 +297,7 @@ class _StateCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         if self.trainer.methods and not self.trainer._sums:
-            raise RuntimeError(
+            raise ModelError(
                 f"compute_loss of {type(self.trainer).__name__} does not call AdversarialTrainer's, so nothing was "
                 "perturbed: pass your loss as compute_loss_func=, or put it into a Trainer of its own and derive "
                 "from both, class Mine(AdversarialTrainer, Yours)"

@@ -96,7 +96,7 @@ def _clear(out: Path) -> None:
     """Clear the folder of an earlier demo, or create it; any other folder is left alone."""
     if out.exists() and any(out.iterdir()):
         if not (out / MARK).exists():
-            raise RunError(f"{out} exists and is not an earlier demo: choose another --out")
+            raise RunError(f"{out} exists and is not an earlier demo: choose another `out`")
         for name in ("lm", *METHODS):
             shutil.rmtree(out / name, ignore_errors=True)
         (out / PAGE).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from wordward.config.toml import flags, flags_of, from_toml
 from wordward.paper.results import Record
 from wordward.paper.tables import Column, Row
 from wordward.runs import run_folder
+from wordward.support.errors import DataError
 from wordward.support.rules import COUNT, check
 from wordward.text.corpora import PACK
 
@@ -24,7 +25,7 @@ LANGUAGE_MODEL = "language_model"  # key of a record: the model its row started 
 SETTLED = "task", "criterion", "positive", "max_length"  # filled in by a run if left open
 SPLIT_SEED = 1  # of the texts held out if a column has no dev texts: the same for every seed
 
-# The overrides of --preset cpu-small: everything runs in minutes on two cores, and learns something. There are only
+# The overrides of the preset cpu-small: everything runs in minutes on two cores, and learns something. There are only
 # a few hundred steps, so they are large and not averaged; perturbations are small; and the language model, which
 # reads little, changes little.
 _SMALL: dict[str, Any] = {"limit": 1000, "max_length": 60, "precision": "fp32"}
@@ -62,7 +63,7 @@ def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
             return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
     except SystemExit as stopped:  # raised by tyro; it would also prevent the columns after this one
         reason = getattr(stopped.__context__, "message", None) or f"\n{shown.getvalue()}"
-        raise ValueError(
+        raise DataError(
             f"{' and '.join(map(str, files))}: expected valid values of their settings; got: {reason}"
         ) from None
 
@@ -106,7 +107,7 @@ def check_settings(folder: Path, config: Any) -> None:
         _settings_of(run_folder.load_config(folder, type(config))), _settings_of(config)
     ):
         raise run_folder.RunError(
-            f"{folder} was trained with other settings ({differing}): choose another --out, or delete it to "
+            f"{folder} was trained with other settings ({differing}): choose another `out`, or delete it to "
             "train it again"
         )
 
@@ -139,9 +140,9 @@ def check_rows(column: Column, rows: Iterable[Row], plan: Plan) -> None:
     """Refuse rows without a TOML file, which would be trained with the default method and settings."""
     files = (plan.experiments / column.name / f"{row.name}.toml" for row in rows)
     if missing := [str(file) for file in files if not file.is_file()]:
-        raise ValueError(
+        raise DataError(
             f"expected a TOML file for every row; missing: {', '.join(missing)}: restore it, or name the other rows "
-            "with --rows"
+            "with `rows`"
         )
 
 
@@ -164,7 +165,7 @@ def check_records(column: Column, records: Iterable[Record], plan: Plan, file: P
             raise run_folder.RunError(
                 f"{file} holds {name}, seed {seed}, trained with other settings than "
                 f"{plan.experiments / column.name} has now ({differing}): restore the settings, or move that file "
-                "away and choose another --out"
+                "away and choose another `out`"
             )
 
 

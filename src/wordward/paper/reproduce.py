@@ -35,7 +35,8 @@ from wordward.runs.run import Run
 from wordward.support.console import progress, say
 from wordward.support.device import release
 from wordward.support.distributed import refuse_several
-from wordward.support.locks import BusyError, locked
+from wordward.support.errors import BusyError, SettingError, WordwardError
+from wordward.support.locks import locked
 from wordward.support.workers import stoppable, workers
 from wordward.text.chosen import read_as, split_examples
 from wordward.text.corpus import Corpus
@@ -43,7 +44,7 @@ from wordward.train.pretraining import pretrain
 from wordward.train.training import DivergedError, train
 
 
-class TableError(RuntimeError):
+class TableError(WordwardError, RuntimeError):
     """Columns that failed, or no corpus found, with the part of the table that could be made."""
 
     def __init__(self, message: str, shown: str = "") -> None:
@@ -119,7 +120,7 @@ def test_corpus(run: Run, *, quiet: bool) -> Corpus:
     if data.corpus:
         return run.split("test", limit=data.limit, quiet=quiet)
     if not data.test:
-        raise ValueError(f"{run.folder} names no test texts: set `test` in {COMMON}")
+        raise SettingError("test", f"{run.folder} names no test texts: set test in {COMMON}")
     examples = read_as(data, data.test)
     return run.encode(examples, labelled=True, source=data.test)
 
@@ -138,12 +139,14 @@ def reproduce(
     """Run the missing parts of a table and return it as Markdown, our results next to the paper's."""
     refuse_several("reproducing a table")
     if table not in TABLES:
-        raise ValueError(f"expected a table among {', '.join(TABLES)}; got {table!r}")
+        raise SettingError("table", f"expected a table among {', '.join(TABLES)}; got {table!r}")
     known = dict.fromkeys(row.name for column in TABLES[table] for row in column.rows)
     if unknown := [row for row in rows if row not in known]:
-        raise ValueError(f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
+        raise SettingError("rows", f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
     if not plan.experiments.is_dir():
-        raise ValueError(f"{plan.experiments} holds no experiments: run this in a clone of wordward")
+        raise SettingError(
+            "experiments", f"{plan.experiments} holds no experiments: run this in a clone of wordward"
+        )
     shown, failed, missing = [], [], 0
     for column in TABLES[table]:
         wanted = [row for row in column.rows if not rows or row.name in rows]
@@ -180,7 +183,7 @@ def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, after running the rows for which `file` has no result yet."""
     if not (folder := plan.experiments / column.name).is_dir():
         raise MissingError(
-            "expected a folder of TOML files, one per row; there is none: see --experiments", folder
+            "expected a folder of TOML files, one per row; there is none: see `experiments`", folder
         )
     check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
@@ -240,7 +243,7 @@ def _refuse_begun(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan
     if begun := [str(folder) for folder in folders if (folder / run_folder.CONFIG).exists()]:
         raise run_folder.RunError(
             f"{', '.join(begun)} started from a language model that is no longer in {plan.out / column.name / 'lm'}: "
-            "restore it, choose another --out, or delete these folders to train them again"
+            "restore it, choose another `out`, or delete these folders to train them again"
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from wordward.paper.tables import TABLES, Column
 from wordward.runs.metrics import mcnemar
+from wordward.support.errors import DataError
 from wordward.support.locks import locked
 
 Record = dict[str, Any]
@@ -32,7 +33,7 @@ def append(path: Path, record: Record) -> None:
             lines = [json.dumps(line, sort_keys=True) for line in sorted([*kept, record], key=_identity)]
             write(path, "\n".join(lines) + "\n")
     except OSError as error:
-        raise ValueError(
+        raise DataError(
             f"{path}: expected a file that can be written; got: {error.strerror or error}: free some space and run "
             "the same command again, which repeats no finished training"
         ) from None
@@ -49,11 +50,11 @@ def load(path: Path) -> list[Record]:
         try:
             record = _checked(json.loads(line))
         except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
+            raise DataError(
                 f"{path}, line {number}: expected a result as JSON; got: {error}: delete the line to run it again"
             ) from None
         if records.setdefault(_identity(record), record) is not record:
-            raise ValueError(
+            raise DataError(
                 f"{path}, line {number}: expected one result of {record['row']}, seed {record['seed']}; got a second "
                 "one, which would count as another seed: delete one of the two lines"
             )
@@ -67,11 +68,11 @@ def _checked(record: Any) -> Record:
     if missing := sorted((IDENTITY | SHOWN) - record.keys()):
         raise ValueError(f"no {', '.join(missing)}")
     if len(base64.b64decode(record["wrong"])) != (record["counted"] + 7) // 8:
-        raise ValueError(f"a field `wrong` that does not hold {record['counted']} bits")
+        raise ValueError(f"a field wrong that does not hold {record['counted']} bits")
     numbers = [record["seconds"], record["dev"].get(record["criterion"])]
     numbers += [record["test"].get(name) for name in ("value", "low", "high")]
     if not all(isinstance(number, float | int) for number in numbers):
-        raise ValueError("fields `dev`, `test` or `seconds` without their numbers")
+        raise ValueError("fields dev, test or seconds without their numbers")
     return record
 
 
@@ -170,7 +171,7 @@ def _paired(records: Sequence[Record]) -> list[str]:
 def page(folder: Path) -> str:
     """All of docs/results.md: tables of the records in experiments/results, with the notes on each column."""
     if not (files := sorted(folder.glob("*.jsonl"))):
-        raise ValueError(
+        raise DataError(
             f"expected results as *.jsonl in {folder}; found none: run this in a clone of wordward"
         )
     records = [record for path in files for record in load(path)]

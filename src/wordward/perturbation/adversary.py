@@ -23,6 +23,7 @@ from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
 from wordward.perturbation.recipes import PAPER_EPSILON, Method
 from wordward.perturbation.space import Space
 from wordward.perturbation.tap import Forward, Pass, Tap, gradient_at
+from wordward.support.errors import SettingError
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
 USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews
@@ -94,12 +95,15 @@ class Adversary:
         if self.method.recipe.choice == "nothing":
             return 0.0
         if not isinstance(space, str):
-            raise ValueError("a space of your own has no default epsilon: give epsilon, the length of r")
+            raise SettingError(
+                "epsilon", "a space of your own has no default epsilon: give epsilon, the length of r"
+            )
         size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
         if not 0 < size < math.inf:
-            raise ValueError(
+            raise SettingError(
+                "epsilon",
                 f"the default epsilon is the paper's times the standard deviation of the table, which is {size}: "
-                "make the adversary after the weights are loaded, or give epsilon"
+                "make the adversary after the weights are loaded, or give epsilon",
             )
         return PAPER_EPSILON[space] * size
 
@@ -120,7 +124,9 @@ class Adversary:
         step `tick` has counted already.
         """
         if counted is not None and self._loss is not None:
-            raise ValueError("your own loss is not given `counted`: let it leave out what does not count")
+            raise SettingError(
+                "counted", "your own loss is not given `counted`: let it leave out what does not count"
+            )
         if count:
             self.tick()
         with torch.enable_grad():
@@ -128,12 +134,14 @@ class Adversary:
                 return self._unmoved(forward, mask, counted)
             if not self.method.recipe.needs_labels:
                 if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
-                    raise ValueError(
-                        f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
+                    raise SettingError(
+                        "labels", f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
                     )
                 return self._virtual(forward, mask, counted, noise)
             if labels is None:
-                raise ValueError(f"{self.method.name} increases the label loss, so it needs `labels`")
+                raise SettingError(
+                    "labels", f"{self.method.name} increases the label loss, so it needs `labels`"
+                )
             return self._supervised(forward, labels, mask, counted, noise)
 
     def _supervised(
@@ -256,9 +264,10 @@ class Adversary:
     def perturb(self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Noise = None) -> Found:
         """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
         if self.method.recipe.moves:
-            raise ValueError(
+            raise SettingError(
+                "ascent_steps",
                 f"{self.method.name} finds r in several steps, each with a pass of its own, but got one gradient: "
-                "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)"
+                "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)",
             )
         return self._first(self.space(ids), ids, gradient, mask, noise, self._reach(mask))
 

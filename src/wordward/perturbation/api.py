@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from wordward.perturbation.adversary import Adversary, Loss
 from wordward.perturbation.recipes import MethodSettings, Recipe, parse_methods
+from wordward.support.errors import SettingError, SettingTypeError
 
 
 class Options(TypedDict, total=False):
@@ -41,15 +42,19 @@ def adversary(model: nn.Module, method: str | Recipe, **options: Unpack[Options]
     others = {option: value for option, value in options.items() if option not in known}
     if unknown := others.keys() - {"embedding", "site", "candidates", "loss"}:
         every = ", ".join(Options.__annotations__)
-        raise TypeError(f"{method} has no option {', '.join(sorted(unknown))}; the options are {every}")
+        raise SettingTypeError(
+            min(unknown), f"{method} has no option {', '.join(sorted(unknown))}; the options are {every}"
+        )
     methods = parse_methods(method, MethodSettings(**settings))  # type: ignore[arg-type]
     if not methods:
-        raise ValueError(
-            f"{method} is only the label loss, so there is nothing to perturb: leave the adversary out"
+        raise SettingError(
+            "method",
+            f"{method} is only the label loss, so there is nothing to perturb: leave the adversary out",
         )
     if len(methods) > 1:
-        raise ValueError(
-            f"expected one method, but got {method!r}: make an adversary for each and add their losses"
+        raise SettingError(
+            "method",
+            f"expected one method, but got {method!r}: make an adversary for each and add their losses",
         )
     return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
 

@@ -4,23 +4,28 @@ from typing import Any
 
 from torch import Tensor
 
+from wordward.support.errors import SettingError, SettingTypeError
+
 
 def check_loss(loss: Any) -> Any:
     """Return the loss unchanged, if it is a function of logits and labels."""
     if isinstance(loss, type) or not callable(loss):
         what = f"the class {loss.__name__}: pass an instance" if isinstance(loss, type) else f"{loss!r}"
-        raise TypeError(f"loss must be a function of (logits, labels), but is {what}")
+        raise SettingTypeError("loss", f"loss must be a function of (logits, labels), but is {what}")
     return loss
 
 
 def check_one_number(loss: Any) -> None:
     """Refuse a loss that is not a tensor holding one number."""
     if not isinstance(loss, Tensor):
-        raise TypeError(f"the loss must be a tensor computed from the logits, but is {type(loss).__name__}")
+        raise SettingTypeError(
+            "loss", f"the loss must be a tensor computed from the logits, but is {type(loss).__name__}"
+        )
     if loss.dim() != 0:
-        raise ValueError(
+        raise SettingError(
+            "loss",
             f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
-            "average it over the texts"
+            "average it over the texts",
         )
 
 
@@ -29,8 +34,8 @@ def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
     if isinstance(labels, Tensor):
         check_rows("labels", labels, ids)
     elif not own_loss:
-        raise TypeError(
-            f"labels must be a tensor, but are {type(labels).__name__}: pass torch.tensor(labels)"
+        raise SettingTypeError(
+            "labels", f"labels must be a tensor, but are {type(labels).__name__}: pass torch.tensor(labels)"
         )
 
 
@@ -38,24 +43,29 @@ def check_rows(what: str, values: Tensor, ids: Tensor) -> None:
     """Refuse a batch whose rows are not texts: norms over the sentence would be over something else."""
     rows = len(values) if values.dim() else 0
     if rows != len(ids):
-        raise ValueError(
+        raise SettingError(
+            what,
             f"got {rows} {what} for {len(ids)} texts: ids are read as (batch, time), "
-            f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors"
+            f"here {tuple(ids.shape)}; let the embedding read them so, and transpose or reshape its vectors",
         )
 
 
 def checked_mask(mask: Any, ids: Tensor) -> Tensor:
     """The mask as booleans; raises an error if it cannot belong to these ids."""
     if not isinstance(mask, Tensor):
-        raise TypeError(f"mask must be a tensor, but is {type(mask).__name__}: pass torch.tensor(mask)")
+        raise SettingTypeError(
+            "mask", f"mask must be a tensor, but is {type(mask).__name__}: pass torch.tensor(mask)"
+        )
     if mask.shape != ids.shape:
-        raise ValueError(
-            f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
+        raise SettingError(
+            "mask",
+            f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}",
         )
     if mask.is_floating_point() and bool((mask < 0).any()):
-        raise ValueError(
+        raise SettingError(
+            "mask",
             "mask must be True (or 1) at tokens and 0 elsewhere, but holds negative numbers, like a mask "
-            "that is added to attention scores: pass the mask that it was made from"
+            "that is added to attention scores: pass the mask that it was made from",
         )
     return mask.bool()
 
@@ -66,9 +76,10 @@ def marks_tokens(mask: Tensor, ids: Tensor, padding: int) -> bool:
     if bool((mask & tokens).any()):
         return True
     if bool(tokens.any()) and bool(mask.any()):
-        raise ValueError(
+        raise SettingError(
+            "mask",
             f"mask must be True at tokens, but is True only at padding (id {padding}), like PyTorch's "
-            "key_padding_mask: pass ~mask"
+            "key_padding_mask: pass ~mask",
         )
     return False
 

@@ -17,6 +17,7 @@ from wordward.perturbation.space import (
     check_enough,
 )
 from wordward.perturbation.tap import Tap
+from wordward.support.errors import SettingError
 
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
@@ -69,9 +70,10 @@ class Directions:
     def _allowed_on(self, ids: Tensor) -> Tensor:
         """The words that may be pointed to, on the device of the ids."""
         if self.tap.size != len(self._word):
-            raise ValueError(
+            raise SettingError(
+                "embedding",
                 f"the table had {len(self._word)} words when the adversary was made, and has {self.tap.size} now: "
-                "make a new one"
+                "make a new one",
             )
         self._allowed = self._allowed.to(ids.device)  # copied once: copying synchronises with the device
         return self._allowed
@@ -92,9 +94,10 @@ class Directions:
         if self.method.recipe.follows_gradient:
             assert gradient is not None, f"{self.method.name} follows the gradient, but was given none"
             if space.candidates is not None and gradient.shape[-1] != self.tap.dim:
-                raise ValueError(
+                raise SettingError(
+                    "site",
                     f"directions toward words are {self.tap.dim} long like the table, but the site's vectors are "
-                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`"
+                    f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`",
                 )
             values = space.strengths(gradient.to(self.tap.dtype) * real)
         else:
@@ -102,9 +105,10 @@ class Directions:
         choice = self.method.recipe.choice
         strengths = (CHOICES[choice] if isinstance(choice, str) else choice)(values, possible, words)
         if strengths.shape != values.shape:
-            raise ValueError(
+            raise SettingError(
+                "choice",
                 f"a choice must return strengths of shape {tuple(values.shape)}, like its values, but returned "
-                f"{tuple(strengths.shape)}"
+                f"{tuple(strengths.shape)}",
             )
         return strengths * real
 
@@ -116,7 +120,7 @@ class Directions:
         if not isinstance(noise, Tensor):
             noise = noise(shape, self.tap.dtype)
         if tuple(noise.shape) != shape:
-            raise ValueError(f"noise must be {shape}, but is {tuple(noise.shape)}")
+            raise SettingError("noise", f"noise must be {shape}, but is {tuple(noise.shape)}")
         return noise.to(self.tap.dtype)
 
     def refresh(self) -> None:

@@ -7,6 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from wordward.support.errors import SettingError
+
 NO_BAG = (
     "nn.EmbeddingBag gives a whole text one vector, so words have none to perturb: use nn.Embedding, and the "
     "mean (or sum) of its vectors"
@@ -17,12 +19,13 @@ def table_reader(model: nn.Module, named: nn.Module | str | None = None) -> nn.M
     """The embedding of token ids, as named or as found; it holds a table (words, dim)."""
     embedding = module_of(model, named) if named is not None else _find_embedding(model)
     if isinstance(embedding, nn.EmbeddingBag):
-        raise ValueError(NO_BAG)
+        raise SettingError("embedding", NO_BAG)
     weight = getattr(embedding, "weight", None)
     if not isinstance(weight, Tensor) or weight.dim() != 2:
-        raise ValueError(
+        raise SettingError(
+            "embedding",
             f"the embedding must hold a table `weight` (words, dim), but {type(embedding).__name__} has "
-            "none: pass the module that does as `embedding=`"
+            "none: pass the module that does as `embedding=`",
         )
     return embedding
 
@@ -33,7 +36,9 @@ def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:
         return name
     modules = dict(model.named_modules())
     if name not in modules:
-        raise ValueError(f"the model has no module {name!r}; it has {', '.join(filter(None, modules))}")
+        raise SettingError(
+            "embedding", f"the model has no module {name!r}; it has {', '.join(filter(None, modules))}"
+        )
     return modules[name]
 
 
@@ -54,10 +59,11 @@ def _find_embedding(model: nn.Module) -> nn.Module:
     if not embeddings:
         bag = any(isinstance(module, nn.EmbeddingBag) for module in model.modules())
         what = NO_BAG if bag else "pass the one to perturb as `embedding=`"
-        raise ValueError(f"{type(model).__name__} has no nn.Embedding: {what}")
-    raise ValueError(
+        raise SettingError("embedding", f"{type(model).__name__} has no nn.Embedding: {what}")
+    raise SettingError(
+        "embedding",
         f"{type(model).__name__} has {len(embeddings)} embeddings ({', '.join(embeddings)}): "
-        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(embeddings))!r}"
+        f"pass the one that reads token ids as `embedding=`, e.g. embedding={next(iter(embeddings))!r}",
     )
 
 

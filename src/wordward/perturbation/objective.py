@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.support.errors import SettingError
+
 Average = Literal["sentences", "tokens"]
 Loss = Callable[[Tensor, Any], Tensor]  # (logits, labels) -> a number; for kl (logits, clean logits)
 SURE = 1e4  # a lead of one logit that leaves the others zero probability in any precision
@@ -53,9 +55,10 @@ def kl(
 def entropy(divergence: Loss, logits: Tensor) -> Tensor:
     """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; a user's own divergence serves too."""
     if logits.dim() < 2 or logits.shape[-1] < 2:
-        raise ValueError(
+        raise SettingError(
+            "entropy",
             f"entropy needs two or more classes, but logits are of shape {tuple(logits.shape)}: "
-            "leave entropy out, or give torch.stack([0 * logit, logit], -1) for the single logit of a sigmoid"
+            "leave entropy out, or give torch.stack([0 * logit, logit], -1) for the single logit of a sigmoid",
         )
     uniform, certain = torch.zeros_like(logits), torch.zeros_like(logits)
     certain[..., 1:] = -SURE
@@ -89,25 +92,28 @@ def _wide(logits: Tensor) -> Tensor:
 def _check_classes(logits: Tensor) -> None:
     """Refuse a single logit: its softmax is always certain, so nothing could change it."""
     if logits.dim() < 2 or logits.shape[-1] < 2:
-        raise ValueError(
+        raise SettingError(
+            "logits",
             f"logits must be of two or more classes, but are of shape {tuple(logits.shape)}: for the single logit of "
-            "a sigmoid, give torch.stack([0 * logit, logit], -1), or pass your own function as `loss=`"
+            "a sigmoid, give torch.stack([0 * logit, logit], -1), or pass your own function as `loss=`",
         )
 
 
 def _check_tokens(logits: Tensor, mask: Tensor) -> None:
     """Refuse logits that belong neither to a text nor to each of its tokens."""
     if logits.shape[:-1] != mask.shape:
-        raise ValueError(
+        raise SettingError(
+            "logits",
             f"logits must be given per text, or for each of its {mask.shape[1]} tokens, but are of shape "
-            f"{tuple(logits.shape)}: for others (such as the ends of an answer) pass your own function as `loss=`"
+            f"{tuple(logits.shape)}: for others (such as the ends of an answer) pass your own function as `loss=`",
         )
 
 
 def _check(logits: Tensor, labels: Tensor) -> None:
     if labels.is_floating_point() or labels.shape != logits.shape[:-1]:
-        raise ValueError(
+        raise SettingError(
+            "labels",
             f"labels must be whole numbers of shape {tuple(logits.shape[:-1])} for logits of shape "
             f"{tuple(logits.shape)}, but are {labels.dtype} of shape {tuple(labels.shape)}; for other kinds of "
-            "labels (several at once, say) pass your own function as `loss=`"
+            "labels (several at once, say) pass your own function as `loss=`",
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from wordward.support.errors import SettingError
 from wordward.support.rules import NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
 
 Objective = Literal["label_loss", "kl"]
@@ -229,12 +230,14 @@ class MethodSettings:
         check_among(self, "normalization", ("paper", "authors"))
         check_among(self, "average", ("sentences", "tokens"))
         if not isinstance(self.same_dropout, bool):
-            raise ValueError(f"same_dropout must be True or False, but is {self.same_dropout!r}")
+            raise SettingError(
+                "same_dropout", f"same_dropout must be True or False, but is {self.same_dropout!r}"
+            )
         if self.refresh not in ("auto", "batch", "epoch") and (
             not isinstance(self.refresh, int) or self.refresh < 1
         ):
-            raise ValueError(
-                f"refresh must be auto, batch, epoch or a number of steps, but is {self.refresh!r}"
+            raise SettingError(
+                "refresh", f"refresh must be auto, batch, epoch or a number of steps, but is {self.refresh!r}"
             )
 
 
@@ -249,9 +252,10 @@ class Method:
     def __post_init__(self) -> None:
         """Refuse several steps where lengths are set token by token."""
         if self.per_token and self.recipe.moves:
-            raise ValueError(
+            raise SettingError(
+                "normalization",
                 f"normalization='authors' sets lengths token by token, so {self.name} takes one step, but "
-                f"ascent_steps is {self.recipe.steps}: set normalization='paper'"
+                f"ascent_steps is {self.recipe.steps}: set normalization='paper'",
             )
 
     @property
@@ -267,21 +271,26 @@ def parse_methods(names: str | Recipe, settings: MethodSettings | None = None) -
         return (Method(names.summary or "your method", _stepped(names, settings), settings),)
     wanted = [name.strip().lower() for name in names.split("+")]
     if "" in wanted:
-        raise ValueError(f"expected the name of a method, or several with + between them; got {names!r}")
+        raise SettingError(
+            "method", f"expected the name of a method, or several with + between them; got {names!r}"
+        )
     if wanted == ["baseline"]:
         return ()
     if "baseline" in wanted:
-        raise ValueError(f"baseline is the label loss that every method adds to: leave it out of {names!r}")
+        raise SettingError(
+            "method", f"baseline is the label loss that every method adds to: leave it out of {names!r}"
+        )
     every = RECIPES | UNMOVED
     for name in wanted:
         if name not in every:
             known = ", ".join(["baseline", *every])
-            raise ValueError(
+            raise SettingError(
+                "method",
                 f"unknown method {name!r}; choose from {known}, or a sum such as iadvt+ivat (a method "
-                "of your own: wordward.RECIPES['its name'] = its recipe)"
+                "of your own: wordward.RECIPES['its name'] = its recipe)",
             )
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"{names!r} names a method twice; set regularizer_weight instead")
+        raise SettingError("method", f"{names!r} names a method twice; set regularizer_weight instead")
     return tuple(Method(name, _stepped(every[name], settings), settings) for name in wanted)
 
 
@@ -294,8 +303,9 @@ def _stepped(recipe: Recipe, settings: MethodSettings) -> Recipe:
 def at_text(method: Method) -> Method:
     """The method as it explains a text: by the one step that starts at the text itself."""
     if method.recipe.choice == "nothing":
-        raise ValueError(
-            f"{method.name} perturbs nothing, so it explains nothing: use one of {', '.join(RECIPES)}"
+        raise SettingError(
+            "method",
+            f"{method.name} perturbs nothing, so it explains nothing: use one of {', '.join(RECIPES)}",
         )
     recipe = replace(method.recipe, steps=1, start="text", counts="last")
     return replace(method, recipe=recipe, settings=replace(method.settings, step_size=None))

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.perturbation.distance import distances
+from wordward.support.errors import SettingError
 
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
@@ -127,13 +128,17 @@ def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, pad
             ids = torch.as_tensor(values).cpu().unique()
         except (TypeError, ValueError, RuntimeError):  # words, say
             first = next(iter(values), None)
-            raise ValueError(
-                f"candidates must be whole numbers, the ids of words, but hold {first!r}"
+            raise SettingError(
+                "candidates", f"candidates must be whole numbers, the ids of words, but hold {first!r}"
             ) from None
     if ids.is_floating_point() or ids.dtype == torch.bool:
-        raise ValueError(f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
+        raise SettingError(
+            "candidates", f"candidates must be whole numbers, the ids of words, but are {ids.dtype}"
+        )
     if len(ids) and (ids[0] < 0 or ids[-1] >= size):
-        raise ValueError(f"candidates must be ids from 0 to {size - 1}, but go from {ids[0]} to {ids[-1]}")
+        raise SettingError(
+            "candidates", f"candidates must be ids from 0 to {size - 1}, but go from {ids[0]} to {ids[-1]}"
+        )
     ids = ids.long()
     return ids if padding is None else ids[ids != padding]
 
@@ -141,10 +146,13 @@ def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, pad
 def check_enough(allowed: Tensor, k: int | None) -> None:
     """Refuse too few words to choose k nearest from."""
     if not len(allowed):
-        raise ValueError("there are no words to point to: give ids other than padding as `candidates=`")
+        raise SettingError(
+            "candidates", "there are no words to point to: give ids other than padding as `candidates=`"
+        )
     if k is not None and k >= len(allowed):
-        raise ValueError(
-            f"k must be less than the {len(allowed)} words that may be pointed to, but is {k}; k=None takes them all"
+        raise SettingError(
+            "k",
+            f"k must be less than the {len(allowed)} words that may be pointed to, but is {k}; k=None takes them all",
         )
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.perturbation.embedding import module_of, name_of, table_reader, unwritten
+from wordward.support.errors import ModelError, SettingError, SettingTypeError
 from wordward.support.random_state import State, pinned_state, replayed
 
 Forward = Callable[[], Any]
@@ -40,7 +41,9 @@ class Tap:
         same_dropout: bool = False,
     ) -> None:
         if not isinstance(model, nn.Module):
-            raise TypeError(f"expected a model (torch.nn.Module), but got {type(model).__name__}")
+            raise SettingTypeError(
+                "model", f"expected a model (torch.nn.Module), but got {type(model).__name__}"
+            )
         _refuse_wrapper(model)
         self.model, self.same_dropout = model, same_dropout
         self.embedding = table_reader(model, embedding)
@@ -104,9 +107,10 @@ class Tap:
         `like`: an earlier pass over the same texts, whose dropout is repeated where the tap has `same_dropout`.
         """
         if not callable(forward):
-            raise TypeError(
+            raise SettingTypeError(
+                "forward",
                 f"expected a closure that runs the model, but got {type(forward).__name__}: pass "
-                "`lambda: model(ids)`, not `model(ids)`"
+                "`lambda: model(ids)`, not `model(ids)`",
             )
         again = None if like is None else like.chance
         before = pinned_state(self.model) if self.same_dropout and again is None else again
@@ -120,7 +124,7 @@ class Tap:
             logits = logits_of(forward(), tuples=False)
         ids = hooks.checked_ids()
         if watch and not logits.requires_grad:
-            raise RuntimeError(
+            raise ModelError(
                 "the logits have no gradient, so no direction can be found: pass a closure that does not "
                 "detach them"
             )
@@ -132,7 +136,7 @@ class _Hooks:
 
     def __init__(self, shift: Tensor | None, *, watch: bool) -> None:
         if torch.is_inference_mode_enabled():
-            raise RuntimeError(
+            raise ModelError(
                 "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
             )
         self.shift, self.watch, self.graded = shift, watch, torch.is_grad_enabled()
@@ -142,7 +146,7 @@ class _Hooks:
     def read(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         """At the embedding: note the ids."""
         if self.ids is not None:
-            raise RuntimeError(
+            raise ModelError(
                 "the embedding ran twice in one forward pass, so it is unclear which vectors to move: "
                 "let it read both texts side by side, torch.cat([a, b], 1), and split its vectors"
             )
@@ -151,21 +155,24 @@ class _Hooks:
     def add(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
         """At the site: the vectors with the shift; None leaves them as they are."""
         if not isinstance(output, Tensor):
-            raise TypeError(
+            raise SettingTypeError(
+                "site",
                 f"the site must give one tensor of vectors, but {type(module).__name__} gave "
-                f"{type(output).__name__}: pass another `site=`"
+                f"{type(output).__name__}: pass another `site=`",
             )
         if self.shift is None and not self.watch:
             return None
         if self.added is not None:
-            raise RuntimeError(
+            raise ModelError(
                 "the site ran twice in one forward pass (a dropout that serves several layers?), so it is "
                 "unclear which vectors to move: pass a module that runs once as `site=`"
             )
         if self.graded:
             _refuse_checkpoint()
         if self.shift is not None and self.shift.shape != output.shape:
-            raise ValueError(f"the shift is {tuple(self.shift.shape)}, the vectors are {tuple(output.shape)}")
+            raise SettingError(
+                "shift", f"the shift is {tuple(self.shift.shape)}, the vectors are {tuple(output.shape)}"
+            )
         delta = torch.zeros_like(output) if self.shift is None else self.shift.detach().to(output)
         self.added = delta.requires_grad_(self.watch)
         return output + delta
@@ -173,19 +180,20 @@ class _Hooks:
     def checked_ids(self) -> Tensor:
         """The ids (batch, time), after the pass; raises an error if the embedding or the site did not run."""
         if self.ids is None:
-            raise RuntimeError(
+            raise ModelError(
                 "the embedding did not run in the forward pass, so nothing could be perturbed: pass the module "
                 "that really runs as `embedding=`, and let the closure run it (not a compiled model, nor one that is "
                 "given ready-made vectors)"
             )
         if self.added is None and (self.watch or self.shift is not None):
-            raise RuntimeError("the site did not run in the forward pass: pass a module that runs as `site=`")
+            raise ModelError("the site did not run in the forward pass: pass a module that runs as `site=`")
         if self.ids.dim() != 2 or self.ids.is_nested:
             shape = "a nested tensor" if self.ids.is_nested else tuple(self.ids.shape)
-            raise ValueError(
+            raise SettingError(
+                "embedding",
                 f"ids must be (batch, time), but the embedding read {shape}: let it read padded "
                 "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
-                "`embedding=`"
+                "`embedding=`",
             )
         return self.ids
 
@@ -198,7 +206,7 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
         scaled = loss * FP16_SCALE  # always, since half precision inside the model cannot be seen from here
         (gradient,) = torch.autograd.grad(scaled, shift, retain_graph=retain_graph, allow_unused=True)
     if gradient is None:
-        raise RuntimeError(
+        raise ModelError(
             "the loss does not depend on the embedding's vectors, so no direction can be found: make sure that the "
             "model uses them, and that nothing detaches them (or your own loss)"
         )
@@ -245,8 +253,9 @@ def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """The ids an embedding was called with, by position or by name."""
     value = args[0] if args else next(iter(kwargs.values()), None)
     if not isinstance(value, Tensor) or value.is_floating_point():
-        raise TypeError(
-            f"the embedding must be called with a tensor of ids, but was called with {type(value).__name__}"
+        raise SettingTypeError(
+            "embedding",
+            f"the embedding must be called with a tensor of ids, but was called with {type(value).__name__}",
         )
     return value
 
@@ -261,9 +270,10 @@ def logits_of(output: Any, *, tuples: bool = True) -> Tensor:
         held = next((part for part in held if isinstance(part, Tensor) and part.dim() > 0), None)
     if not isinstance(held, Tensor):
         key = repr(next(iter(output), "logits")) if isinstance(output, Mapping) else 0
-        raise TypeError(
+        raise SettingTypeError(
+            "forward",
             f"the closure must return logits (a tensor), but returned {type(output).__name__}: "
-            f"for example `lambda: model(ids)[{key}]`"
+            f"for example `lambda: model(ids)[{key}]`",
         )
     return held
 
@@ -271,14 +281,16 @@ def logits_of(output: Any, *, tuples: bool = True) -> Tensor:
 def _refuse_wrapper(model: nn.Module) -> None:
     """Refuse wrappers that run several copies of a model, or mistake r's backward pass for that of the weights."""
     if isinstance(model, nn.DataParallel) and len(model.device_ids) > 1:
-        raise ValueError(
+        raise SettingError(
+            "model",
             "nn.DataParallel splits a batch over several copies of the model, so there is no single pass to "
-            "perturb: use DistributedDataParallel, or device_ids with one GPU"
+            "perturb: use DistributedDataParallel, or device_ids with one GPU",
         )
     if isinstance(model, nn.parallel.DistributedDataParallel) and model.static_graph:
-        raise ValueError(
+        raise SettingError(
+            "model",
             "DistributedDataParallel with static_graph=True mistakes the search for a perturbation for the backward "
-            "pass and does not exchange the weights' gradients: leave static_graph off"
+            "pass and does not exchange the weights' gradients: leave static_graph off",
         )
 
 
@@ -289,7 +301,7 @@ def _refuse_checkpoint() -> None:
     hooks = top(False) if top else None
     reentrant = not torch.is_grad_enabled()
     if reentrant or (hooks and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"):
-        raise RuntimeError(
+        raise ModelError(
             "the embedding (or its site) runs inside torch.utils.checkpoint or under no_grad, where a perturbation "
             "cannot be followed back: checkpoint the layers after it instead, and take no_grad out of the closure"
         )

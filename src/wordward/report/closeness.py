@@ -13,6 +13,7 @@ from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.perturbation.space import nearest
 from wordward.runs import run_folder
 from wordward.runs.run import Run
+from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus
 from wordward.train.data import Data, build
 
@@ -65,7 +66,7 @@ def starting_table(run: Run) -> tuple[Tensor | None, str]:
     try:
         vocabulary = run_folder.load_vocabulary(config.pretrained) if config.pretrained else run.vocabulary
         if vocabulary.fingerprint != run.vocabulary.fingerprint:
-            raise ValueError(f"{config.pretrained} has another vocabulary now")
+            raise RunError(f"{config.pretrained} has another vocabulary now")
         none = Corpus([])
         data = Data(vocabulary, run.labels, none, none, None, run.tagging)
         with torch.random.fork_rng(devices=[]):

@@ -22,6 +22,7 @@ from wordward.runs.metrics import Interval
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.support.console import say
+from wordward.support.errors import RunError
 from wordward.support.rules import NOT_NEGATIVE, check
 
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
@@ -112,7 +113,7 @@ def gather(
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
-    # With seed 0 those of `wordward attack --limit`.
+    # With seed 0 those of `wordward attack` with a limit.
     to_attack = some_of(texts, settings.attack, settings.seed)
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
@@ -134,18 +135,18 @@ def check_alike(runs: Sequence[Run]) -> None:
                 f"{other.folder} gives {'tags' if other.tagging else 'labels'} {', '.join(other.labels[:8])}"
                 for other in (first, run)
             ]
-            raise ValueError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
+            raise RunError(f"expected runs of one task with the same labels; {names[0]}, but {names[1]}")
     flagged = {run.config.training.positive: run.folder for run in runs if run.positive is not None}
     if len(flagged) > 1:
         names = [f"{folder} {tag!r}" for tag, folder in flagged.items()]
-        raise ValueError(f"expected runs that flag the same tag (--positive); {' and '.join(names)} do not")
+        raise RunError(f"expected runs that flag the same tag (`positive`); {' and '.join(names)} do not")
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
     """What to call the runs: the names of their folders where these differ."""
     short = [path.resolve().name for path in paths]
     if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError(f"expected different runs; got {', '.join(map(str, paths))}")
+        raise RunError(f"expected different runs; got {', '.join(map(str, paths))}")
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 

@@ -103,9 +103,7 @@ def _results(report: Report) -> str:
     """The number that counts, large; then all of them."""
     first = report.subjects[0]
     if first.scored is None:
-        return (
-            '<p class="rp-say">There are no texts at hand to score the model on; --test FILE gives some.</p>'
-        )
+        return '<p class="rp-say">There are no texts at hand to score the model on: give a test file.</p>'
     metric = first.run.config.training.criterion
     value, unit = first.scored.measured[metric], "sentences" if first.run.tagging else "texts"
     spread = "No interval" if value.tells_nothing else f"95\u00a0% interval {between(value)}"
@@ -188,7 +186,7 @@ def _made(report: Report) -> str:
         for subject in report.subjects
     )
     return (
-        '<p class="rp-say">What it takes to make these runs again: <code>wordward train --config</code> reads the '
+        '<p class="rp-say">What it takes to make these runs again: <code>wordward train</code> takes the '
         f"settings below. This page was made by wordward {safe(__version__)} with seed "
         f"{report.settings.seed}.</p>\n{NUMBERS}\n<thead><tr><td></td>{head}</tr></thead>\n<tbody>{rows}</tbody>\n"
         f"</table></div>\n{settings}"

@@ -10,6 +10,7 @@ from wordward.datasets import Example
 from wordward.runs.metrics import Interval
 from wordward.runs.run import Run
 from wordward.runs.scoring import probabilities, scores
+from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
 from wordward.text.corpora import PACK, open_corpus
 from wordward.text.corpus import Corpus
@@ -46,8 +47,9 @@ def texts_to_score(runs: Sequence[Run], test: str | None) -> Tested | None:
         examples = read_as(replace(data, limit=None), test)
         return Tested(test, examples, [run.encode(examples, labelled=True, source=test) for run in runs])
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:
-        raise ValueError(
-            f"{test} names a split of {data.corpus}, but a run is on {other.pop() or 'files'}: give a file of texts"
+        raise SettingError(
+            "test",
+            f"{test} names a split of {data.corpus}, but a run is on {other.pop() or 'files'}: give a file of texts",
         )
     corpora = [run.split(test) for run in runs]
     return Tested(f"{data.corpus} {test}", _split(replace(data, limit=None), test), corpora)

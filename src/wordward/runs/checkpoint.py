@@ -132,6 +132,6 @@ def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     except (SafetensorError, OSError) as error:
         part.unlink(missing_ok=True)
         raise RunError(
-            f"{path} cannot be written: {error}: continue from the last checkpoint with --resume"
+            f"{path} cannot be written: {error}: continue from the last checkpoint with `resume=True`"
         ) from None
     put(part, path)

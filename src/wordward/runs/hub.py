@@ -4,12 +4,14 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from safetensors import SafetensorError
 from torch import nn
 
 from wordward.runs.run_folder import RunError
+from wordward.support.errors import MissingExtraError
 
 # One of these makes a folder one with a tokenizer.
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")
@@ -24,7 +26,12 @@ FAILURES = (
     ImportError,
     RuntimeError,
     SafetensorError,
+    UnpicklingError,
 )
+# Code that a folder brings is never run, and transformers is not to ask about it on standard input; weights are read
+# from safetensors only, since a pickle (.bin) may hold code as well.
+SAFE: dict[str, Any] = {"trust_remote_code": False}
+SAFE_WEIGHTS: dict[str, Any] = {**SAFE, "use_safetensors": True}
 LONGEST = 512  # pieces, where neither tokenizer nor model says more
 
 
@@ -34,7 +41,7 @@ def transformers_quietly() -> Iterator[Any]:
     try:
         import transformers
     except ImportError as error:
-        raise RuntimeError(
+        raise MissingExtraError(
             f"Hugging Face models need transformers ({error}): pip install 'wordward[hf]'"
         ) from None
     from huggingface_hub.utils import logging as hub  # which tells of each attempt to reach it
@@ -63,9 +70,9 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
             f"tokenizer.save_pretrained({source!r})"
         )
     with transformers_quietly() as transformers, _explained(source, "tokenizer"):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **SAFE)
         if tagging and _glues(tokenizer):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, add_prefix_space=True)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, add_prefix_space=True, **SAFE)
             _put_blanks(tokenizer)
     if not tokenizer.is_fast:
         raise RunError(
@@ -106,10 +113,10 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str]) -> Any:
     """A model for these labels, its head new where it had another; in single precision, in training mode."""
     check_folder(source)
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
-    with transformers_quietly() as transformers, _explained(source, "model"):
-        kinds = transformers.AutoModelForSequenceClassification, transformers.AutoModelForTokenClassification
-        model = kinds[tagging].from_pretrained(
-            source, num_labels=len(labels), **names, ignore_mismatched_sizes=True
+    kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
+    with transformers_quietly() as transformers, _explained(source, "model", kind):
+        model = getattr(transformers, kind).from_pretrained(
+            source, num_labels=len(labels), **names, ignore_mismatched_sizes=True, **SAFE_WEIGHTS
         )
     model.config.problem_type = None if tagging else "single_label_classification"
     return model.float().train()
@@ -119,7 +126,7 @@ def known_labels(source: str) -> tuple[str, ...]:
     """The labels that a model has been trained for, in its own order."""
     check_folder(source)
     with transformers_quietly() as transformers, _explained(source, "model"):
-        named = transformers.AutoConfig.from_pretrained(source).id2label or {}
+        named = transformers.AutoConfig.from_pretrained(source, **SAFE).id2label or {}
     return tuple(str(named[at]) for at in sorted(named))
 
 
@@ -153,13 +160,25 @@ def check_folder(source: str) -> None:
 
 
 @contextmanager
-def _explained(source: str, what: str) -> Iterator[None]:
+def _explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None]:
     """An error of loading with what to do about it."""
     try:
         yield
     except FAILURES as error:
         lines = [line.strip() for line in str(error).split("\n") if line.strip()]
         why = (lines[0] if lines else type(error).__name__)[:200]
+        if "trust_remote_code" in str(error):
+            raise RunError(
+                f"the {what} of {source} is Python code that comes with it, which is never run here: take a model "
+                "that transformers itself knows"
+            ) from None
+        if _unsafe(source, error):
+            converted = source if Path(source).is_dir() else "FOLDER"
+            raise RunError(
+                f"{source} has no weights in safetensors, the one format that is read, since others (.bin) may hold "
+                "code: if you trust it, convert it with transformers, "
+                f"{kind}.from_pretrained({source!r}).save_pretrained({converted!r})"
+            ) from None
         if Path(source).is_dir():
             raise RunError(f"the {what} in {source} cannot be loaded: {why}") from None
         raise RunError(
@@ -167,3 +186,12 @@ def _explained(source: str, what: str) -> Iterator[None]:
             f"the name; where the hub cannot be reached, fetch it elsewhere, `hf download {source} --local-dir "
             "FOLDER`, and give that folder"
         ) from None
+
+
+def _unsafe(source: str, error: Exception) -> bool:
+    """Whether a model could not be loaded for its weights being in a format that may hold code."""
+    if isinstance(error, UnpicklingError) or "cannot be loaded with `safetensors`" in str(error):
+        return True
+    folder = Path(source)
+    others = any(any(folder.glob(f"*.{kind}")) for kind in ("bin", "pt", "pth", "ckpt", "h5", "msgpack"))
+    return isinstance(error, OSError) and others and not any(folder.glob("*.safetensors"))

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wordward.support.errors import DataError
+
 Labels = Sequence[Hashable] | np.ndarray
 
 _Z = 1.959963984540054  # the 97.5 % point of the normal distribution
@@ -55,7 +57,7 @@ def error_rate(gold: Labels, predicted: Labels) -> Interval:
 def share(part: int, n: int) -> Interval:
     """part / n, with the Wilson interval."""
     if not 0 <= part <= n or not n:
-        raise ValueError(f"expected a part of a total of 1 or more; got {part} of {n}")
+        raise DataError(f"expected a part of a total of 1 or more; got {part} of {n}")
     value = part / n
     middle = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * math.sqrt(value * (1 - value) / n + _Z**2 / (4 * n**2))
@@ -67,7 +69,7 @@ def mean(values: Sequence[float] | np.ndarray, *, resamples: int = 1000, seed: i
     """The mean of one value a text, with a bootstrap interval over texts."""
     array = np.asarray(values, dtype=float)
     if not len(array):
-        raise ValueError("expected values of 1 or more texts to take the mean of; got none")
+        raise DataError("expected values of 1 or more texts to take the mean of; got none")
     rng = np.random.default_rng(seed)
     drawn = [rng.choice(array, len(array)).mean() for _ in range(resamples)]
     return _interval(np.array([array.mean(), *drawn]))
@@ -80,7 +82,7 @@ def macro_f1(
     _check_lengths(gold, predicted, "texts")
     numbers = {name: number for number, name in enumerate(classes)}
     if unknown := {label for label in (*gold, *predicted) if label not in numbers}:
-        raise ValueError(f"expected labels among {list(classes)}; got {sorted(map(str, unknown))[:5]}")
+        raise DataError(f"expected labels among {list(classes)}; got {sorted(map(str, unknown))[:5]}")
     pairs = np.array(
         [[numbers[expected], numbers[actual]] for expected, actual in zip(gold, predicted, strict=True)]
     )
@@ -145,7 +147,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 def perplexity(total_nll: float, tokens: int) -> float:
     """exp of the mean negative log-likelihood of a token, in nats."""
     if tokens < 1:
-        raise ValueError(f"expected 1 token or more to measure perplexity on; got {tokens}")
+        raise DataError(f"expected 1 token or more to measure perplexity on; got {tokens}")
     try:
         return math.exp(total_nll / tokens)
     except OverflowError:
@@ -155,7 +157,7 @@ def perplexity(total_nll: float, tokens: int) -> float:
 def _count(gold: Labels, predicted: Labels, positive: Hashable, number: int) -> tuple[int, int, int]:
     """Tokens of a sentence that are positive in both, in gold, in the prediction."""
     if len(gold) != len(predicted):
-        raise ValueError(
+        raise DataError(
             f"expected one predicted tag a token; sentence {number} has {len(gold)} tokens "
             f"and {len(predicted)} predictions"
         )
@@ -188,7 +190,7 @@ def _check_lengths(
     gold: Sequence[Any] | np.ndarray, predicted: Sequence[Any] | np.ndarray, what: str
 ) -> None:
     if len(gold) != len(predicted) or not len(gold):
-        raise ValueError(
+        raise DataError(
             f"expected one prediction for each of 1 or more {what}; "
             f"got {len(gold)} gold and {len(predicted)} predicted"
         )

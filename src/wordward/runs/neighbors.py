@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.runs import checkpoint
-from wordward.runs import run_folder
-from wordward.support.console import say
 from wordward.perturbation.space import Metric, nearest
+from wordward.runs import checkpoint, run_folder
+from wordward.support.console import say
+from wordward.support.errors import SettingError
 
 TABLE = "words.table.weight"
 
@@ -22,20 +22,21 @@ def nearest_words(
 ) -> Iterator[tuple[str, list[tuple[str, float]]]]:
     """Each known word with its k nearest words and their cosine (or distance), nearest first."""
     if not words:
-        raise ValueError("expected words to look up; got none: give one or more")
+        raise SettingError("words", "expected words to look up; got none: give one or more")
     vocabulary, table = _words(run)
     known = [word for word in words if word in vocabulary]
     unknown = [_with_near(word, vocabulary.words) for word in words if word not in vocabulary]
     complaint = f"{run} does not know {', '.join(unknown)}: is the case right?"
     if not known:
-        raise ValueError(complaint)
+        raise SettingError("words", complaint)
     allowed = torch.from_numpy(vocabulary.candidates(min_count))
     if k < 1:
-        raise ValueError(f"k must be 1 or more, but is {k}")
+        raise SettingError("k", f"k must be 1 or more, but is {k}")
     if k >= len(allowed):
-        raise ValueError(
+        raise SettingError(
+            "k",
             f"expected more than k = {k} words that occur {min_count} times or more; {run} has {len(allowed)}: "
-            "choose a lower --min-count or --k"
+            "choose a lower `min_count` or `k`",
         )
     if unknown:
         say(complaint)

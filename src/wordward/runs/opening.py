@@ -10,6 +10,7 @@ from wordward.runs.models import Classifier, Tagger
 from wordward.runs.run import Run
 from wordward.runs.transformer import open_run
 from wordward.support.device import pick_device
+from wordward.support.errors import SettingError
 
 
 def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:
@@ -39,9 +40,12 @@ def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
     """The settings of a run whose `positive` is another tag."""
     labels = run_folder.load_labels(path)
     if config.task != "tag":
-        raise ValueError(
-            f"--positive names a tag of a tagger, but {path} gives each text one label: leave it out"
+        raise SettingError(
+            "positive",
+            f"positive names a tag of a tagger, but {path} gives each text one label: leave it out",
         )
     if tag not in labels:
-        raise ValueError(f"expected --positive among the tags of {path}, {', '.join(labels)}; got {tag!r}")
+        raise SettingError(
+            "positive", f"expected `positive` among the tags of {path}, {', '.join(labels)}; got {tag!r}"
+        )
     return replace(config, training=replace(config.training, positive=tag))

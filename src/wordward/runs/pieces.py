@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from wordward.config.settings import TextSettings
+from wordward.datasets import DataError, Example
 from wordward.perturbation.tap import logits_of
 from wordward.support.console import progress
-from wordward.datasets import DataError, Example
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
-from wordward.text.word_pieces import candidate_ids, piece_texts
 from wordward.text.vocabulary import pad
+from wordward.text.word_pieces import candidate_ids, piece_texts
 
 CHUNK = 1000  # texts that a tokenizer is given at a time
 

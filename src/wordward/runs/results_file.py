@@ -69,15 +69,15 @@ class ResultsFile:
         described: dict[str, Any],
         *,
         command: str,
-        flag: str,
+        name: str,
         lines: int = 1,
         force: bool = False,
     ) -> None:
-        """`command` writes it, `flag` names it there; `lines`: the number of lines per text."""
+        """`command` writes it, `name` is its setting there; `lines`: the number of lines per text."""
         self.path = Path(path)
         self.beside = self.path.with_name(self.path.name + ".settings.json")
         self.command, self.lines = command, lines
-        self._described, self._remedy = described, f"choose another {flag}, or --force to overwrite it"
+        self._described, self._remedy = described, f"choose another `{name}`, or `force=True` to overwrite it"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.done = 0 if force else self._done()  # texts
 
@@ -90,7 +90,8 @@ class ResultsFile:
                 f"expected {self.beside.name} beside it, which says what it belongs to: {self._remedy}",
                 self.path,
             )
-        earlier = json.loads(self.beside.read_text(encoding="utf-8"))
+        with run_folder.readable(self.beside, f": {self._remedy}"):
+            earlier = dict(json.loads(self.beside.read_text(encoding="utf-8")))
         if other := [name for name, value in self._described.items() if earlier.get(name) != value]:
             raise DataError(
                 f"it holds results of another `wordward {self.command}` (other {', '.join(other)}): {self._remedy}",

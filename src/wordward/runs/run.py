@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,21 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.runs import checkpoint
+from wordward.config.settings import TextSettings, TrainConfig
+from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import Loss
 from wordward.perturbation.recipes import Method
 from wordward.runs import run_folder
-from wordward.config.settings import TextSettings, TrainConfig
-from wordward.datasets import Example
-from wordward.support.device import pick_device
-from wordward.text.corpora import open_corpus
-from wordward.text.corpus import Batch, Corpus, encode, encode_words
-from wordward.text.tokens import words_of
 from wordward.runs.metrics import Interval
 from wordward.runs.models import Classifier, Tagger
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.scoring import probabilities, scores
+from wordward.support.errors import SettingError
+from wordward.text.corpora import open_corpus
+from wordward.text.corpus import Batch, Corpus, encode, encode_words
+from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary, split_words, tokenize
 
 
@@ -206,7 +205,8 @@ def adversary_of(
     """A method on one of our models."""
     candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):
-        raise ValueError(
-            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower --min-candidate-count"
+        raise SettingError(
+            "min_candidate_count",
+            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower `min_candidate_count`",
         )
     return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)

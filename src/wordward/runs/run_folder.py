@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 
-from wordward.support.version import __version__
-from wordward.support.locks import locked
-from wordward.text.vocabulary import Vocabulary
 from wordward.config.toml import Config, from_toml, to_toml
+from wordward.support.errors import RunError, SettingError
+from wordward.support.locks import locked
+from wordward.support.version import __version__
+from wordward.text.vocabulary import Vocabulary
 
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
@@ -27,7 +28,7 @@ TRANSFORMER, TRAINER = "model", "checkpoints"  # folders: a Hugging Face model, 
 OTHER_KIND = {
     "TrainConfig": (
         "streams",
-        "{0} is a language model of wordward pretrain: train from it with `wordward train --pretrained {0} ...`, and "
+        "{0} is a language model of wordward pretrain: train from it with `wordward train`, as `pretrained`, and "
         "give that run here",
     ),
     "PretrainConfig": (
@@ -37,42 +38,37 @@ OTHER_KIND = {
 }
 
 
-class RunError(ValueError):
-    """A run folder that is not what was expected."""
-
-
-def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
+def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = (), resumable: bool = True) -> None:
     """Refuse a folder that a new run may not take: one in use without `force`, or one it reads from."""
     for source in inputs:
         if Path(source).resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{source} is in {folder}, which would be replaced: choose another --out")
+            raise RunError(f"{source} is in {folder}, which would be replaced: choose another `out`")
     check_writable(folder)
     if not folder.exists():
         return
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", LOCK}:
         return  # empty, or killed before any file was complete
     if not force:
-        raise RunError(
-            f"{folder} exists already: choose another --out, --resume to continue it, or --force to replace it"
-        )
+        again = "`resume=True` to continue it, " if resumable else ""
+        raise RunError(f"{folder} exists already: choose another `out`, {again}or `force=True` to replace it")
     if not folder.is_dir() or not any((folder / name).exists() for name in (CONFIG, SWEEP)):
-        raise RunError(f"{folder} is not a run folder, so --force will not replace it: choose another --out")
+        raise RunError(f"{folder} is not a run folder, so `force` will not replace it: choose another `out`")
 
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be written or created, before hours of work depend on it."""
     if not folder.is_file() and (why := _denied(folder)):  # a file is refused elsewhere
-        raise RunError(f"{folder} cannot be written ({why}): choose another --out")
+        raise RunError(f"{folder} cannot be written ({why}): choose another `out`")
 
 
-def check_file(path: str | Path, flag: str) -> None:
-    """Refuse a file that cannot be written, before time is spent on its content."""
+def check_file(path: str | Path, name: str) -> None:
+    """Refuse a file that cannot be written, before time is spent on its content; `name` is the setting's."""
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{flag} {path}: expected the name of a file; this is a folder")
+        raise SettingError(name, f"{name} {path}: expected the name of a file; this is a folder")
     pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
     if not pipe and (why := _denied(path.parent)):
-        raise ValueError(f"{flag} {path} cannot be written ({why}): choose another place")
+        raise SettingError(name, f"{name} {path} cannot be written ({why}): choose another place")
 
 
 def _denied(folder: Path) -> str | None:
@@ -85,10 +81,10 @@ def _denied(folder: Path) -> str | None:
     return None
 
 
-def create(path: str | Path, *, force: bool = False) -> Path:
+def create(path: str | Path, *, force: bool = False, resumable: bool = True) -> Path:
     """Create an empty run folder; an existing one is refused, or with `force` cleared of a run's files."""
     folder = Path(path)
-    check_free(folder, force=force)
+    check_free(folder, force=force, resumable=resumable)
     folder.mkdir(parents=True, exist_ok=True)
     drop_checkpoints(folder, keep=None)
     for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):
@@ -106,7 +102,7 @@ def held(folder: Path) -> Iterator[None]:
 
     def busy() -> None:
         raise RunError(
-            f"another process is training into {folder}: wait until it has ended, stop it, or choose another --out"
+            f"another process is training into {folder}: wait until it has ended, stop it, or choose another `out`"
         )
 
     with locked(folder / LOCK, busy=busy):
@@ -155,10 +151,20 @@ def load_vocabulary(path: str | Path) -> Vocabulary:
     return Vocabulary.load(file)
 
 
+@contextmanager
+def readable(file: Path, remedy: str = "") -> Iterator[None]:
+    """Refuse a file whose content is not what a run writes there."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RunError(f"{file} cannot be read: {error}{remedy}") from None
+
+
 def load_labels(path: str | Path) -> tuple[str, ...]:
     """The classes or tags of a run."""
-    text = (Path(path) / LABELS).read_text(encoding="utf-8")
-    return tuple(json.loads(line) for line in text.split("\n") if line)
+    file = Path(path) / LABELS
+    with readable(file):
+        return tuple(json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line)
 
 
 def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
@@ -187,8 +193,9 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
     file = Path(folder) / METRICS
     if not file.exists():
         return []
-    lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-    return [json.loads(line) for line in lines]
+    with readable(file):
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        return [json.loads(line) for line in lines]
 
 
 def keep_metrics(folder: Path, count: int) -> None:
@@ -201,14 +208,10 @@ def load_result(folder: Path) -> dict[str, Any] | None:
     file = folder / RESULT
     if not file.exists():
         return None
-    try:
+    with readable(file, ": delete it and run the same command again, which continues the run"):
         result = json.loads(file.read_text(encoding="utf-8"))
         result["stopped"]  # which says whether the run is finished
-    except (ValueError, LookupError, TypeError) as error:
-        raise RunError(
-            f"{file} cannot be read: {error}: delete it and run the same command again, which continues the run"
-        ) from None
-    return result
+        return result
 
 
 def finished(folder: Path) -> dict[str, Any] | None:

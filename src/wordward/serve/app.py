@@ -22,6 +22,7 @@ from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Gate, Limits, Turns
 from wordward.serve.service import Service
+from wordward.support.errors import RunError, SettingError, WordwardError
 from wordward.support.version import __version__
 
 PAGE = Path(__file__).parent / "page"
@@ -48,7 +49,7 @@ def create_app(
     """The page and its API for one run, or for two to compare, served at that port of this machine."""
     if not 1 <= len(runs) <= 2 or len({run.tagging for run in runs}) > 1:
         kinds = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
-        raise ValueError(f"expected one run, or two of the same task; got {kinds}")
+        raise RunError(f"expected one run, or two of the same task; got {kinds}")
     limits = limits or Limits()
     service = Service(runs, limits)
     app = FastAPI(
@@ -159,8 +160,8 @@ def _add_errors(app: FastAPI) -> None:
         ]
         return problem(422, "; ".join(problems))
 
-    @app.exception_handler(ValueError)
-    async def unusable(request: Request, error: ValueError) -> JSONResponse:
+    @app.exception_handler(WordwardError)
+    async def unusable(request: Request, error: WordwardError) -> JSONResponse:
         return problem(422, str(error))
 
     @app.exception_handler(Exception)
@@ -182,7 +183,7 @@ def listen(port: int) -> socket.socket:
         with socket.socket() as free:
             free.bind((ADDRESS, 0))
             other = free.getsockname()[1]
-        raise ValueError(f"port {port} {why}: choose another, such as --port {other}") from None
+        raise SettingError("port", f"port {port} {why}: choose another, such as `port={other}`") from None
     return listener
 
 

@@ -161,7 +161,7 @@ class Predicted(BaseModel):
 
 
 class Explained(BaseModel):
-    """An explanation, as `wordward explain --json` writes it."""
+    """An explanation, as `wordward explain` writes it in JSON."""
 
     format: Annotated[int, Field(description="of this JSON")]
     text: str

@@ -17,6 +17,7 @@ from wordward.perturbation.recipes import RECIPES
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Limits
+from wordward.support.errors import RunError, SettingError
 from wordward.support.version import __version__
 
 FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
@@ -33,21 +34,23 @@ class Service:
         """The run that is asked, with its name; a text too long for this place, or without words, is refused."""
         name = next(iter(self.runs)) if asked.run is None else asked.run
         if name not in self.runs:
-            raise ValueError(f"expected a run among {', '.join(self.runs)}; got {name!r}")
+            raise SettingError("run", f"expected a run among {', '.join(self.runs)}; got {name!r}")
         run, text, words = self.runs[name], asked.text, words or self.limits.words
         if len(text) > self.limits.characters:
-            raise ValueError(
+            raise SettingError(
+                "text",
                 f"the text has {len(text):,} characters; at most {self.limits.characters:,} are accepted here: cut "
-                "it, or use the command line"
+                "it, or use the command line",
             )
         count = len(run.words(Example(text)))
         if count > words:
-            raise ValueError(
+            raise SettingError(
+                "text",
                 f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the "
-                "command line"
+                "command line",
             )
         if not count:
-            raise ValueError("the text is empty: no words to read")
+            raise SettingError("text", "the text is empty: no words to read")
         return name, run
 
     def predict(self, asked: schemas.Asked) -> dict[str, Any]:
@@ -67,7 +70,9 @@ class Service:
         _, run = self._run(asked)
         word = asked.text[asked.start : asked.end]
         if not word or asked.end > len(asked.text):
-            raise ValueError(f"expected a word within the {len(asked.text):,} characters of the text")
+            raise SettingError(
+                "text", f"expected a word within the {len(asked.text):,} characters of the text"
+            )
         place = Place(0, word, asked.start, asked.end, True, ())
         text = apply(asked.text, [(place, asked.toward)], lowercase=run.text.lowercase)
         return schemas.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])
@@ -104,8 +109,8 @@ class Service:
                 schemas.MethodInfo(
                     name=name,
                     title=name if name not in FIRST else f"{name} ({RECIPES[name].summary})",
-                    points=RECIPES[name].space,
-                    needs_label=RECIPES[name].objective == "label_loss",
+                    points="free" if RECIPES[name].space == "free" else "words",
+                    needs_label=RECIPES[name].needs_labels,
                     by_chance=not RECIPES[name].follows_gradient,
                 )
                 for name in order
@@ -170,4 +175,4 @@ def _names(folders: Sequence[Path]) -> list[str]:
         names = ["/".join(of_folder[-count:]) for of_folder in parts]
         if len(set(names)) == len(names):
             return names
-    raise ValueError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")
+    raise RunError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")

@@ -1,7 +1,6 @@
 """A scikit-learn text classifier: fit, predict, predict_proba, without a training loop."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -21,6 +20,7 @@ from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
+from wordward.support.errors import MissingExtraError, SettingError
 from wordward.train.training import DivergedError, train
 
 try:
@@ -30,21 +30,16 @@ try:
 
     from wordward.sklearn.inputs import labels_of, names_of, plain, texts_of
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"{error}: pip install 'wordward[sklearn]'", name=error.name) from None
+    raise MissingExtraError(f"{error}: pip install 'wordward[sklearn]'", name=error.name) from None
 
 NAME = "TextClassifier"
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
-SAVING = {
-    ", --resume to continue it": "",
-    "--out": "folder",
-    "--force": "force=True",
-}  # flags as `save` has them
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):
     """The LSTM classifier of the paper, small enough for a CPU, trained with any of its methods.
 
-    Parameters are the settings of `wordward train --help`. A share `dev_share` of the texts is held out to choose
+    Parameters are the settings of `wordward train`. A share `dev_share` of the texts is held out to choose
     the best epoch. `random_state`: a number is the seed, and gives the same model each time.
     """
 
@@ -185,20 +180,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         true = [None] * len(given) if labels is None else labels_of(labels).tolist()
         check_consistent_length(given, true)
         if strange := set(true) - {None, *names}:
-            raise ValueError(f"expected labels among {self.classes_.tolist()}; got {list(strange)}")
+            raise SettingError(
+                "labels", f"expected labels among {self.classes_.tolist()}; got {list(strange)}"
+            )
         examples = [Example(text, names.get(label)) for text, label in zip(given, true, strict=True)]
         return explain(self.run_, examples, method=method, top=top)
 
-    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+    def save(self, out: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
-        try:
-            place = run_folder.create(folder, force=force)
-        except run_folder.RunError as error:
-            message = str(error)
-            for flag, ours in SAVING.items():
-                message = message.replace(flag, ours)
-            raise run_folder.RunError(message) from None
+        place = run_folder.create(out, force=force, resumable=False)
         for name, content in self._files.items():
             (place / name).write_bytes(content)
         return place
@@ -230,21 +221,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             result = train(config, folder, quiet=not self.verbose)
         except DivergedError:
             raise DivergedError(
-                "the loss is not finite: lower learning_rate or epsilon, or use precision='fp32'"
+                "the loss is not finite: lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
             ) from None
-        except ValueError as error:
-            kind = type(error) if isinstance(error, (DataError, run_folder.RunError)) else ValueError
-            raise kind(self._own_words(str(error), config.data)) from None
+        except DataError as error:  # a line of our file is a text of the caller's
+            names = {config.data.train: "X", config.data.unlabelled: "unlabelled"}
+            raise DataError(error.message, names.get(str(error.path), error.path), error.line) from None
         if result["stopped"]:
             raise KeyboardInterrupt
-
-    def _own_words(self, message: str, data: DataSettings) -> str:
-        """A message with parameters in the place of flags; a line of our file is a text of the caller's."""
-        for path, name in ((data.train, "X"), (data.unlabelled, "unlabelled")):
-            message = message.replace(path, name) if path else message
-        message = message.replace(", or --dev FILE", "")  # there is no such parameter
-        flags = {f"--{name.replace('_', '-')}": name for name in self.get_params(deep=False)}
-        return re.sub(r"--[a-z]+(?:-[a-z]+)*", lambda match: flags.get(match[0], match[0]), message)
 
     def __sklearn_tags__(self) -> Any:
         """Texts, not rows of numbers."""

@@ -7,26 +7,30 @@ import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from wordward.support.errors import SettingError
+
 
 def texts_of(values: Any, what: str = "X", *, filled: bool = False) -> list[str]:
     """Texts of a list, an array, a pandas Series or the like; `filled`: none of them empty."""
     if isinstance(values, (str, bytes, Mapping)):
-        raise ValueError(f"expected {what} to be several texts; got one {type(values).__name__}: pass a list")
+        raise SettingError(
+            what, f"expected {what} to be several texts; got one {type(values).__name__}: pass a list"
+        )
     if getattr(values, "ndim", 1) != 1:
-        raise ValueError(
-            f"expected {what} to be one column of texts; got shape {values.shape}: choose a column"
+        raise SettingError(
+            what, f"expected {what} to be one column of texts; got shape {values.shape}: choose a column"
         )
     texts = list(values)
     if not texts:
-        raise ValueError(f"expected {what} to be one text or more; got none")
+        raise SettingError(what, f"expected {what} to be one text or more; got none")
     for at, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ValueError(
-                f"expected {what} to be texts (str); {what}[{at}] is {text!r} ({type(text).__name__})"
+            raise SettingError(
+                what, f"expected {what} to be texts (str); {what}[{at}] is {text!r} ({type(text).__name__})"
             )
         if filled and not text.strip():
-            raise ValueError(
-                f"expected words in every text to learn from; {what}[{at}] is empty: leave it out"
+            raise SettingError(
+                what, f"expected words in every text to learn from; {what}[{at}] is empty: leave it out"
             )
     return [str(text) for text in texts]  # numpy's strings are a kind of their own
 
@@ -34,7 +38,7 @@ def texts_of(values: Any, what: str = "X", *, filled: bool = False) -> list[str]
 def labels_of(y: Any) -> np.ndarray:
     """One class for each text."""
     if y is None:
-        raise ValueError("expected labels, requires y to be passed, but the target y is None")
+        raise SettingError("y", "expected labels, requires y to be passed, but the target y is None")
     _refuse_missing(y)
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
@@ -42,8 +46,8 @@ def labels_of(y: Any) -> np.ndarray:
         check_classification_targets(labels)
     except TypeError:  # they cannot be put in order
         kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"expected labels of one kind, none of them missing; got {' and '.join(kinds)}"
+        raise SettingError(
+            "y", f"expected labels of one kind, none of them missing; got {' and '.join(kinds)}"
         ) from None
     return labels
 
@@ -56,19 +60,19 @@ def _refuse_missing(y: Any) -> None:
     for at, label in enumerate(y):
         nan = isinstance(label, (float, np.floating)) and np.isnan(label)
         if label is None or nan or type(label).__name__ == "NAType":  # the last is of pandas
-            raise ValueError(
-                f"expected a label for every text; y[{at}] is {label!r} (NaN, missing): leave it out"
+            raise SettingError(
+                "y", f"expected a label for every text; y[{at}] is {label!r} (NaN, missing): leave it out"
             )
 
 
 def names_of(classes: np.ndarray) -> list[str]:
     """The classes as a run folder writes them."""
     if len(classes) < 2:
-        raise ValueError(f"expected two classes or more; got one class, {classes.tolist()}")
+        raise SettingError("y", f"expected two classes or more; got one class, {classes.tolist()}")
     names = [str(name).strip() for name in classes.tolist()]
     if "" in names or len(set(names)) < len(names):
-        raise ValueError(
-            f"expected classes that differ when written, none of them empty; got {classes.tolist()}"
+        raise SettingError(
+            "y", f"expected classes that differ when written, none of them empty; got {classes.tolist()}"
         )
     return names
 

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from wordward.support.wording import shown
+
 console = Console(stderr=True, highlight=False)
 PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 
@@ -78,7 +80,7 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
 def say(text: str, *, quiet: bool = False) -> None:
     """Print a message on standard error."""
     if not quiet and _first():
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(shown(text), markup=False, soft_wrap=True)
 
 
 def _first() -> bool:

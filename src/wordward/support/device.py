@@ -5,6 +5,8 @@ import re
 
 import torch
 
+from wordward.support.errors import SettingError
+
 
 def pick_device(name: str) -> torch.device:
     """The device of that name; auto takes the fastest available."""
@@ -18,7 +20,9 @@ def pick_device(name: str) -> torch.device:
         if reason.startswith("Expected one of"):  # torch lists every device type it knows
             reason = "there is no such device"
         choices = " or ".join(_devices())
-        raise ValueError(f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
+        raise SettingError(
+            "device", f"device {name!r} cannot be used here ({reason}): choose {choices}"
+        ) from None
     return device
 
 

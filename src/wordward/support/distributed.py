@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from wordward.support.errors import ModelError, SettingError
 from wordward.support.random_state import put_back, state_of
 
 Value = TypeVar("Value")
@@ -174,9 +175,9 @@ def launched() -> int:
 def refuse_several(what: str) -> None:
     """Stop if a launcher started several processes for something that takes one."""
     if launched() > 1:
-        raise ValueError(
+        raise ModelError(
             f"{what} takes one process, but {launched()} were started: start one command per GPU, "
-            "each with its own CUDA_VISIBLE_DEVICES and --out"
+            "each with its own CUDA_VISIBLE_DEVICES and `out`"
         )
 
 
@@ -194,12 +195,13 @@ def _backend(device: str) -> str:
     if device == "cpu" or (device == "auto" and not gpus and not torch.backends.mps.is_available()):
         return "gloo"
     if device not in ("auto", "cuda") or not gpus:
-        raise ValueError(
+        raise SettingError(
+            "device",
             f"several processes compute on the CPU or on one GPU each, but the device is {device}: "
-            "give --device cpu, or --device cuda without a number"
+            "give `device='cpu'`, or `device='cuda'` without a number",
         )
     if number >= gpus:
-        raise ValueError(
+        raise ModelError(
             f"process {number + 1} of this machine has no GPU: there are {gpus}, so start {gpus} with "
             f"--nproc-per-node {gpus}"
         )

@@ -19,10 +19,6 @@ PAUSE = 0.2  # seconds until a lock is tried again
 UNKNOWN = errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP
 
 
-class BusyError(RuntimeError):
-    """Something that another process is working on."""
-
-
 @contextmanager
 def locked(path: Path, *, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock of this name; if another process holds it, call `busy` (which may raise), then wait."""

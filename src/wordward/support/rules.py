@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
+from wordward.support.errors import SettingError
+
 Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
 WHOLE: Rule = "a whole number", lambda value: hasattr(value, "__index__")  # numpy's, too
 COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
@@ -27,10 +29,10 @@ def check(settings: Any, rule: Rule, *names: str) -> None:
         except TypeError:  # text instead of a number
             accepted = False
         if not accepted:
-            raise ValueError(f"{name} must be {wanted}, but is {value!r}")
+            raise SettingError(name, f"{name} must be {wanted}, but is {value!r}")
 
 
 def check_among(settings: Any, name: str, known: Sequence[str]) -> None:
     """Refuse a setting that is none of those known."""
     if (value := getattr(settings, name)) not in known:
-        raise ValueError(f"{name} must be {' or '.join(known)}, but is {value!r}")
+        raise SettingError(name, f"{name} must be {' or '.join(known)}, but is {value!r}")

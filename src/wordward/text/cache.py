@@ -10,6 +10,7 @@ import numpy as np
 
 from wordward.config.settings import TextSettings
 from wordward.datasets import Example, check_labels
+from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.kept import keep, reading, stamps
 from wordward.text.ragged import Rows
@@ -105,7 +106,10 @@ def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> V
     kept.sort(key=lambda at: (-counts[at], tokens.words[at]))
     kept = kept[: settings.max_vocabulary]
     if not kept:
-        raise ValueError(f"no word occurs in {settings.min_documents} or more texts: lower --min-documents")
+        raise SettingError(
+            "min_documents",
+            f"no word occurs in {settings.min_documents} or more texts: lower `min_documents`",
+        )
     totals = counts[kept]
     words = (*SPECIALS, *(tokens.words[at] for at in kept))
     return Vocabulary(words, np.array([0, len(numbers) - totals.sum(), learnt.sum(), *totals]))

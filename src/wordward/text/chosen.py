@@ -38,7 +38,7 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
         named = ", ".join(name[:20] for name in labels[:3]) + (", ..." if len(labels) > 3 else "")
         raise DataError(
             f"expected enough texts to hold some out; {len(examples)} with {len(labels)} labels ({named}) are "
-            "too few of each class: give more, or --dev FILE"
+            "too few of each class: give more (or, in files, others as `dev`)"
         )
     return [*kept, *rare], rest
 
@@ -72,9 +72,9 @@ def unlabelled_texts(data: DataSettings) -> Texts:
     except ColumnError as error:
         if not data.train:
             raise
-        shared = "--text-column" if data.format == "auto" else "--text-column and --format"
+        shared = "`text_column`" if data.format == "auto" else "`text_column` and `format`"
         raise ColumnError(
-            f"{error}; --train, {data.train}, is read with the same {shared}: use the same column name in both, "
+            f"{error}; `train`, {data.train}, is read with the same {shared}: use the same column name in both, "
             "or give the unlabelled texts as .txt, one per line"
         ) from None
     return texts

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from wordward.config.settings import TextSettings
-from wordward.config.toml import flags_of
 from wordward.datasets import DataError, MissingError
 from wordward.support.console import progress
 from wordward.text.cache import Encoded
@@ -96,15 +95,14 @@ def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> N
     if not differ:
         return
 
-    def flags(settings: dict[str, Any], names: Set[str]) -> str:
-        values = {name: settings.get(name) for name in theirs if name in names}
-        return " ".join(flags_of(values, TextSettings, source=str(path)))
+    def written(settings: dict[str, Any], names: Set[str]) -> str:
+        return " ".join(f"`{name}={settings.get(name)!r}`" for name in theirs if name in names)
 
-    had, got = flags(theirs, differ), flags(ours, differ)
-    again = flags(ours, differ | {name for name in ours if ours[name] != default[name]})
+    had, got = written(theirs, differ), written(ours, differ)
+    again = written(ours, differ | {name for name in ours if ours[name] != default[name]})
     raise DataError(
-        f"expected the text settings it was packed with, {had}; got {got}: give {had}, or write it again with "
-        f"`wordward data pack NAME {path.name} {again}`",
+        f"expected the text settings it was packed with, {had}; got {got}: give {had}, or write it again by "
+        f"`wordward data pack` with {again}",
         path,
     )
 

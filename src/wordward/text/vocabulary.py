@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple, final
 
 import numpy as np
 
+from wordward.support.errors import DataError, SettingError, SettingTypeError
+
 PAD, UNK, EOS = 0, 1, 2
 SPECIALS = ("<pad>", "<unk>", "<eos>")
 
@@ -45,7 +47,7 @@ def _pattern(tokenizer: str) -> re.Pattern[str]:
         return TOKENIZERS[tokenizer]
     except KeyError:
         names = ", ".join(TOKENIZERS)
-        raise ValueError(f"expected a tokenizer among {names}; got {tokenizer!r}") from None
+        raise SettingError("tokenizer", f"expected a tokenizer among {names}; got {tokenizer!r}") from None
 
 
 def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[Token]:
@@ -77,14 +79,14 @@ class Vocabulary:
         counts = np.array(self.counts, dtype=np.int64)
         counts.flags.writeable = False
         if self.words[: len(SPECIALS)] != SPECIALS or counts.shape != (len(self.words),):
-            raise ValueError(
+            raise DataError(
                 f"expected words that begin with {' '.join(SPECIALS)} and one count a word; "
                 f"got {self.words[: len(SPECIALS)]} and counts of shape {counts.shape}"
             )
         # The specials are not words: a literal "<pad>" in a text must not reach the pad row.
         ids = {word: number for number, word in enumerate(self.words) if number >= len(SPECIALS)}
         if len(ids) != len(self.words) - len(SPECIALS):
-            raise ValueError("expected different words; some word occurs twice")
+            raise DataError("expected different words; some word occurs twice")
         for word in ids:
             _check_word(word)
         object.__setattr__(self, "counts", counts)
@@ -100,7 +102,9 @@ class Vocabulary:
         size = 0
         for document in documents:
             if isinstance(document, str):
-                raise TypeError(f"expected documents as lists of words; got text {document[:40]!r}: split it")
+                raise SettingTypeError(
+                    "documents", f"expected documents as lists of words; got text {document[:40]!r}: split it"
+                )
             words = list(document)
             occurrences.update(words)
             spread.update(set(words))
@@ -108,14 +112,15 @@ class Vocabulary:
         kept = [word for word, number in spread.items() if number >= min_documents and word not in SPECIALS]
         kept = sorted(kept, key=lambda word: (-occurrences[word], word))[:max_size]
         if size and not spread:
-            raise ValueError(
+            raise DataError(
                 f"expected words; this tokenizer finds none in {size} documents: choose another, such as "
                 "punctuation or whitespace, which keep symbols"
             )
         if not kept:
-            raise ValueError(
+            raise SettingError(
+                "min_documents",
                 f"expected words that occur in {min_documents} or more documents; none of "
-                f"{len(spread)} words in {size} documents does: give more text or a lower min_documents"
+                f"{len(spread)} words in {size} documents does: give more text or a lower `min_documents`",
             )
         counts = [occurrences[word] for word in kept]
         return cls((*SPECIALS, *kept), np.array([0, occurrences.total() - sum(counts), size, *counts]))
@@ -147,7 +152,7 @@ class Vocabulary:
         elif unknown == "drop":
             ids = [self._ids[word] for word in words if word in self._ids]
         else:
-            raise ValueError(f"expected unknown='unk' or 'drop'; got {unknown!r}")
+            raise SettingError("unknown", f"expected unknown='unk' or 'drop'; got {unknown!r}")
         return [*ids, EOS] if eos else ids
 
     def candidates(self, min_count: int = 1) -> np.ndarray:
@@ -178,12 +183,12 @@ class Vocabulary:
                 if word in table:
                     raise ValueError(f"the word {word!r} came before")
             except ValueError as error:
-                raise ValueError(
+                raise DataError(
                     f"{path}, line {number}: {error}: is it a vocabulary saved by wordward?"
                 ) from None
             table[word] = count
         if len(table) < len(SPECIALS):
-            raise ValueError(f"{path}, line {len(table) + 1}: expected {SPECIALS[len(table)]}, the file ends")
+            raise DataError(f"{path}, line {len(table) + 1}: expected {SPECIALS[len(table)]}, the file ends")
         return cls(tuple(table), np.array(list(table.values())))
 
 
@@ -200,9 +205,9 @@ def _check_word(word: str) -> None:
     try:
         word.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"expected words that UTF-8 can write; got {word!r}") from None
+        raise DataError(f"expected words that UTF-8 can write; got {word!r}") from None
     if not word or "\t" in word or "\n" in word:
-        raise ValueError(f"expected words without tabs and line breaks, and none empty; got {word!r}")
+        raise DataError(f"expected words without tabs and line breaks, and none empty; got {word!r}")
 
 
 def length_batches(
@@ -214,7 +219,9 @@ def length_batches(
     everything by length, the same every time, for evaluation.
     """
     if batch_size < 1 or pool < 1:
-        raise ValueError(f"expected batch_size and pool of 1 or more; got {batch_size} and {pool}")
+        raise SettingError(
+            "batch_size", f"expected batch_size and pool of 1 or more; got {batch_size} and {pool}"
+        )
     sizes = np.asarray(lengths)
     order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
     step = max(len(sizes), 1) if rng is None else pool * batch_size

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from unicodedata import category
 
+from wordward.support.errors import SettingError
+
 Tokenizer = Any  # a transformers.PreTrainedTokenizerBase: named so that this file needs no transformers
 BEFORE = "a"  # a word that stands before the one whose pieces are looked at
 
@@ -37,9 +39,10 @@ def check_size(tokenizer: Tokenizer, size: int) -> None:
     pieces = len(tokenizer)
     # Tables are often a little longer than the vocabulary, rounded up for speed.
     if not 0.9 * size <= pieces <= size:
-        raise ValueError(
+        raise SettingError(
+            "tokenizer",
             f"the tokenizer has {pieces} pieces, but the model's table has {size} rows: pass the tokenizer that the "
-            "model was trained with, or (for a new one) call model.resize_token_embeddings(len(tokenizer))"
+            "model was trained with, or (for a new one) call model.resize_token_embeddings(len(tokenizer))",
         )
 
 
@@ -60,9 +63,10 @@ def candidate_ids(tokenizer: Tokenizer, *, whole_words: bool = True) -> list[int
     again = zip(ids, texts, read, strict=True)
     words = [at for at, text, pieces in again if text and list(pieces) == [*before, at]]
     if not words:
-        raise ValueError(
+        raise SettingError(
+            "candidates",
             "no piece of the tokenizer is a word by itself (does it split words into letters?): "
-            "pass whole_words=False to point to any piece, or ids as `candidates=`"
+            "pass whole_words=False to point to any piece, or ids as `candidates=`",
         )
     return words
 
@@ -80,8 +84,9 @@ def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0) -> list[
     the words, and their characters are those in the tokens joined by blanks. Of a pair of texts, the first.
     """
     if not encoding.is_fast:
-        raise ValueError(
-            "words are found by character spans, which only fast tokenizers give: load a fast one"
+        raise SettingError(
+            "tokenizer",
+            "words are found by character spans, which only fast tokenizers give: load a fast one",
         )
     sequence = encoding.sequence_ids(row)
     of_text = [at for at, number in enumerate(sequence) if number == 0]  # special tokens have none

@@ -16,6 +16,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.models import Classifier, LanguageModel, Tagger
 from wordward.runs.run import adversary_of
 from wordward.support.console import say, waiting
+from wordward.support.errors import SettingError
 from wordward.text.chosen import file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
@@ -103,10 +104,12 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     criterion = config.training.criterion
     if criterion == "f0.5" and data.positive is None:
         raise DataError(
-            "F0.5 counts one tag of a tagger: give tagged sentences, and --positive for more than two tags"
+            "F0.5 counts one tag of a tagger: give tagged sentences, and `positive` for more than two tags"
         )
     if config.training.positive is not None and not data.tagging:
-        raise DataError("--positive names a tag of a tagger, but here each text has one label: leave it out")
+        raise SettingError(
+            "positive", "positive names a tag of a tagger, but here each text has one label: leave it out"
+        )
     if criterion == "auto":
         criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
     positive = None if data.positive is None else data.classes[data.positive]
@@ -154,7 +157,7 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
         if theirs != encoded.vocabulary.fingerprint:
             raise run_folder.RunError(
                 f"{config.pretrained} has a different vocabulary from {config.data.corpus}: pre-train it with the "
-                "same --corpus and text settings"
+                "same `corpus` and text settings"
             )
     splits = encoded.splits
     unlabelled = splits["unlabelled"] if len(splits["unlabelled"].rows) else None
@@ -170,7 +173,7 @@ def _read_vocabulary(config: TrainConfig) -> Vocabulary:
         if getattr(theirs, name) != getattr(config.text, name):
             raise run_folder.RunError(
                 f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
-                f"{getattr(config.text, name)}: set the same --{name}"
+                f"{getattr(config.text, name)}: set the same `{name}`"
             )
     return run_folder.load_vocabulary(str(config.pretrained))
 

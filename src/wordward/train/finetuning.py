@@ -25,6 +25,7 @@ from wordward.runs.pieces import PieceReader
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
+from wordward.support.errors import SettingError
 from wordward.text.chosen import at_hand, few, labelled_examples, read_as, split_examples, unlabelled_texts
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import Vocabulary, split_words
@@ -52,9 +53,10 @@ class Start:
         self.most, least = longest(self.model, self.tokenizer), self.tokenizer.num_special_tokens_to_add()
         wanted = config.text.max_length or self.most
         if not least < wanted <= self.most:
-            raise ValueError(
+            raise SettingError(
+                "max_length",
                 f"max_length must be more than {least} (the special tokens) and at most {self.most} (what {source} "
-                f"can read), but is {wanted}"
+                f"can read), but is {wanted}",
             )
         self.config = replace(config, text=replace(config.text, max_length=wanted))
         self._check_methods()
@@ -109,16 +111,16 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     refuse_several("fine-tuning a Hugging Face model")
     check_folder(source)
     if config.training.precision == "fp16" and device.type != "cuda":
-        raise ValueError(f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16")
-    if device.index:
-        raise ValueError(
-            f"a Hugging Face model is trained on the first GPU there is, but the device is {device}: give --device "
-            f"cuda and set CUDA_VISIBLE_DEVICES={device.index}"
+        raise SettingError(
+            "precision", f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16"
         )
-    try:
-        import wordward.hf.trainer  # noqa: F401
-    except ImportError as error:
-        raise RuntimeError(str(error)) from None
+    if device.index:
+        raise SettingError(
+            "device",
+            f"a Hugging Face model is trained on the first GPU there is, but the device is {device}: give "
+            f"`device='cuda'` and set CUDA_VISIBLE_DEVICES={device.index}",
+        )
+    import wordward.hf.trainer  # noqa: F401 - refuses where transformers or accelerate is missing
 
 
 def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
@@ -172,6 +174,6 @@ def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
         raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
-            f"another --out, from --model {folder / run_folder.TRANSFORMER} if you like"
+            f"another `out`, from {folder / run_folder.TRANSFORMER} as `transformer` if you like"
         )
     return result

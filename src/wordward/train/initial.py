@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
 from wordward.runs.models import Classifier, LanguageModel, Tagger, Words
+from wordward.support.errors import SettingError
 from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
 
 FLOOR = 1e-3  # under a standard deviation, so that a dimension that never varies is not blown up
@@ -54,9 +55,10 @@ def from_language_model(
         ours, theirs = model.get_submodule(part), language_model.get_submodule(part)
         for (name, mine), (_, other) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
             if mine.shape != other.shape:
-                raise ValueError(
+                raise SettingError(
+                    "pretrained",
                     f"{part}.{name} is {tuple(mine.shape)} in the model, but {tuple(other.shape)} in the language "
-                    "model: give the same dim and hidden to both"
+                    "model: give the same `dim` and `hidden` to both",
                 )
             mine.copy_(other)
     normalize(model.words, [model.lstm], counts)
@@ -92,7 +94,7 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
         if number == 1 and len(numbers := line.split()[1:]) != dim:
             if len(numbers) == 1:
                 continue  # word2vec's header: words, dimensions
-            raise DataError(f"expected {dim} numbers after each word; got {len(numbers)}: set --dim", path, 1)
+            raise DataError(f"expected {dim} numbers after each word; got {len(numbers)}: set `dim`", path, 1)
         word, *values = line.rstrip().rsplit(" ", dim)  # a word may hold blanks
         if word in vocabulary:
             exact.add(vocabulary[word])
@@ -106,7 +108,7 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
 def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
     if len(values) != dim:
         raise DataError(
-            f"expected a word and {dim} numbers; found a different count (set --dim to it)", path, line
+            f"expected a word and {dim} numbers; found a different count (set `dim` to it)", path, line
         )
     try:
         return np.array(values, dtype=np.float32)

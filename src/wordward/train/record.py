@@ -112,7 +112,7 @@ class Record:
             if self.first and not self.best["epoch"]:
                 save_model()
             say(
-                f"stopped; {self.folder} holds the best model so far; continue with --resume",
+                f"stopped; {self.folder} holds the best model so far; continue with `resume=True`",
                 quiet=self.quiet,
             )
             return True

@@ -17,6 +17,7 @@ from wordward.perturbation.tap import Pass
 from wordward.support.console import say
 from wordward.support.device import release
 from wordward.support.distributed import ALONE, Team
+from wordward.support.errors import DivergedError
 from wordward.text.corpus import Batch
 from wordward.train.averaging import MovingAverage
 
@@ -94,15 +95,11 @@ class Updater:
             raise diverged(step + 1, kept)
 
 
-class DivergedError(RuntimeError):
-    """The loss became NaN or infinite."""
-
-
 def diverged(step: int, kept: str) -> DivergedError:
     """The error of a loss that is not finite; `kept` says what is left of the run."""
     return DivergedError(
         f"the loss is not finite at step {step}; {kept}. "
-        "Lower --learning-rate or --epsilon, or use --precision fp32"
+        "Lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
     )
 
 

@@ -17,6 +17,7 @@ from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
+from wordward.support.errors import RunError, SettingError
 from wordward.train.data import adversaries, build, prepare
 from wordward.train.training import DivergedError, inputs_of, train
 
@@ -30,10 +31,10 @@ def parse(choices: Sequence[str]) -> dict[str, list[str]]:
         name, equals, values = choice.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not values.strip():
-            raise ValueError(f"a sweep is written SETTING=A,B,C, but got {choice!r}")
+            raise SettingError("sweep", f"a sweep is written SETTING=A,B,C, but got {choice!r}")
         if name not in setting_names(TrainConfig):
             known = ", ".join(sorted(setting_names(TrainConfig)))
-            raise ValueError(f"{name!r} is not a setting to sweep; choose from {known}")
+            raise SettingError("sweep", f"{name!r} is not a setting to sweep; choose from {known}")
         found.setdefault(name, []).extend(value.strip() for value in values.split(",") if value.strip())
     return found
 
@@ -64,7 +65,9 @@ def _read(name: str, value: str, kind: Any) -> Any:
         with redirect_stderr(io.StringIO()):  # reported below in our own words
             return tyro.cli(kind, args=[value.capitalize() if kind is bool else value])
     except SystemExit:
-        raise ValueError(f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}") from None
+        raise SettingError(
+            "sweep", f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}"
+        ) from None
 
 
 def _accepted(kind: Any) -> str:
@@ -114,7 +117,7 @@ def train_sweep(
             break
     best = _best(tried)
     if best is None and not record["stopped"]:
-        raise RuntimeError(f"no trial of the sweep in {folder} finished, so nothing was chosen")
+        raise RunError(f"no trial of the sweep in {folder} finished, so nothing was chosen")
     if best is not None:
         label, record["chosen"] = _label(best["choice"]), best["choice"]
         run_folder.copy_run(folder / label, folder)
@@ -159,15 +162,17 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
     """Trials that failed before a sweep was stopped; raises an error if it was a different sweep."""
     file = folder / run_folder.SWEEP
     if not file.exists():
-        raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out --resume")
-    record = json.loads(file.read_text(encoding="utf-8"))
-    names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+        raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out `resume`")
+    with run_folder.readable(file):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+        failed = {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
     if names:
         raise run_folder.RunError(
             f"the sweep in {folder} was started with other settings ({', '.join(names)}): give the same ones, "
-            "or choose another --out"
+            "or choose another `out`"
         )
-    return {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
+    return failed
 
 
 def _train_one(

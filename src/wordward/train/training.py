@@ -92,7 +92,7 @@ def _warn_of_length(longest: int) -> None:
     if longest > LONG:
         say(
             f"the longest text has {longest:,} words, and its whole batch takes as much time and memory per text: "
-            "--max-length cuts texts, a smaller --batch-size takes fewer at once"
+            "`max_length` cuts texts, a smaller `batch_size` takes fewer at once"
         )
 
 
@@ -107,7 +107,7 @@ def inputs_of(config: TrainConfig) -> list[str]:
 def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     """The run's own settings; only how long and where to train may be changed."""
     if (folder / run_folder.SWEEP).exists():
-        raise run_folder.RunError(f"{folder} is a sweep: repeat its command, --sweep included, with --resume")
+        raise run_folder.RunError(f"{folder} is a sweep: repeat it, `sweep` included, with `resume=True`")
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
     changed = given_of(asked.training, "epochs", "patience", "device")

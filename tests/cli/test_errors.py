@@ -1,0 +1,158 @@
+"""What a command says when something is wrong: flags for settings, a traceback only for a bug of ours."""
+
+import ast
+import errno
+import pickle
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wordward
+from wordward.cli.errors import SETTING, UsageError, in_flags, settings_of, told
+from wordward.cli.main import COMMANDS, main
+from wordward.config import DataSettings, TrainingSettings
+from wordward.config.toml import flag_of
+from wordward.paper.reproduce import TableError
+from wordward.perturbation.recipes import MethodSettings
+from wordward.support import console, errors
+from wordward.support.wording import showing
+
+ROOT = Path(wordward.__file__).parent
+SETTINGS = {name for command in COMMANDS.values() for name in settings_of(command)}
+FLAGS = {flag_of(name) for name in SETTINGS} | {flag_of(f"no_{name}") for name in SETTINGS}
+flags = partial(in_flags, commands=COMMANDS.values())
+
+
+def strings(tree: ast.AST) -> list[tuple[int, str]]:
+    """Every string of a file with its line, docstrings and parts of f-strings included."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return [(node.lineno, node.value) for node in nodes if isinstance(node.value, str)]
+
+
+def test_below_the_command_line_no_message_names_a_flag() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {', '.join(named)}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if not path.is_relative_to(ROOT / "cli")
+        for line, text in strings(ast.parse(path.read_text()))
+        if (named := set(re.findall(r"--[a-z-]+", text)) & FLAGS)
+    ]
+    assert found == []
+
+
+def test_every_setting_in_a_message_is_a_flag_of_a_command() -> None:
+    """Only the room that no command speaks for has arguments of its own in backquotes, such as `mask=`."""
+    unknown = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if not path.is_relative_to(ROOT / "cli") and not path.is_relative_to(ROOT / "perturbation")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise)
+        for _, text in strings(node)
+        for match in SETTING.finditer(text)
+        if match[1].rpartition(".")[2] not in SETTINGS
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("choose another `out`, or `force=True`", "choose another --out, or --force"),
+        ("lower `learning_rate` or `perturbation.epsilon`", "lower --learning-rate or --epsilon"),
+        ("give `lowercase=False` `max_length=None`", "give --no-lowercase --max-length None"),
+        ("give `text_column='the text'`, `format='tsv'`", "give --text-column 'the text', --format tsv"),
+        ("as `transformer`, such as `port=8001`", "as --model, such as --port 8001"),
+        (
+            "`wordward data pack`, `mask=`, `lambda: model(ids)`",
+            "`wordward data pack`, `mask=`, `lambda: model(ids)`",
+        ),
+    ],
+)
+def test_settings_become_flags(message: str, shown: str) -> None:
+    assert flags(message) == shown
+
+
+def test_a_message_that_is_no_error_has_flags_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with showing(flags):
+        console.say("continue with `resume=True`")
+    console.say("continue with `resume=True`")
+    assert capsys.readouterr().err == "continue with --resume\ncontinue with `resume=True`\n"
+
+
+def test_a_setting_error_knows_its_setting() -> None:
+    for make, name in (
+        (lambda: TrainingSettings(epochs=0), "epochs"),
+        (lambda: MethodSettings(epsilon=-1), "epsilon"),
+        (lambda: DataSettings(train="a.csv", corpus="imdb"), "corpus"),
+    ):
+        with pytest.raises(errors.SettingError) as refused:
+            make()
+        assert refused.value.name == name
+        again = pickle.loads(pickle.dumps(refused.value))
+        assert (again.name, str(again)) == (name, str(refused.value))
+
+
+def test_one_family_which_older_code_catches_as_before() -> None:
+    kinds: dict[type[Exception], type[Exception]] = {
+        errors.DataError: ValueError,
+        errors.RunError: ValueError,
+        errors.SettingError: ValueError,
+        errors.SettingTypeError: TypeError,
+        errors.ModelError: RuntimeError,
+        errors.DivergedError: RuntimeError,
+        errors.BusyError: RuntimeError,
+        errors.MissingExtraError: ImportError,
+        TableError: RuntimeError,
+        UsageError: ValueError,
+    }
+    for kind, before in kinds.items():
+        assert issubclass(kind, wordward.WordwardError)
+        assert issubclass(kind, before)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.SettingError("data.dev_share", "dev_share must be between 0 and 1"),
+        errors.DataError("expected texts", "a.csv", 3),
+        OSError(errno.ENOSPC, "No space left on device"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "runs/x"),
+        MemoryError(),
+    ],
+)
+def test_what_a_user_can_mend_has_no_traceback(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fails_with(error, monkeypatch) == 1
+    shown = capsys.readouterr().err
+    assert shown == f"wordward: {flags(told(error) or '')}\n"
+    assert "dev_share" not in shown
+
+
+@pytest.mark.parametrize(
+    "bug", [ValueError("x"), RuntimeError("x"), TypeError("x"), KeyError("x"), OSError("x"), AssertionError()]
+)
+def test_a_bug_shows_its_traceback(bug: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(type(bug)):
+        fails_with(bug, monkeypatch)
+
+
+def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit status of a command in which this is raised."""
+
+    def fail(*arguments: Any, **settings: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("wordward.runs.opening.load_run", fail)
+    return main(["predict", "run", "a text"])
+
+
+def test_damaged_run_folders_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sweep.json").write_text("{")
+    train = ["train", "--train", "x.csv", "--sweep", "epsilon=1,2", "--out", str(tmp_path), "--resume"]
+    assert main(train) == 1
+    assert "sweep.json cannot be read" in capsys.readouterr().err

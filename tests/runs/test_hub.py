@@ -1,0 +1,98 @@
+"""Folders of strangers: their code is never run, nor are pickles read."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hf_tiny import bert, word_pieces
+from reviews import reviews, write_csv
+
+from wordward.cli.main import main
+from wordward.runs.hub import known_labels, load_model, load_tokenizer
+from wordward.runs.opening import load_run
+from wordward.support.errors import RunError
+
+HOSTILE = "from pathlib import Path\n\nPath({mark!r}).touch()\n\n\nclass Mine:\n    pass\n"
+KINDS = ("AutoConfig", "AutoModelForSequenceClassification", "AutoModelForTokenClassification")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a tiny Hugging Face model."""
+    place = tmp_path_factory.mktemp("hub")
+    tokenizer = word_pieces()
+    bert("sequence", len(tokenizer)).save_pretrained(place / "tiny")
+    tokenizer.save_pretrained(place / "tiny")
+    write_csv(place / "train.csv", reviews(40))
+    given = ["--model", str(place / "tiny"), "--train", str(place / "train.csv"), "--out", str(place / "run")]
+    assert main(["train", *given, "--method", "baseline", "--epochs", "1", "--device", "cpu", "--quiet"]) == 0
+    return place / "run"
+
+
+@pytest.fixture
+def copy(run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+def make_hostile(folder: Path, mark: Path) -> None:
+    """Have a model's folder name code of its own for its configuration, model and tokenizer."""
+    (folder / "mine.py").write_text(HOSTILE.format(mark=str(mark)))
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "mine", "auto_map": dict.fromkeys(KINDS, "mine.Mine")}
+    (folder / "config.json").write_text(json.dumps(config))
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    tokenizer |= {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Mine", "mine.Mine"]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+
+
+def test_code_in_a_folder_is_neither_run_nor_asked_about(copy: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "it ran"
+    make_hostile(copy / "model", mark)
+    predicted = subprocess.run(
+        [sys.executable, "-m", "wordward", "predict", str(copy), "--device", "cpu"],
+        input="y\ny\ny\ny\ngood film\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert not mark.exists()
+    assert (predicted.returncode, predicted.stdout) == (1, "")
+    assert "is Python code that comes with it, which is never run here" in predicted.stderr
+    assert "Traceback" not in predicted.stderr
+
+
+def test_no_way_to_a_folder_runs_its_code(copy: Path, tmp_path: Path) -> None:
+    mark, model = tmp_path / "it ran", str(copy / "model")
+    make_hostile(copy / "model", mark)
+    for tagging in (False, True):
+        with pytest.raises(RunError, match="never run here"):
+            load_tokenizer(model, tagging=tagging)
+        with pytest.raises(RunError, match="never run here"):
+            load_model(model, tagging=tagging, labels=("bad", "good"))
+    with pytest.raises(RunError, match="never run here"):
+        known_labels(model)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("stored", ["a pickle", "weights"])
+def test_weights_in_a_pickle_are_refused_with_the_way_to_convert_them(
+    stored: str, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, mark = copy / "model", tmp_path / "it ran"
+    weights = load_run(copy, device="cpu").model.state_dict()
+    (model / "model.safetensors").unlink()
+
+    class Opener:
+        def __reduce__(self) -> tuple[object, tuple[Path]]:
+            return Path.touch, (mark,)
+
+    torch.save(Opener() if stored == "a pickle" else weights, model / "pytorch_model.bin")
+    assert main(["predict", str(copy), "good film", "--device", "cpu"]) == 1
+    assert not mark.exists()
+    said = capsys.readouterr().err
+    assert f"{model} has no weights in safetensors" in said
+    assert f"AutoModelForSequenceClassification.from_pretrained('{model}').save_pretrained('{model}')" in said
