@@ -45,8 +45,31 @@ class Accumulated(NamedTuple):
 class AdversarialTrainer(Trainer):
     """A `transformers.Trainer` that adds a method's loss to the label loss; evaluation is as before.
 
-    `unlabelled_dataset`: texts for the KL of vat and ivat, which is taken over the labelled ones without it.
-    `candidates`: ids of the pieces that may be pointed to, by default the tokenizer's (`processing_class`) words.
+    Args:
+        *args: As for `transformers.Trainer`: the model, its `TrainingArguments` and so on.
+        adversarial: The method and its settings; iadvt by default.
+        unlabelled_dataset: Texts for the KL of vat and ivat, which is taken over the labelled ones without it.
+        candidates: Ids of the pieces that may be pointed to; by default the tokenizer's (`processing_class`) words.
+        **options: As for `transformers.Trainer`.
+
+    Raises:
+        SettingError: If the model, its tokenizer or the arguments cannot be used with the method.
+
+    Example:
+        >>> import tempfile, torch, transformers
+        >>> from wordward.hf import AdversarialSettings, AdversarialTrainer
+        >>> small = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+        >>> model = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=20, **small))
+        >>> texts = [{"input_ids": torch.tensor([2, 5 + n, 3]), "labels": n % 2} for n in range(8)]
+        >>> arguments = transformers.TrainingArguments(
+        ...     tempfile.mkdtemp(), max_steps=1, use_cpu=True, disable_tqdm=True, report_to=[], save_strategy="no"
+        ... )
+        >>> trainer = AdversarialTrainer(
+        ...     model, arguments, train_dataset=texts, candidates=range(5, 20), adversarial=AdversarialSettings(k=3)
+        ... )
+        >>> trainer.train().global_step  # doctest: +ELLIPSIS
+        {'train_runtime': ...}
+        1
     """
 
     def __init__(

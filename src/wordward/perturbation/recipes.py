@@ -187,36 +187,49 @@ PAPER_EPSILON: dict[str, float] = {"free": 5.0, "words": 15.0}
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What a user may set on any method; the defaults are the paper's."""
+    """What may be set on any method; the defaults are the paper's.
+
+    Args:
+        epsilon: Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the
+            standard deviation of the table and the root of the text's length in 240 words.
+        regularizer_weight: lambda in eq:obj_advt.
+        k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
+        xi: Length per token of the small first step of VAT and iVAT.
+        power_iterations: Refinements of VAT's and iVAT's direction, one forward and one backward pass each.
+        ascent_steps: Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and
+            freelb: 3).
+        step_size: Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the
+            length of r.
+        metric: What "nearest" means.
+        refresh: When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto:
+            every 100 steps.
+        normalization: Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length
+            per token, then the perturbation at length epsilon over the sentence.
+        average: For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens.
+        same_dropout: Use the same dropout masks in all passes over a batch, so that r raises the very loss it was
+            found for (Miyato et al.); by default each pass draws its own, as in the authors' code.
+
+    Raises:
+        SettingError: If a value cannot be used.
+
+    Example:
+        >>> import wordward
+        >>> wordward.MethodSettings(epsilon=5.0, k=None).xi
+        1.0
+    """
 
     epsilon: float | None = None
-    """Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the standard
-    deviation of the table and the root of the text's length in 240 words."""
     regularizer_weight: float = 1.0
-    """lambda in eq:obj_advt."""
     k: int | None = 10
-    """Number of nearest words a token may be pulled toward; None: the whole vocabulary."""
     xi: float = 1.0
-    """Length per token of the small first step of VAT and iVAT."""
     power_iterations: int = 1
-    """Refinements of VAT's and iVAT's direction, one forward and one backward pass each."""
     ascent_steps: int | None = None
-    """Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and freelb: 3)."""
     step_size: float | None = None
-    """Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the length of r."""
     metric: Literal["cosine", "euclidean"] = "cosine"
-    """What "nearest" means."""
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
-    """When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto: every
-    100 steps."""
     normalization: Literal["paper", "authors"] = "paper"
-    """Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length per
-    token, then the perturbation at length epsilon over the sentence."""
     average: Literal["sentences", "tokens"] = "sentences"
-    """For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens."""
     same_dropout: bool = False
-    """Use the same dropout masks in all passes over a batch, so that r raises the very loss it was found for (Miyato
-    et al.); by default each pass draws its own, as in the authors' code."""
 
     def __post_init__(self) -> None:
         """Refuse what no method can use."""

@@ -17,7 +17,7 @@ from wordward.runs.models import Classifier, LanguageModel, Tagger
 from wordward.runs.run import adversary_of
 from wordward.support.console import say, waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.chosen import Given, file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.stored import Texts, store
@@ -86,9 +86,12 @@ class Data:
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
-def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
-    """Read and encode all texts; the config is returned with all open settings filled in."""
-    data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
+def prepare(
+    config: TrainConfig, given: Given | None = None, *, quiet: bool = False
+) -> tuple[TrainConfig, Data]:
+    """Read and encode all texts, or those `given`; the config is returned with all open settings filled in."""
+    own = not config.data.corpus
+    data = _own_texts(config, given, quiet=quiet) if own else _from_corpus(config, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
     return settle(config, data)
@@ -117,13 +120,13 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
-def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
-    """The user's own files, with part of the training texts held out if there is no dev file."""
+def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data:
+    """The user's own texts, with part of the training texts held out if there are none for dev."""
     data = config.data
     with waiting(f"reading {Path(data.train).name}", quiet=quiet):
-        labelled, held_out, classes = labelled_examples(config)
+        labelled, held_out, classes = labelled_examples(config, given)
         tagging = labelled[0].tags is not None
-        extra = unlabelled_examples(data) if data.unlabelled else []
+        extra = unlabelled_examples(data, given)
         vocabulary = (
             _read_vocabulary(config)
             if config.pretrained
