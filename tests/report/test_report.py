@@ -11,7 +11,7 @@ import pytest
 from reported import Page, evaluated, make_runs, numbers
 
 from wordward.attack.attacked import Attacked, Change
-from wordward.cli.main import _expand, _parse, main
+from wordward.cli.main import _parse, main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import from_toml
 from wordward.explain.html import render
@@ -307,7 +307,7 @@ def test_settings_on_the_page_train_the_run_again(runs: Path, page: Page, tmp_pa
     assert from_toml(TrainConfig, text) == run_folder.load_config(runs / "mine", TrainConfig)
     file = tmp_path / "settings.toml"
     file.write_text(text)
-    command = _parse(_expand(["train", "--config", str(file), "--out", str(tmp_path / "again")]))
+    command = _parse(["train", "--config", str(file), "--out", str(tmp_path / "again")])
     assert command.settings == run_folder.load_config(runs / "mine", TrainConfig)
     made = {row[0]: row[1:] for row in page.rows["How it was made"]}
     result = json.loads((runs / "mine" / "result.json").read_text())

@@ -523,7 +523,9 @@ def test_a_full_disk_is_said_and_the_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "save_file", full)
-        with pytest.raises(run_folder.RunError, match=r"cannot be written: No space left .* with `resume=True`"):
+        with pytest.raises(
+            run_folder.RunError, match=r"cannot be written: No space left .* with `resume=True`"
+        ):
             train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     assert not list((tmp_path / "run").glob("*.part"))
     assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1

@@ -193,7 +193,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "_files")
         run_folder.check_free(place := Path(out), force=force, resumable=False)
         with run_folder.held(place):
-            run_folder.create(place, force=force)
+            run_folder.create(place, force=force, resumable=False)
             for name, content in self._files.items():
                 write(place / name, content)
         return place
