@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wordward.datasets import Example
     from wordward.perturbation.adversary import Adversary, Outcome
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
-    from wordward.perturbation.recipes import RECIPES, MethodSettings
+    from wordward.perturbation.recipes import RECIPES, MethodSettings, Recipe
     from wordward.perturbation.tap import Tap
     from wordward.runs.run import Run
     from wordward.support.errors import WordwardError
@@ -27,6 +27,7 @@ _HOME = {
     "vat": "perturbation.api",
     "RECIPES": "perturbation.recipes",
     "MethodSettings": "perturbation.recipes",
+    "Recipe": "perturbation.recipes",
     "Tap": "perturbation.tap",
     "Run": "runs.run",
     "Example": "datasets",
@@ -41,6 +42,7 @@ __all__ = [
     "Example",
     "MethodSettings",
     "Outcome",
+    "Recipe",
     "Run",
     "Tap",
     "Vocabulary",

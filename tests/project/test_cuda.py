@@ -49,7 +49,7 @@ def test_perturbations_equal_those_of_the_cpu(name: str, kind: type[Classifier] 
     ids = torch.randint(3, 40, (5, 7))
     ids[1, 4:] = 0
     labels = torch.randint(0, 3, (5, 7) if kind is Tagger else (5,))
-    width = {"free": 12, "words": 4}[RECIPES[name].space]
+    width = {"free": 12, "words": 4}[str(RECIPES[name].space)]
     if name == "ivat":
         width = 12
     noise = torch.randn(5, 7, width, dtype=torch.float64)

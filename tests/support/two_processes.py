@@ -74,7 +74,7 @@ def run_case(folder: Path, case: str, processes: Team) -> dict[str, Tensor]:
         average=config.perturbation.average,
         team=processes,
     )
-    processes.part_ways(CPU, seed=0, steps=0)
+    processes.fork_rng(CPU, seed=0, steps=0)
     assert len(data.train.rows) % 5 == 1
     labelled = Stream(data.train, 5, seed=(0, 1), team=processes)
     unlabelled = Stream(data.train, 3, seed=(0, 2), team=processes)

@@ -360,7 +360,7 @@ def test_pretraining_goes_on_as_if_never_stopped(
     step = Pretrainer.step
 
     def killed(self: Pretrainer, *rest: object) -> object:
-        if self.epoch == 1 and self.updater.steps % 7 == 3:
+        if self.record.epoch == 1 and self.updater.steps % 7 == 3:
             raise ZeroDivisionError("power cut")
         return step(self, *rest)  # type: ignore[arg-type]
 
@@ -397,7 +397,7 @@ def test_a_language_model_may_read_texts_as_they_are_given(
 
     def watched(self: Pretrainer, ids: torch.Tensor, *rest: Any) -> object:
         words = [self.vocabulary.words[at] for at in ids[0].tolist()]
-        epochs[self.epoch].extend(int(word[4:]) for word in words if word.startswith("word"))
+        epochs[self.record.epoch].extend(int(word[4:]) for word in words if word.startswith("word"))
         return step(self, ids, *rest)
 
     monkeypatch.setattr(Pretrainer, "step", watched)
@@ -487,7 +487,7 @@ def test_a_run_that_another_process_trains_is_left_alone(
         texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
     )
     folder = tmp_path / "run"
-    make = partial(train, config(csv_file, epochs=1), folder, quiet=True)
+    make: Any = partial(train, config(csv_file, epochs=1), folder, quiet=True)
     if kind == "pretrain":
         make = partial(pretrain, reading, folder, quiet=True)
     make()

@@ -63,7 +63,7 @@ class Train:
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
             again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
             raise UsageError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
-        how = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
+        how: Any = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
         else:

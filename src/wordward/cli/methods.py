@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,12 +26,12 @@ class Methods:
         ]
         more: list[tuple[str, ...]] = []
         for name, recipe in (RECIPES | UNMOVED).items():
-            extra = f"+{recipe.forwards} +{recipe.backwards}" + (
-                " unlab." if recipe.objective == "kl" else ""
-            )
-            grows = recipe.objective.replace("_", " ") + (" 2 ways" if recipe.measure == "both_ways" else "")
-            where = {"free": "anywhere", "words": "to words"}[recipe.space]
-            holes = (grows, where, recipe.choice.replace("_", " "), f"{PAPER_EPSILON[recipe.space]:g}")
+            unlabelled = "" if recipe.needs_labels else " unlab."
+            extra = f"+{recipe.forwards} +{recipe.backwards}{unlabelled}"
+            grows, where, chosen = map(_named, (recipe.objective, recipe.space, recipe.choice))
+            grows += " 2 ways" if recipe.measure == "both_ways" else ""
+            epsilon = f"{PAPER_EPSILON[where]:g}" if where in PAPER_EPSILON else "-"
+            holes = (grows, {"free": "anywhere", "words": "to words"}.get(where, where), chosen, epsilon)
             row = (name, recipe.summary, *(holes if name in RECIPES else "----"), extra, recipe.equation)
             paper.append(row) if recipe.reference is None else more.append((*row, recipe.reference))
         console = Console(width=150 if not sys.stdout.isatty() else None, highlight=False)
@@ -62,3 +62,8 @@ class Methods:
                 row = (row[0], f"{row[1]}\n[dim]{', '.join(cells)}[/]")
             table.add_row(*row)
         return table
+
+
+def _named(part: Any) -> str:
+    """A part of a recipe in words; a function by its own name."""
+    return str(part if isinstance(part, str) else getattr(part, "__name__", "own")).replace("_", " ")

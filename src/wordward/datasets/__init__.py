@@ -9,6 +9,7 @@ from wordward.datasets.example import (
     split,
 )
 from wordward.datasets.files import FORMATS, Columns, read, read_each
+from wordward.datasets.given import examples_of
 from wordward.datasets.published import CorpusInfo, Splits
 from wordward.datasets.registry import CORPORA, find, load
 from wordward.support.errors import ColumnError, DataError, MissingError
@@ -26,6 +27,7 @@ __all__ = [
     "check_labels",
     "draw",
     "drop_shared",
+    "examples_of",
     "find",
     "load",
     "read",

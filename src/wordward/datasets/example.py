@@ -12,13 +12,26 @@ from wordward.support.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text with its class, a sentence with a tag for each token, or a text without labels."""
+    """A text with its class, a sentence with a tag for each token, or a text without labels.
+
+    Args:
+        text: The text.
+        label: Its class, if it has one.
+        tokens: The words of a sentence that is tagged.
+        tags: A tag for each of them.
+        line: Where it begins in its file, counted from 1.
+
+    Example:
+        >>> from wordward.datasets import Example
+        >>> Example("it are so", tokens=("it", "are", "so"), tags=("right", "wrong", "right")).names
+        ('right', 'wrong', 'right')
+    """
 
     text: str
     label: str | None = None
     tokens: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
-    line: int = 0  # where it begins in its file, counted from 1
+    line: int = 0
 
     @property
     def names(self) -> tuple[str | None, ...]:

@@ -41,9 +41,28 @@ def read(
     format: str | None = None,
     tag_column: int = -1,
 ) -> list[Example]:
-    """The examples in a file (also .gz or .xz) or folder; `format` overrides the file name.
+    """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, plain text, also .gz or .xz) or a folder.
 
-    A column given as a number counts from 0 in a file without a header line.
+    Args:
+        path: The file, or a folder with a folder of .txt files for each label.
+        text_column: Name of the column that holds the text, or its number from 0 in a file without a header.
+        label_column: The same for the label.
+        labelled: Whether labels are read.
+        format: csv, tsv, jsonl, conll or txt, where the file name does not tell.
+        tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
+
+    Returns:
+        An `Example` for each text or tagged sentence.
+
+    Raises:
+        DataError: If the file cannot be read so; it names the line.
+
+    Example:
+        >>> import tempfile, pathlib, wordward.datasets
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "texts.csv"
+        >>> _ = file.write_text("text,label\\na warm film,good\\na dull film,bad\\n")
+        >>> [example.label for example in wordward.datasets.read(file)]
+        ['good', 'bad']
     """
     columns = Columns(str(text_column), str(label_column), tag_column, labelled)
     return list(read_each(Path(path), columns, format))

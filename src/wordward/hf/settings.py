@@ -9,7 +9,25 @@ from wordward.support.rules import COUNT, check
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialSettings(MethodSettings):
-    """The settings of an AdversarialTrainer; `HfArgumentParser` reads them beside `TrainingArguments`."""
+    """The settings of an AdversarialTrainer; `HfArgumentParser` reads them beside `TrainingArguments`.
+
+    Args:
+        method: A method, a sum such as "iadvt+ivat", or "baseline".
+        average: Of KL over tags; "tokens" is what the label loss does.
+        whole_words: Point only to word pieces that are words by themselves.
+        unlabelled_batch_size: Unlabelled texts per step; by default as many as labelled ones.
+        embedding: Name of the module that reads the ids; found where not given.
+        site: Name of the module after which r is added; the embedding by default.
+        epsilon: As the other settings, see `wordward.MethodSettings`.
+
+    Raises:
+        SettingError: If a value cannot be used.
+
+    Example:
+        >>> from wordward.hf import AdversarialSettings
+        >>> AdversarialSettings(method="iadvt+ivat", epsilon=0.5).k
+        10
+    """
 
     method: str = field(default="iadvt", metadata={"help": "a method, a sum (iadvt+ivat), or baseline"})
     # HfArgumentParser takes one type an argument: a number of steps may come as text.

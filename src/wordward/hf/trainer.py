@@ -20,8 +20,7 @@ from wordward.hf.inputs import (
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
-from wordward.perturbation.tap import Tap, gradient_at
-from wordward.runs.pieces import logits_of
+from wordward.perturbation.tap import Tap, gradient_at, logits_of
 from wordward.support.errors import MissingExtraError, ModelError, SettingError
 from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
 
@@ -46,8 +45,31 @@ class Accumulated(NamedTuple):
 class AdversarialTrainer(Trainer):
     """A `transformers.Trainer` that adds a method's loss to the label loss; evaluation is as before.
 
-    `unlabelled_dataset`: texts for the KL of vat and ivat, which is taken over the labelled ones without it.
-    `candidates`: ids of the pieces that may be pointed to, by default the tokenizer's (`processing_class`) words.
+    Args:
+        *args: As for `transformers.Trainer`: the model, its `TrainingArguments` and so on.
+        adversarial: The method and its settings; iadvt by default.
+        unlabelled_dataset: Texts for the KL of vat and ivat, which is taken over the labelled ones without it.
+        candidates: Ids of the pieces that may be pointed to; by default the tokenizer's (`processing_class`) words.
+        **options: As for `transformers.Trainer`.
+
+    Raises:
+        SettingError: If the model, its tokenizer or the arguments cannot be used with the method.
+
+    Example:
+        >>> import tempfile, torch, transformers
+        >>> from wordward.hf import AdversarialSettings, AdversarialTrainer
+        >>> small = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+        >>> model = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=20, **small))
+        >>> texts = [{"input_ids": torch.tensor([2, 5 + n, 3]), "labels": n % 2} for n in range(8)]
+        >>> arguments = transformers.TrainingArguments(
+        ...     tempfile.mkdtemp(), max_steps=1, use_cpu=True, disable_tqdm=True, report_to=[], save_strategy="no"
+        ... )
+        >>> trainer = AdversarialTrainer(
+        ...     model, arguments, train_dataset=texts, candidates=range(5, 20), adversarial=AdversarialSettings(k=3)
+        ... )
+        >>> trainer.train().global_step  # doctest: +ELLIPSIS
+        {'train_runtime': ...}
+        1
     """
 
     def __init__(
@@ -80,9 +102,15 @@ class AdversarialTrainer(Trainer):
 
     def _check(self) -> None:
         """Refuse what the methods cannot be trained with."""
-        virtual = [method.name for method in self.methods if method.recipe.objective == "kl"]
+        virtual = [method.name for method in self.methods if not method.recipe.needs_labels]
         if self.methods:
             refuse_arguments(self)
+        if any(m.recipe.needs_labels and callable(m.recipe.objective) for m in self.methods):
+            raise SettingError(
+                "method",
+                "an AdversarialTrainer raises the loss that it trains on: give the method objective='label_loss', "
+                "and the Trainer your function as compute_loss_func=",
+            )
         if virtual:
             refuse_divergence(self.model, virtual[0])
             refuse_plain_texts(self.unlabelled_dataset)
@@ -175,9 +203,7 @@ class AdversarialTrainer(Trainer):
 
     def _supervised(self, forward: Callable[[], Tensor], inputs: Any) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
-        supervised = [
-            adversary for adversary in self.adversaries if adversary.method.recipe.objective == "label_loss"
-        ]
+        supervised = [adversary for adversary in self.adversaries if adversary.method.recipe.needs_labels]
         if not supervised:
             forward()
             return {}
@@ -197,7 +223,7 @@ class AdversarialTrainer(Trainer):
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
         """The KL of the perturbed from the clean texts, labelled or not."""
-        virtual = [adversary for adversary in self.adversaries if adversary.method.recipe.objective == "kl"]
+        virtual = [adversary for adversary in self.adversaries if not adversary.method.recipe.needs_labels]
         if not virtual:
             return {}
         if self.unlabelled_dataset is not None:
@@ -238,7 +264,7 @@ class AdversarialTrainer(Trainer):
         if not batches or (steps == 1 and not many):
             return None
         labels = sum(label_count(batch) for batch in batches)
-        virtual = any(method.recipe.objective == "kl" for method in self.methods)
+        virtual = any(not method.recipe.needs_labels for method in self.methods)
         masks = [tagged(batch, self._ordinary) for batch in self._drawn or batches] if virtual else []
         texts, tokens = sum(len(mask) for mask in masks), sum(mask.sum() for mask in masks)
         sizes = torch.stack(

@@ -47,20 +47,61 @@ class Ascent(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one call: the regulariser to add to the loss, and everything needed to explain it."""
+    """What a call of an adversary returns: the loss to add to yours, and everything needed to explain it.
 
-    loss: Tensor  # regularizer_weight * J
-    clean: Tensor  # logits of the text itself; for KL, which is measured from them, a constant
-    perturbed: Tensor  # logits of the perturbed text
-    ids: Tensor  # (batch, time)
-    mask: Tensor  # (batch, time), True where a token is
+    Args:
+        loss: The regulariser, `regularizer_weight` included: one number.
+        clean: Logits of the text itself; a constant for VAT and iVAT, which measure KL from them.
+        perturbed: Logits of the perturbed text.
+        ids: What the embedding read, (batch, time).
+        mask: Where tokens are, (batch, time).
+        perturbation: r, (batch, time, dim).
+        strengths: alpha, (batch, time, k); r itself where every direction is free.
+        candidates: Ids of the words that the strengths are toward, (batch, time, k); None where directions are free.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> out = wordward.iadvt(model, k=3)(lambda: model(ids), labels)
+        >>> strongest = out.strengths.argmax(-1, keepdim=True)
+        >>> out.candidates.gather(-1, strongest).squeeze(-1).shape  # the word that pulls each word hardest
+        torch.Size([2, 3])
+    """
+
+    loss: Tensor
+    clean: Tensor
+    perturbed: Tensor
+    ids: Tensor
+    mask: Tensor
     perturbation: Tensor
     strengths: Tensor
     candidates: Tensor | None
 
 
 class Adversary:
-    """A method applied to a model: call it with a closure that returns logits."""
+    """A method applied to a model; `wordward.iadvt`, `wordward.adversary` and the others make one.
+
+    Args:
+        model: Any PyTorch model with an embedding.
+        method: A recipe with its settings (`wordward.perturbation.recipes.parse_methods`).
+        embedding: The module that reads token ids, or its name; found where not given.
+        site: The module after which r is added, or its name; the embedding by default.
+        candidates: Ids of the words that may be pointed to; all but padding by default.
+        loss: Your own function of logits and labels (clean logits, for methods without labels) that returns a number.
+
+    Raises:
+        SettingError: If the model has no embedding that can be found, or a setting does not fit it.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> adv = wordward.iadvt(model, k=3, epsilon=2.0)
+        >>> adv
+        <iadvt: embedding='0' (9 x 4), epsilon=2, k=3>
+        >>> out = adv(lambda: model(ids), labels)
+    """
 
     def __init__(
         self,
@@ -91,8 +132,13 @@ class Adversary:
 
     def _usual_epsilon(self) -> float:
         """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""
+        space = self.method.recipe.space
         if self.method.recipe.choice == "nothing":
             return 0.0
+        if not isinstance(space, str):
+            raise SettingError(
+                "epsilon", "a space of your own has no default epsilon: give epsilon, the length of r"
+            )
         size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
         if not 0 < size < math.inf:
             raise SettingError(
@@ -100,7 +146,7 @@ class Adversary:
                 f"the default epsilon is the paper's times the standard deviation of the table, which is {size}: "
                 "make the adversary after the weights are loaded, or give epsilon",
             )
-        return PAPER_EPSILON[self.method.recipe.space] * size
+        return PAPER_EPSILON[space] * size
 
     def __call__(
         self,
@@ -112,11 +158,21 @@ class Adversary:
         noise: Noise = None,
         count: bool = True,
     ) -> Outcome:
-        """The regulariser of one batch. `mask` (batch, time) is True where r may be, at tokens by default.
+        """Find the perturbation of one batch, and its loss.
 
-        `counted` (batch, time) is True where a token's loss counts, by default as `mask`. `labels` are a tensor, or
-        whatever your own `loss` reads. `noise` replaces random draws. `count=False` is for parts of a batch whose
-        step `tick` has counted already.
+        Args:
+            forward: A closure that runs the model on the batch and returns logits, or what holds them as `logits`.
+            labels: A tensor, or whatever your own `loss` reads; not needed for the VAT family.
+            mask: Where r may be, (batch, time); by default everywhere but at padding.
+            counted: Where a token's loss counts, (batch, time); by default as `mask`.
+            noise: What random draws are replaced by: a tensor, or a function of its shape and type.
+            count: Whether this is a step of its own; False for parts of a batch whose step `tick` has counted.
+
+        Returns:
+            The loss to add to yours, the logits of the text itself, and the perturbation.
+
+        Raises:
+            SettingError: If labels, mask or logits do not fit the texts.
         """
         if counted is not None and self._loss is not None:
             raise SettingError(
@@ -127,7 +183,7 @@ class Adversary:
         with torch.enable_grad():
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask, counted)
-            if self.method.recipe.objective == "kl":
+            if not self.method.recipe.needs_labels:
                 if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
                     raise SettingError(
                         "labels", f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
@@ -337,7 +393,11 @@ class Adversary:
         `counted` (batch, time): where a token's loss counts; a user's function is not given it.
         """
         recipe, average = self.method.recipe, self.method.settings.average
-        plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
+        if isinstance(recipe.objective, str):
+            plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
+        else:
+            own = recipe.objective
+            plain = self._loss or (lambda logits, target: own(logits, target, counted))
         loss = MEASURES[recipe.measure](plain, logits, target)
         check_one_number(loss)
         return loss

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, Unpack
 from torch import Tensor, nn
 
 from wordward.perturbation.adversary import Adversary, Loss
-from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import MethodSettings, Recipe, parse_methods
 from wordward.support.errors import SettingError, SettingTypeError
 
 
@@ -32,10 +32,32 @@ class Options(TypedDict, total=False):
     same_dropout: bool
 
 
-def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Adversary:
-    """Any method that `wordward methods` lists on a model.
+def adversary(model: nn.Module, method: str | Recipe, **options: Unpack[Options]) -> Adversary:
+    """Make any method of `wordward methods`, or one of your own, for a model.
 
-    Your own `loss` is not given the mask: label padded positions with an index that it ignores.
+    Args:
+        model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
+        method: A name such as "iadvt-best" or "freelb" (`wordward.RECIPES` has them all), or a `wordward.Recipe`.
+        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
+            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
+            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
+            `epsilon`, `k`, `regularizer_weight` and so on.
+            Your own `loss` is not given the mask: label padded positions with an index that it ignores.
+
+    Returns:
+        The method on the model, to be called in the place of the forward pass.
+
+    Raises:
+        SettingError: If the method or an option is unknown, or does not fit the model.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> adv = wordward.adversary(model, "pgd", epsilon=1.0, ascent_steps=3)
+        >>> out = adv(lambda: model(ids), labels)
+        >>> bool((out.perturbation.flatten(1).norm(dim=1) <= 1.0001).all())
+        True
     """
     known = [item.name for item in fields(MethodSettings)]
     settings = {option: value for option, value in options.items() if option in known}
@@ -43,37 +65,142 @@ def adversary(model: nn.Module, name: str, **options: Unpack[Options]) -> Advers
     if unknown := others.keys() - {"embedding", "site", "candidates", "loss"}:
         every = ", ".join(Options.__annotations__)
         raise SettingTypeError(
-            min(unknown), f"{name} has no option {', '.join(sorted(unknown))}; the options are {every}"
+            min(unknown), f"{method} has no option {', '.join(sorted(unknown))}; the options are {every}"
         )
-    methods = parse_methods(name, MethodSettings(**settings))  # type: ignore[arg-type]
+    methods = parse_methods(method, MethodSettings(**settings))  # type: ignore[arg-type]
     if not methods:
         raise SettingError(
             "method",
-            f"{name} is only the label loss, so there is nothing to perturb: leave the adversary out",
+            f"{method} is only the label loss, so there is nothing to perturb: leave the adversary out",
         )
     if len(methods) > 1:
         raise SettingError(
             "method",
-            f"expected one method, but got {name!r}: make an adversary for each and add their losses",
+            f"expected one method, but got {method!r}: make an adversary for each and add their losses",
         )
     return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
 
 
 def advt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
-    """AdvT-Text: r = epsilon g / |g| (eq:adv_approx)."""
+    """AdvT-Text: r = epsilon g / |g|, in any direction that raises the label loss (eq:adv_approx).
+
+    Adversarial training of Miyato et al. 2017: word vectors move along the gradient g of the loss.
+
+    Args:
+        model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
+        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
+            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
+            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
+            `epsilon`, `k`, `regularizer_weight` and so on.
+
+    Returns:
+        An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
+        `loss` you add to your own on `clean`, the logits of the text itself.
+
+    Raises:
+        SettingError: If an option is unknown, or does not fit the model.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> adv = wordward.advt(model)
+        >>> out = adv(lambda: model(ids), labels, mask=ids != 0)
+        >>> loss = torch.nn.functional.cross_entropy(out.clean, labels) + out.loss
+        >>> loss.backward()
+        >>> tuple(out.perturbation.shape)  # r, for each token
+        (2, 3, 4)
+    """
     return adversary(model, "advt", **options)
 
 
 def vat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
-    """VAT-Text: as AdvT-Text for the KL divergence, so without labels (eq:vat_approx)."""
+    """VAT-Text: as AdvT-Text for the KL divergence, so without labels (eq:vat_approx).
+
+    Virtual adversarial training of Miyato et al. 2017: r changes the prediction most, whatever the label.
+
+    Args:
+        model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
+        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
+            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
+            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
+            `epsilon`, `k`, `regularizer_weight` and so on.
+
+    Returns:
+        An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
+        `loss` you add to your own, on labelled or unlabelled texts.
+
+    Raises:
+        SettingError: If an option is unknown, or does not fit the model.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> adv = wordward.vat(model)
+        >>> adv(lambda: model(ids), mask=ids != 0).loss.backward()
+    """
     return adversary(model, "vat", **options)
 
 
 def iadvt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
-    """iAdvT-Text: r = sum_k alpha_k d_k toward real words (eq:update_alpha_new)."""
+    """iAdvT-Text: r = sum_k alpha_k d_k, toward real words that raise the label loss (eq:update_alpha_new).
+
+    The method of Sato et al. 2018: word vectors move only along the directions d_k to their `k` nearest words, so
+    that the strengths alpha say which word a word is pulled toward.
+
+    Args:
+        model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
+        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
+            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
+            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
+            `epsilon`, `k`, `regularizer_weight` and so on.
+
+    Returns:
+        An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
+        `loss` you add to your own on `clean`, the logits of the text itself.
+
+    Raises:
+        SettingError: If an option is unknown, or does not fit the model.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> adv = wordward.iadvt(model, k=3)
+        >>> out = adv(lambda: model(ids), labels, mask=ids != 0)
+        >>> loss = torch.nn.functional.cross_entropy(out.clean, labels) + out.loss
+        >>> loss.backward()
+        >>> tuple(out.strengths.shape)  # alpha, toward the words `out.candidates`
+        (2, 3, 3)
+    """
     return adversary(model, "iadvt", **options)
 
 
 def ivat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
-    """iVAT-Text: as iAdvT-Text for the KL divergence, so without labels (eq:update_alpha_new2)."""
+    """iVAT-Text: as iAdvT-Text for the KL divergence, so without labels (eq:update_alpha_new2).
+
+    The method of Sato et al. 2018 for texts without labels: r points toward words that change the prediction most.
+
+    Args:
+        model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
+        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
+            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
+            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
+            `epsilon`, `k`, `regularizer_weight` and so on.
+
+    Returns:
+        An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
+        `loss` you add to your own, on labelled or unlabelled texts.
+
+    Raises:
+        SettingError: If an option is unknown, or does not fit the model.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> adv = wordward.ivat(model, k=3)
+        >>> adv(lambda: model(ids), mask=ids != 0).loss.backward()
+    """
     return adversary(model, "ivat", **options)

@@ -46,6 +46,8 @@ class Directions:
 
     def space(self, ids: Tensor) -> Space:
         """Where r may point for these ids."""
+        if not isinstance(self.method.recipe.space, str):
+            return self.method.recipe.space(ids, self.tap)
         nearest = self.search(ids)
         if nearest is not None:
             return Neighbors(ids, nearest, self.tap.words)
@@ -55,7 +57,7 @@ class Directions:
     def search(self, ids: Tensor) -> Tensor | None:
         """The k nearest words of each id, (batch, time, k), searched where they are not known; None without k."""
         settings = self.method.settings
-        if self.method.recipe.space == "free" or settings.k is None:
+        if self.method.recipe.space != "words" or settings.k is None:
             return None
         allowed = self._allowed_on(ids)
         if self.nearest is None or self.nearest.allowed.device != ids.device:
@@ -101,7 +103,15 @@ class Directions:
             values = centred(values, possible()) if self.method.through_start else values
         else:
             values = self.noise(space, ids, noise)
-        return CHOICES[self.method.recipe.choice](values, possible, words) * real
+        choice = self.method.recipe.choice
+        strengths = (CHOICES[choice] if isinstance(choice, str) else choice)(values, possible, words)
+        if strengths.shape != values.shape:
+            raise SettingError(
+                "choice",
+                f"a choice must return strengths of shape {tuple(values.shape)}, like its values, but returned "
+                f"{tuple(strengths.shape)}",
+            )
+        return strengths * real
 
     def noise(self, space: Space, ids: Tensor, noise: Noise) -> Tensor:
         """Gaussian noise in the shape of a space's strengths, unless it is given or drawn by the caller."""

@@ -1,7 +1,8 @@
 """The methods, each one line: what is to grow, where r may point, how it is chosen."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from wordward.support.errors import SettingError
 from wordward.support.rules import NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
@@ -10,22 +11,71 @@ Objective = Literal["label_loss", "kl"]
 SpaceKind = Literal["free", "words"]
 Choice = Literal["steepest", "at_random", "random_one", "best_one", "one_token", "one_word", "nothing"]
 Measure = Literal["one_way", "both_ways", "entropy"]
+Own = Callable[..., Any]  # a function of a researcher's own in the place of a name
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One way to fill the holes of the algorithm (see `wordward.perturbation.adversary`)."""
+    """A method: what the perturbation r is to raise, where it may point, how its strengths are chosen.
 
-    objective: Objective
-    space: SpaceKind
-    choice: Choice
-    equation: str
-    summary: str
-    reference: str | None = None  # None: the paper, Sato et al. 2018
-    measure: Measure = "one_way"  # of the objective: itself, both ways added up, or the entropy it makes
-    steps: int = 1  # of the ascent
-    start: Literal["text", "random"] = "text"  # of the ascent
-    counts: Literal["last", "every"] = "last"  # the loss at the last r, or the mean over every step's
+    Each of the three is one of wordward's by name, or a function of your own. A new method is used by passing its
+    recipe to `wordward.adversary`, or by name everywhere (`train`, `AdversarialSettings`, `TextClassifier`) after
+    `wordward.RECIPES["its name"] = recipe`.
+
+    Args:
+        objective: "label_loss", "kl", or a function `(logits, target, counted)` that returns a number to raise;
+            `counted` (batch, time) is True where a token's loss counts.
+        space: "free" (every direction), "words" (toward the nearest words), or a function `(ids, tap)` that returns
+            a `wordward.perturbation.space.Space`; its own needs an `epsilon`, and strengths as long as the vectors
+            where it has no `candidates`.
+        choice: "steepest", "best_one", "random_one" and so on, or a function `(values, possible, words)` that returns
+            strengths in the shape of `values` (batch, time, k), the gradient's component along each direction.
+            `possible()` and `words()`, to be called where needed, are True where a direction and a token may be used.
+        equation: Where the method is written down.
+        summary: The method in a few words.
+        reference: Who proposed it; None stands for Sato et al. 2018.
+        measure: Of the objective: itself, both ways added up, or the entropy that it makes.
+        steps: Steps of the ascent that finds r.
+        start: Where the ascent starts: at the text, or at a random r.
+        counts: Which loss counts: at the last r, or the mean over every step's.
+        compares_with: What an objective of your own gets as `target`: the labels, or the clean prediction (logits),
+            for methods that need no labels.
+
+    Example:
+        A method that moves every word alike, up or down in its loss:
+
+        >>> import torch, wordward
+        >>> signs = wordward.Recipe("label_loss", "words", lambda values, possible, words: values.sign())
+        >>> ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> out = wordward.adversary(model, signs, k=3)(lambda: model(ids), torch.tensor([0, 1]))
+        >>> len(out.strengths.abs().unique())  # all words are pulled equally hard
+        1
+    """
+
+    objective: Objective | Own
+    space: SpaceKind | Own
+    choice: Choice | Own
+    equation: str = ""
+    summary: str = ""
+    reference: str | None = None
+    measure: Measure = "one_way"
+    steps: int = 1
+    start: Literal["text", "random"] = "text"
+    counts: Literal["last", "every"] = "last"
+    compares_with: Literal["labels", "prediction"] = "labels"
+
+    def __post_init__(self) -> None:
+        """Refuse what is neither known by name nor a function."""
+        for name, known in (("objective", Objective), ("space", SpaceKind), ("choice", Choice)):
+            if not callable(getattr(self, name)):
+                check_among(self, name, (*get_args(known), "a function of your own"))
+        check_among(self, "compares_with", ("labels", "prediction"))
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the loss is that of labels (else it is measured from the clean prediction)."""
+        return self.objective == "label_loss" or (callable(self.objective) and self.compares_with == "labels")
 
     @property
     def follows_gradient(self) -> bool:
@@ -50,12 +100,12 @@ class Recipe:
     @property
     def forwards(self) -> int:
         """Forward passes a step costs beyond the label loss's own clean pass."""
-        return self.backwards + (self.objective == "kl" and self.choice != "nothing")  # the clean prediction
+        return self.backwards + (not self.needs_labels and self.choice != "nothing")  # the clean prediction
 
     @property
     def backwards(self) -> int:
         """Backward passes a step of our own loop costs beyond the label loss's own."""
-        probe = self.objective == "kl" and self.follows_gradient
+        probe = not self.needs_labels and self.follows_gradient
         return probe + self.moves + 1
 
 
@@ -132,41 +182,55 @@ UNMOVED: dict[str, Recipe] = {
     ),
 }
 
-PAPER_EPSILON: dict[SpaceKind, float] = {"free": 5.0, "words": 15.0}
+PAPER_EPSILON: dict[str, float] = {"free": 5.0, "words": 15.0}
 
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What a user may set on any method; the defaults are the paper's."""
+    """What may be set on any method; the defaults are the paper's.
+
+    Args:
+        epsilon: Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the
+            standard deviation of the table and the root of the text's length in 240 words.
+        regularizer_weight: lambda in eq:obj_advt.
+        k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
+        xi: Length per token of the small first step of VAT and iVAT.
+        power_iterations: Refinements of VAT's and iVAT's direction, one forward and one backward pass each.
+        ascent_steps: Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and
+            freelb: 3).
+        step_size: Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the
+            length of r.
+        metric: What "nearest" means.
+        refresh: When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto:
+            every 100 steps.
+        normalization: Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length
+            per token, then the perturbation at length epsilon over the sentence; iVAT's gradient goes through its
+            first step.
+        average: For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens.
+        same_dropout: Use the same dropout masks in all passes over a batch, so that r raises the very loss it was
+            found for (Miyato et al.); by default each pass draws its own, as in the authors' code.
+
+    Raises:
+        SettingError: If a value cannot be used.
+
+    Example:
+        >>> import wordward
+        >>> wordward.MethodSettings(epsilon=5.0, k=None).xi
+        1.0
+    """
 
     epsilon: float | None = None
-    """Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the standard
-    deviation of the table and the root of the text's length in 240 words."""
     regularizer_weight: float = 1.0
-    """lambda in eq:obj_advt."""
     k: int | None = 10
-    """Number of nearest words a token may be pulled toward; None: the whole vocabulary."""
     xi: float = 1.0
-    """Length per token of the small first step of VAT and iVAT."""
     power_iterations: int = 1
-    """Refinements of VAT's and iVAT's direction, one forward and one backward pass each."""
     ascent_steps: int | None = None
-    """Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and freelb: 3)."""
     step_size: float | None = None
-    """Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the length of r."""
     metric: Literal["cosine", "euclidean"] = "cosine"
-    """What "nearest" means."""
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
-    """When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto: every
-    100 steps."""
     normalization: Literal["paper", "authors"] = "paper"
-    """Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length per
-    token, then the perturbation at length epsilon over the sentence; iVAT's gradient goes through its first step."""
     average: Literal["sentences", "tokens"] = "sentences"
-    """For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens."""
     same_dropout: bool = False
-    """Use the same dropout masks in all passes over a batch, so that r raises the very loss it was found for (Miyato
-    et al.); by default each pass draws its own, as in the authors' code."""
 
     def __post_init__(self) -> None:
         """Refuse what no method can use."""
@@ -229,9 +293,11 @@ class Method:
         return self.per_token and self.recipe.objective == "kl" and self.recipe.follows_gradient
 
 
-def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[Method, ...]:
-    """`baseline` gives none, `iadvt` one, `iadvt+ivat` two methods whose losses add up."""
+def parse_methods(names: str | Recipe, settings: MethodSettings | None = None) -> tuple[Method, ...]:
+    """`baseline` gives none, `iadvt` or a recipe one, `iadvt+ivat` two methods whose losses add up."""
     settings = settings or MethodSettings()
+    if isinstance(names, Recipe):
+        return (Method(names.summary or "your method", _stepped(names, settings), settings),)
     wanted = [name.strip().lower() for name in names.split("+")]
     if "" in wanted:
         raise SettingError(
@@ -248,7 +314,9 @@ def parse_methods(names: str, settings: MethodSettings | None = None) -> tuple[M
         if name not in every:
             known = ", ".join(["baseline", *every])
             raise SettingError(
-                "method", f"unknown method {name!r}; choose from {known}, or a sum such as iadvt+ivat"
+                "method",
+                f"unknown method {name!r}; choose from {known}, or a sum such as iadvt+ivat (a method "
+                "of your own: wordward.RECIPES['its name'] = its recipe)",
             )
     if len(set(wanted)) < len(wanted):
         raise SettingError("method", f"{names!r} names a method twice; set regularizer_weight instead")

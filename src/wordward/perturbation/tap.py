@@ -27,9 +27,29 @@ class Pass(NamedTuple):
 
 
 class Tap:
-    """A hook on `embedding`, and on the later `site` where the shift is added (by default the same).
+    """Where a model is perturbed: reads the ids of a pass at its embedding, and adds a shift to the word vectors.
 
-    `same_dropout`: a pass run `like` an earlier one uses the same dropout masks.
+    Nothing is left on the model: hooks are there during a pass only.
+
+    Args:
+        model: Any PyTorch model with an embedding.
+        embedding: The module that reads token ids, or its name; found where not given.
+        site: The module after which the shift is added, or its name; the embedding by default.
+        same_dropout: Let a pass that is run `like` an earlier one use the same dropout masks.
+
+    Raises:
+        SettingError: If no embedding, or more than one, can be found.
+
+    Example:
+        >>> import torch, wordward
+        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> tap = wordward.Tap(model)
+        >>> tap.size, tap.dim
+        (9, 4)
+        >>> shifted = tap.run(lambda: model(ids), torch.ones(2, 3, 4))
+        >>> bool((shifted.logits == model(ids)).any())
+        False
     """
 
     def __init__(
@@ -121,7 +141,7 @@ class Tap:
             _ready_for_backward(self.model),
             replayed(again),
         ):
-            logits = _logits(forward())
+            logits = logits_of(forward(), tuples=False)
         ids = hooks.checked_ids()
         if watch and not logits.requires_grad:
             raise ModelError(
@@ -260,9 +280,14 @@ def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     return value
 
 
-def _logits(output: Any) -> Tensor:
-    """The logits that the closure returned, as such or in an attribute or key `logits`."""
+def logits_of(output: Any, *, tuples: bool = True) -> Tensor:
+    """The logits in a model's output: the tensor itself, or what the attribute or key `logits` holds.
+
+    `tuples`: in a tuple they are the first tensor that is not a single number, which is the loss.
+    """
     held = output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
+    if tuples and isinstance(held, tuple | list):
+        held = next((part for part in held if isinstance(part, Tensor) and part.dim() > 0), None)
     if not isinstance(held, Tensor):
         key = repr(next(iter(output), "logits")) if isinstance(output, Mapping) else 0
         raise SettingTypeError(

@@ -1,7 +1,7 @@
 """Texts as ids of word pieces: how a tokenizer reads them, its pieces as a vocabulary, batches of them."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.perturbation.tap import logits_of
 from wordward.support.console import progress
-from wordward.support.errors import SettingTypeError
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.text.vocabulary import pad
 from wordward.text.word_pieces import candidate_ids, piece_texts
@@ -216,18 +216,3 @@ def first_pieces(numbers: Sequence[int | None]) -> np.ndarray:
             begins.append(at)
             seen = number
     return np.array(begins, dtype=np.int64)
-
-
-def logits_of(outputs: Any) -> Tensor:
-    """The logits that a model gave, by name, or in a tuple as the first that is no single number."""
-    if isinstance(outputs, Mapping) and "logits" in outputs:
-        return outputs["logits"]
-    if isinstance(outputs, tuple | list):
-        outputs = next(
-            (output for output in outputs if isinstance(output, Tensor) and output.dim() > 0), None
-        )
-    if not isinstance(outputs, Tensor):
-        raise SettingTypeError(
-            "model", f"the model must give logits, but gave {type(outputs).__name__}: name them 'logits'"
-        )
-    return outputs

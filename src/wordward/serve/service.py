@@ -109,8 +109,8 @@ class Service:
                 schemas.MethodInfo(
                     name=name,
                     title=name if name not in FIRST else f"{name} ({RECIPES[name].summary})",
-                    points=RECIPES[name].space,
-                    needs_label=RECIPES[name].objective == "label_loss",
+                    points="free" if RECIPES[name].space == "free" else "words",
+                    needs_label=RECIPES[name].needs_labels,
                     by_chance=not RECIPES[name].follows_gradient,
                 )
                 for name in order

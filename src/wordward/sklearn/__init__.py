@@ -1,9 +1,8 @@
 """A scikit-learn text classifier: fit, predict, predict_proba, without a training loop."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -12,8 +11,7 @@ import numpy as np
 import torch
 
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.config.toml import to_toml
-from wordward.datasets import DataError, Example
+from wordward.datasets import Example, examples_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
 from wordward.perturbation.recipes import MethodSettings
@@ -34,6 +32,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(f"{error}: pip install 'wordward[sklearn]'", name=error.name) from None
 
+__all__ = ["TextClassifier"]
 NAME = "TextClassifier"
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
 
@@ -41,8 +40,20 @@ SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a
 class TextClassifier(ClassifierMixin, BaseEstimator):
     """The LSTM classifier of the paper, small enough for a CPU, trained with any of its methods.
 
-    Parameters are the settings of `wordward train`. A share `dev_share` of the texts is held out to choose
-    the best epoch. `random_state`: a number is the seed, and gives the same model each time.
+    Args:
+        method: A method of `wordward methods`, or a sum such as "iadvt+ivat".
+        dev_share: Share of the texts that is held out to choose the best epoch.
+        random_state: A number is the seed, and gives the same model each time.
+        epsilon: As all others, the setting of this name of `wordward train`.
+
+    Example:
+        >>> from wordward.sklearn import TextClassifier
+        >>> said = {"good": ["warm", "funny", "bright"], "bad": ["dull", "cold", "bland"]}
+        >>> texts = [f"a {a} and {b} film" for words in said.values() for a in words for b in words]
+        >>> labels = [label for label in said for _ in range(9)]
+        >>> small = TextClassifier(dim=8, hidden=8, k=3, epochs=2, device="cpu").fit(texts, labels)
+        >>> small.predict_proba(["a warm film"]).shape
+        (1, 2)
     """
 
     def __init__(
@@ -141,19 +152,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(texts, labels)
         classes, numbers = np.unique(labels, return_inverse=True)
         names = names_of(classes)
-        more_texts = None if unlabelled is None else texts_of(unlabelled, "unlabelled", filled=True)
-        with TemporaryDirectory(prefix="wordward-") as created, _chance_apart(self.device):
+        given = {"train": examples_of(zip(texts, (names[n] for n in numbers), strict=True), "X")}
+        if unlabelled is not None:
+            more = texts_of(unlabelled, "unlabelled", filled=True)
+            given["unlabelled"] = examples_of(more, "unlabelled", labelled=False)
+        sources = dict.fromkeys(given, SOURCE)
+        shares = {"dev_share": plain(self.dev_share), "split_seed": plain(self.split_seed)}
+        with TemporaryDirectory(prefix="wordward-") as created, _fork_rng(self.device):
             folder = Path(created)
-            data = DataSettings(
-                train=str(folder / "texts.jsonl"),
-                dev_share=plain(self.dev_share),
-                split_seed=plain(self.split_seed),
-            )
-            _write(data.train, texts, [names[number] for number in numbers])
-            if more_texts is not None:
-                data = replace(data, unlabelled=str(folder / "unlabelled.jsonl"))
-                _write(str(data.unlabelled), more_texts)
-            self._train(self._config(data), folder / "run")
+            self._train(self._config(DataSettings(**sources, **shares)), folder / "run", given)
             self._files = _files(folder / "run", folder / NAME)
             self.run_ = load_run(folder / NAME, device=self.device)
         self.classes_ = classes
@@ -193,7 +200,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "_files")
         run_folder.check_free(place := Path(out), force=force, resumable=False)
         with run_folder.held(place):
-            run_folder.create(place, force=force, resumable=False)
+            run_folder.create(place, force=force)
             for name, content in self._files.items():
                 write(place / name, content)
         return place
@@ -219,17 +226,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             training=part(TrainingSettings),
         )
 
-    def _train(self, config: TrainConfig, folder: Path) -> None:
-        """As `wordward train`."""
+    def _train(self, config: TrainConfig, folder: Path, given: dict[str, list[Example]]) -> None:
+        """As `wordward train`, on texts in memory."""
         try:
-            result = train(config, folder, quiet=not self.verbose)
+            result = train(config, folder, quiet=not self.verbose, **given)  # type: ignore[arg-type]
         except DivergedError:
             raise DivergedError(
                 "the loss is not finite: lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
             ) from None
-        except DataError as error:  # a line of our file is a text of the caller's
-            names = {config.data.train: "X", config.data.unlabelled: "unlabelled"}
-            raise DataError(error.message, names.get(str(error.path), error.path), error.line) from None
         if result["stopped"]:
             raise KeyboardInterrupt
 
@@ -250,30 +254,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         super().__setstate__(state)
         if "_files" in state:
             device = "cpu" if self.device == "cpu" else "auto"
-            with TemporaryDirectory(prefix="wordward-") as place, _chance_apart(device):
+            with TemporaryDirectory(prefix="wordward-") as place, _fork_rng(device):
                 self.run_ = load_run(self.save(Path(place) / NAME), device=device)
 
 
 @contextmanager
-def _chance_apart(name: str) -> Iterator[None]:
+def _fork_rng(name: str) -> Iterator[None]:
     """Leave the caller's random states as if nothing had been drawn here."""
     device = pick_device(name)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield
 
 
-def _write(path: str, texts: Sequence[str], labels: Sequence[str] | None = None) -> None:
-    rows = [{"text": text} for text in texts]
-    for row, label in zip(rows, labels or (), strict=False):
-        row["label"] = label
-    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-
-
 def _files(folder: Path, place: Path) -> dict[str, bytes]:
-    """The files of a finished run, its texts named as what they were."""
+    """The files of a finished run, without those needed only to resume it."""
     place.mkdir()
     run_folder.copy_run(folder, place)
-    config = run_folder.load_config(place, TrainConfig)
-    data = replace(config.data, train=SOURCE, unlabelled=SOURCE if config.data.unlabelled else None)
-    write(place / run_folder.CONFIG, to_toml(replace(config, data=data)))
     return {file.name: file.read_bytes() for file in sorted(place.iterdir())}

@@ -69,7 +69,7 @@ class Team:
             return None
         rows, texts = self.rows(len(lengths))
         tokens = float(lengths[rows].sum() / max(1, lengths.sum())) if texts else 0.0
-        assert self.noise is not None, "part_ways must be called first"
+        assert self.noise is not None, "fork_rng must be called first"
         return Part(ids, rows, Shares(texts, tokens), self.noise)
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ class Team:
         if self.noise is not None:
             put_back({device: self.noise.get_state()})
 
-    def part_ways(self, device: torch.device, *, seed: int, steps: int) -> None:
+    def fork_rng(self, device: torch.device, *, seed: int, steps: int) -> None:
         """From here on all processes share the noise for a batch, and each draws its own dropout."""
         if self.size == 1:
             return

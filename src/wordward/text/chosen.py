@@ -1,5 +1,6 @@
 """The texts that settings name: read, shortened, some held out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,13 +8,22 @@ import numpy as np
 
 from wordward.config.settings import DataSettings, TrainConfig
 from wordward.datasets import ColumnError, DataError, Example, MissingError, check_labels, draw, read, split
+from wordward.support.errors import RunError, SettingError
 from wordward.text.stored import Texts, are_large
 
+Given = Mapping[str, list[Example]]  # texts in memory by what they are for: train, dev, unlabelled
+IN_MEMORY = "texts in memory"  # what a run's settings name in the place of a file
 
-def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example], tuple[str, ...]]:
-    """The user's own texts to learn from, those held out to choose the best epoch, and the labels."""
-    data = config.data
-    whole = read_as(replace(data, limit=None), data.train)
+
+def labelled_examples(
+    config: TrainConfig, given: Given | None = None
+) -> tuple[list[Example], list[Example], tuple[str, ...]]:
+    """The user's own texts to learn from, those held out to choose the best epoch, and the labels.
+
+    `given`: texts in memory, in the place of files.
+    """
+    data, given = config.data, given or {}
+    whole = given.get("train") or read_as(replace(data, limit=None), data.train)
     if len(whole) == 1 and whole[0].tags is not None:
         raise DataError(
             f"expected sentences with an empty line between two of them; found one, of {len(whole[0].tags)} tokens",
@@ -21,6 +31,8 @@ def labelled_examples(config: TrainConfig) -> tuple[list[Example], list[Example]
         )
     classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
     labelled = few(whole, data.limit, in_order=False)
+    if "dev" in given:
+        return labelled, few(given["dev"], data.limit, in_order=False), classes
     if data.dev:
         return labelled, read_as(data, data.dev), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
@@ -43,6 +55,27 @@ def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Ex
     return [*kept, *rare], rest
 
 
+def with_given(data: DataSettings, given: Given, resumed: Path | None = None) -> DataSettings:
+    """The settings of a run whose texts are `given`: where a file would be named, that they were in memory.
+
+    A name in the settings that is no file is kept. `resumed`: the folder of a run to continue, whose texts must be
+    given again if they were in memory.
+    """
+    if given and data.corpus:
+        raise SettingError("corpus", "a corpus has its own texts, but others were given, too: leave one out")
+    for name in ("train", "dev", "unlabelled"):
+        named = getattr(data, name)
+        if name in given and named and Path(at_hand(named)).exists():
+            raise SettingError(
+                name, f"`{name}` was given both in memory and as the file {named}: leave one out"
+            )
+        if resumed is not None and named == IN_MEMORY and name not in given:
+            raise RunError(
+                f"{resumed} was trained on texts in memory, which it does not keep: give them again as `{name}`"
+            )
+    return replace(data, **{name: getattr(data, name) or IN_MEMORY for name in given})
+
+
 def split_examples(data: DataSettings, name: str) -> list[Example]:
     """The texts of a split of a known corpus, up to the limit of the settings."""
     from wordward.datasets import registry
@@ -55,8 +88,12 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
     return few(registry.load(str(data.corpus))._asdict()[name], data.limit)
 
 
-def unlabelled_examples(data: DataSettings) -> list[Example] | Texts:
-    """The texts without labels; those of large files are read one at a time."""
+def unlabelled_examples(data: DataSettings, given: Given | None = None) -> list[Example] | Texts:
+    """The texts without labels, of which there may be none; those of large files are read one at a time."""
+    if given and "unlabelled" in given:
+        return few(given["unlabelled"], data.limit, in_order=False)
+    if not data.unlabelled:
+        return []
     texts = unlabelled_texts(data)
     if are_large(texts.paths):
         return texts

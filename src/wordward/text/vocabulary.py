@@ -51,7 +51,21 @@ def _pattern(tokenizer: str) -> re.Pattern[str]:
 
 
 def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[Token]:
-    """The tokens of a text; spans refer to the text as given, also when the words are lower-cased."""
+    """Split a text into tokens; their spans refer to the text as given, also when the words are lower-cased.
+
+    Args:
+        text: The text.
+        tokenizer: "words" (runs of letters and digits), "authors", "punctuation" or "whitespace".
+        lowercase: Convert the words to lower case.
+
+    Returns:
+        A `Token` with `text`, `start` and `end` for each word.
+
+    Example:
+        >>> import wordward
+        >>> [token.text for token in wordward.tokenize("A warm, funny film.")]
+        ['A', 'warm', 'funny', 'film']
+    """
     # Each token is lower-cased alone: lower-casing the text first may change its length ("İ").
     return [
         Token(match[1].lower() if lowercase else match[1], match.start(1), match.end(1))
@@ -69,10 +83,21 @@ def split_words(text: str, tokenizer: str = "words", lowercase: bool = False) ->
 @final
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words a model knows: ids in order of frequency, after pad, unk and eos."""
+    """The words a model knows: ids in order of frequency, after pad, unk and eos.
+
+    Args:
+        words: All words, by id.
+        counts: How often each occurs in training, (words,); unk's are those of the words left out.
+
+    Example:
+        >>> import wordward
+        >>> words = wordward.Vocabulary.build([["a", "warm", "film"], ["a", "dull", "film"]], min_documents=1)
+        >>> len(words), words.encode(["a", "film", "unseen"], eos=False)
+        (7, [3, 4, 1])
+    """
 
     words: tuple[str, ...]
-    counts: np.ndarray  # (words,) occurrences in training; unk's are those of the words left out
+    counts: np.ndarray
     _ids: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:

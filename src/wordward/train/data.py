@@ -17,7 +17,7 @@ from wordward.runs.lstm import adversary_of
 from wordward.runs.models import Classifier, Tagger
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import labelled_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.chosen import Given, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.stored import Texts, store
@@ -55,16 +55,22 @@ class Data:
         corpora = {"train": self.train, "dev": self.dev, "unlabelled": self.unlabelled}
         return {name: corpus for name, corpus in corpora.items() if corpus is not None}
 
-    @property
-    def dev_said(self) -> str:
-        """How many dev texts there are, and how many of them are also training texts."""
+    def describe(self) -> str:
+        """How many texts there are to learn from and to choose by, and which labels, for the terminal."""
+        kind = "sentences" if self.tagging else "texts"
+        extra = f", {len(self.unlabelled.rows):,} without labels" if self.unlabelled else ""
         learnt, held = (
             np.fromiter((hash(row.tobytes()) for row in corpus.rows), np.int64, len(corpus.rows))
             for corpus in (self.train, self.dev)
         )
         seen = np.isin(held, learnt).sum()
         also = f" ({seen:,} of them also among the training texts)" if seen else ""
-        return f"{len(self.dev.rows):,} dev{also}"
+        # Few labels are named, so that a stray one is noticed.
+        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
+        return (
+            f"{len(self.train.rows):,} {kind} to learn from{extra}, {len(self.dev.rows):,} dev{also}, "
+            f"{len(self.classes)} labels{named}"
+        )
 
     @property
     def majority_error(self) -> float:
@@ -74,20 +80,17 @@ class Data:
         return float(1 - counts.max() / counts.sum())
 
     @property
-    def labels_said(self) -> str:
-        """How many labels there are, named if they are few, so that a stray one is noticed."""
-        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
-        return f"{len(self.classes)} labels{named}"
-
-    @property
     def learnt(self) -> Vocabulary:
         """The vocabulary with counts from the training texts: only words that occur there may be pointed at."""
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
-def prepare(config: TrainConfig, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
-    """Read and encode all texts; the config is returned with all open settings filled in."""
-    data = _from_corpus(config, quiet=quiet) if config.data.corpus else _from_files(config, quiet=quiet)
+def prepare(
+    config: TrainConfig, given: Given | None = None, *, quiet: bool = False
+) -> tuple[TrainConfig, Data]:
+    """Read and encode all texts, or those `given`; the config is returned with all open settings filled in."""
+    own = not config.data.corpus
+    data = _own_texts(config, given, quiet=quiet) if own else _from_corpus(config, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
     return settle(config, data)
@@ -116,13 +119,13 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
-def _from_files(config: TrainConfig, *, quiet: bool) -> Data:
-    """The user's own files, with part of the training texts held out if there is no dev file."""
+def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data:
+    """The user's own texts, with part of the training texts held out if there are none for dev."""
     data = config.data
     with waiting(f"reading {Path(data.train).name}", quiet=quiet):
-        labelled, held_out, classes = labelled_examples(config)
+        labelled, held_out, classes = labelled_examples(config, given)
         tagging = labelled[0].tags is not None
-        extra = unlabelled_examples(data) if data.unlabelled else []
+        extra = unlabelled_examples(data, given)
         vocabulary = (
             _read_vocabulary(config)
             if config.pretrained

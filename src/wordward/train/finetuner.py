@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,21 +17,21 @@ from wordward.runs import run_folder
 from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
-from wordward.support.console import progress, say
+from wordward.support.console import progress
 from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
-from wordward.train.step import CHECKED, DivergedError, settled_precision
-from wordward.train.trainer import came_out
+from wordward.train.record import Record
+from wordward.train.step import CHECKED, diverged, settled_precision
 
 WARM_UP = 0.1  # share of the steps
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last
 
 
 class _Trainer(AdversarialTrainer):
-    """Reads texts in our order, and adds up the losses."""
+    """Reads texts in our order, and records the losses."""
 
-    def __init__(self, *args: Any, order: Order, **options: Any) -> None:
-        self.order, self.total, self.counted = order, None, 0
+    def __init__(self, *args: Any, order: Order, record: Record, **options: Any) -> None:
+        self.order, self.record = order, record
         super().__init__(*args, **options)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
@@ -41,8 +40,7 @@ class _Trainer(AdversarialTrainer):
     def training_step(self, *args: Any, **options: Any) -> Tensor:
         """A step; its loss is read from the device only now and then."""
         loss = super().training_step(*args, **options)
-        self.total = loss.detach() if self.total is None else self.total + loss.detach()
-        self.counted += 1
+        self.record.add(loss)
         return loss
 
 
@@ -52,16 +50,15 @@ class FineTuning(transformers.TrainerCallback):
     def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
-        self.best: dict[str, Any] = {"score": None, "epoch": 0}
-        self.epoch, self.seconds, self.steps = 0, 0.0, 0
-        self._started, self._bars, self._bar = 0.0, None, None
+        self.record, self.steps = Record(folder, quiet=quiet), 0
+        self._bars, self._bar = None, None
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         self._former = _last(folder / run_folder.TRAINER) if resume else None
         if self._former is not None:
             self._load(self._former)
         elif resume:
-            run_folder.restore_metrics(folder, [])
+            self.record.load(None)
 
     def _make(self, candidates: Any) -> _Trainer:
         settings, train = self.config.training, self.data.train
@@ -71,7 +68,7 @@ class FineTuning(transformers.TrainerCallback):
             "unlabelled_batch_size": settings.unlabelled_batch_size,
         }
         methods = parse_methods(self.config.method, self.config.perturbation)
-        virtual = any(method.recipe.objective == "kl" for method in methods)
+        virtual = any(not method.recipe.needs_labels for method in methods)
         return _Trainer(
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device),
@@ -83,12 +80,13 @@ class FineTuning(transformers.TrainerCallback):
             adversarial=AdversarialSettings(**named),
             unlabelled_dataset=TrainerDataset(pool(self.data), labelled=False) if virtual else None,
             order=Order(train.lengths, settings.batch_size, settings.seed),
+            record=self.record,
         )
 
     def fit(self) -> None:
         """Train until the last epoch, or until dev has not improved for `patience` epochs."""
         try:
-            if self._patient():
+            if not self.record.out_of_patience(self.config.training.patience):
                 former = None if self._former is None else str(self._former)
                 self.trainer.train(resume_from_checkpoint=former)
         finally:
@@ -96,79 +94,53 @@ class FineTuning(transformers.TrainerCallback):
                 self._bars.stop()
 
     def _load(self, folder: Path) -> None:
-        """What the Trainer does not keep."""
+        """Restore what the Trainer does not keep."""
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        if mark["data"] != self.data.fingerprint:
-            raise run_folder.RunError(
-                f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
-            )
-        run_folder.restore_metrics(self.folder, mark["metrics"])
-        self.best, self.seconds, self.epoch = mark["best"], mark["seconds"], mark["epoch"]
-        self.steps, self.trainer.counted = mark["steps"], mark["counted"]
-        self.trainer.total = torch.tensor(mark["loss"], device=self.device) if mark["counted"] else None
-
-    def _patient(self) -> bool:
-        settings = self.config.training
-        if self.epoch - self.best["epoch"] < settings.patience:
-            return True
-        say(f"stopping: no better dev score for {settings.patience} epochs", quiet=self.quiet)
-        return False
+        self.record.check_data(mark, self.data)
+        self.record.load(mark)
+        self.steps = mark["steps"]
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar."""
         a_pass = math.ceil(len(self.data.train.rows) / args.train_batch_size)
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
-        name = f"epoch {self.epoch + 1}/{self.config.training.epochs}"
-        self._bar = self._bars.add_task(name, total=a_pass, completed=state.global_step - self.epoch * a_pass)
-        self._started = time.monotonic()
+        epoch = self.record.epoch
+        name = f"epoch {epoch + 1}/{self.config.training.epochs}"
+        self._bar = self._bars.add_task(name, total=a_pass, completed=state.global_step - epoch * a_pass)
+        self.record.start_clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
         self.steps, every = state.global_step, self.config.training.checkpoint_steps
         self._bars.advance(self._bar)  # type: ignore[union-attr,arg-type]
         if self.device.type == "cpu" or self.steps % CHECKED == 0:
-            self._refuse_broken()
+            self._check()
         if every and self.steps % every == 0:
             control.should_save = True
 
-    def _refuse_broken(self) -> float:
-        """The mean loss of the epoch so far; raises an error if it is not finite."""
-        total, counted = self.trainer.total, self.trainer.counted
-        loss = 0.0 if total is None else float(total) / max(1, counted)
-        if math.isfinite(loss):
-            return loss
-        epoch = self.best["epoch"]
-        kept = (
-            f"the best model so far (epoch {epoch}) is kept in {self.folder}"
-            if epoch
-            else "there is no model yet"
-        )
-        raise DivergedError(
-            f"the loss is not finite at step {self.steps}; {kept}. Lower `learning_rate` or `epsilon`, or "
-            "use `precision='fp32'`"
-        )
+    def _check(self) -> None:
+        """Stop if a loss was not finite."""
+        if not math.isfinite(self.record.loss):
+            raise diverged(self.steps, self.record.kept)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Score dev, keep the best model, record the epoch, and have a checkpoint written to resume from."""
-        loss = self._refuse_broken()
-        self.seconds += time.monotonic() - self._started
+        self._check()
+        self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
-        criterion, dev = self.config.training.criterion, self._dev()
-        measured = dev[criterion].value
-        score = -measured if criterion == "error" else measured
-        better = self.best["score"] is None or score > self.best["score"]
-        self.epoch += 1
-        if better:
-            self.best = {"score": score, "epoch": self.epoch}
-            self.save_model()
-        self._record(loss, dev, better)
-        star = "  best so far" if better else ""
-        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  dev {criterion} {measured:.4f}{star}", quiet=self.quiet)
-        self.trainer.total, self.trainer.counted, self._started = None, 0, time.monotonic()
-        last = self.epoch >= self.config.training.epochs
-        control.should_training_stop = last or not self._patient()
+        settings = self.config.training
+        self.record.close_dev_epoch(
+            settings.criterion,
+            self._dev(),
+            steps=self.steps,
+            table=self.model.get_input_embeddings().weight,
+            save_model=self.save_model,
+        )
+        last = self.record.epoch >= settings.epochs
+        control.should_training_stop = last or self.record.out_of_patience(settings.patience)
         control.should_save = not control.should_training_stop
+        self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:
         chances = probabilities(LogitsModel(self.model), self.data.dev, self.device)
@@ -176,19 +148,6 @@ class FineTuning(transformers.TrainerCallback):
         return scores(
             self.data.dev, chances, len(self.data.classes), positive=self.data.positive, intervals=False
         )
-
-    def _record(self, loss: float, dev: dict[str, Interval], better: bool) -> None:
-        table = self.model.get_input_embeddings().weight.detach()
-        record = {
-            "epoch": self.epoch,
-            "steps": self.steps,
-            "loss": loss,
-            "dev": {name: interval.value for name, interval in dev.items()},
-            "best": better,
-            "table_rms": float(table.float().square().mean().sqrt()),
-            "seconds": round(self.seconds, 3),
-        }
-        run_folder.append_metrics(self.folder, record)
 
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
@@ -200,25 +159,15 @@ class FineTuning(transformers.TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Make a checkpoint whole."""
-        now = time.monotonic()
-        self.seconds, self._started = self.seconds + now - self._started, now
-        mark = {
-            "steps": state.global_step,
-            "epoch": self.epoch,
-            "best": self.best,
-            "loss": 0.0 if self.trainer.total is None else float(self.trainer.total),
-            "counted": self.trainer.counted,
-            "seconds": self.seconds,
-            "metrics": run_folder.read_metrics(self.folder),
-            "data": self.data.fingerprint,
-        }
+        self.record.stop_clock()
+        mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
         write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:
-        """The outcome, as for our own models."""
-        outcome = came_out(self.config, self.data, self.folder, best=self.best["epoch"], stopped=stopped)
-        spent = {"epochs": self.epoch, "steps": self.steps, "seconds": round(self.seconds, 1)}
-        return outcome | {"model": self.config.transformer} | spent
+        """The result, as for our own models."""
+        result = self.record.result(self.config, self.data, stopped=stopped, steps=self.steps)
+        return result | {"model": self.config.transformer}
 
 
 def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:

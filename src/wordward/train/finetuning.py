@@ -26,7 +26,15 @@ from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import SettingError
-from wordward.text.chosen import at_hand, few, labelled_examples, read_as, split_examples, unlabelled_texts
+from wordward.text.chosen import (
+    Given,
+    at_hand,
+    few,
+    labelled_examples,
+    read_as,
+    split_examples,
+    unlabelled_texts,
+)
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import Vocabulary, split_words
 from wordward.text.word_pieces import candidate_ids, check_size
@@ -36,13 +44,13 @@ from wordward.train.data import Data, settle
 class Start:
     """What fine-tuning starts from: texts, tokenizer and model, and settings that they can be used with."""
 
-    def __init__(self, config: TrainConfig, *, quiet: bool = True) -> None:
+    def __init__(self, config: TrainConfig, given: Given | None = None, *, quiet: bool = True) -> None:
         source = at_hand(str(config.transformer))
         self.device = pick_device(config.training.device)
         _check(config, source, self.device)
         if not Path(source).is_dir():
             say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
-        self.examples, classes = _examples(config)
+        self.examples, classes = _examples(config, given)
         self.tagging = self.examples["train"][0].tags is not None
         known = known_labels(source)
         self.classes = known if set(known) == set(classes) else classes
@@ -99,13 +107,10 @@ class Start:
 
     def describe(self) -> str:
         """What is about to be learnt from what, in one line."""
-        data, texts = self.data, "sentences" if self.data.tagging else "texts"
-        extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return (
             f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
-            f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
-            f"{data.labels_said}, up to {self.config.text.max_length} word pieces a text"
+            f"{self.data.describe()}, up to {self.config.text.max_length} word pieces a text"
         )
 
 
@@ -126,32 +131,40 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     import wordward.hf.trainer  # noqa: F401 - refuses where transformers or accelerate is missing
 
 
-def _examples(config: TrainConfig) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
+def _examples(config: TrainConfig, given: Given | None) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
     """The texts by what they are for, and the labels."""
     data, methods = config.data, parse_methods(config.method, config.perturbation)
-    virtual = any(method.recipe.objective == "kl" for method in methods)
+    virtual = any(not method.recipe.needs_labels for method in methods)
     if data.corpus:
         whole = split_examples(replace(data, limit=None), "train")
         classes = check_labels(whole)  # a limit leaves out texts, but no label
         examples = {"train": few(whole, data.limit), "dev": split_examples(data, "dev")}
         extra = split_examples(data, "unlabelled") if virtual else []
     else:
-        labelled, held_out, classes = labelled_examples(config)
+        labelled, held_out, classes = labelled_examples(config, given)
         examples = {"train": labelled, "dev": held_out}
         extra = []
-    if data.unlabelled:
+    if given and "unlabelled" in given:
+        extra = few(given["unlabelled"], data.limit, in_order=False)
+    elif data.unlabelled:
         unlabelled_texts(data)  # refuses a column that is not there
         extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
     return examples | ({"unlabelled": extra} if extra else {}), classes
 
 
 def fine_tune(
-    config: TrainConfig, folder: Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+    config: TrainConfig,
+    folder: Path,
+    given: Given | None = None,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Any]:
-    """Fine-tune a model into a run folder; returns its outcome, as written to result.json."""
+    """Fine-tune a model into a run folder; returns its result, as written to result.json."""
     if resume and (done := _finished(folder, config)):
         return done
-    start = Start(config, quiet=quiet)
+    start = Start(config, given, quiet=quiet)
     from wordward.train.finetuner import FineTuning  # needs transformers, and says so less plainly
 
     start.encode(quiet=quiet)
@@ -162,16 +175,9 @@ def fine_tune(
             run_folder.check_labels(folder, start.data.classes)
         else:
             run_folder.create(folder, force=force)
-        stopped = False
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
         start.write(folder)
-        try:
-            going.fit()
-        except KeyboardInterrupt:
-            stopped = True
-            if not going.best["epoch"]:
-                going.save_model()
-            say(f"stopped; {folder} holds the best model so far; continue with `resume=True`", quiet=quiet)
+        stopped = going.record.interrupted(going.fit, going.save_model)
         if not stopped:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from wordward.config.settings import PretrainConfig
 from wordward.datasets import DataError
-from wordward.runs import checkpoint, run_folder
+from wordward.runs import checkpoint
 from wordward.runs.initial import from_vectors
 from wordward.runs.metrics import perplexity
 from wordward.runs.models import LanguageModel
-from wordward.support.console import progress, say
+from wordward.support.console import progress
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
 from wordward.text.chosen import file_at_hand
@@ -23,6 +23,7 @@ from wordward.text.corpus import to_device
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import Reader
 from wordward.train.graphed import GraphedWindow
+from wordward.train.record import Record
 from wordward.train.step import Updater
 
 
@@ -35,9 +36,12 @@ class Pretrainer:
         vocabulary: Vocabulary,
         rows: Sequence[np.ndarray],
         held_out: Sequence[np.ndarray],
+        folder: Path = Path(),
         *,
+        quiet: bool = True,
         team: Team = ALONE,
     ) -> None:
+        self.folder, self.quiet = folder, quiet
         self.config, self.vocabulary, self.team = config, vocabulary, team
         self.device = pick_device(config.device)
         torch.manual_seed(config.seed)
@@ -47,7 +51,7 @@ class Pretrainer:
             from_vectors(self.model.words.table, file_at_hand(config.vectors), vocabulary)
         self.model.to(self.device)
         team.same(self.model)
-        team.part_ways(self.device, seed=config.seed, steps=0)
+        team.fork_rng(self.device, seed=config.seed, steps=0)
         self.updater = Updater(
             self.model, self.device, clip=config.clip, precision=config.precision, team=team
         )
@@ -57,9 +61,8 @@ class Pretrainer:
         self.held_reader = Reader(held_out, config.streams, config.window, team=team)
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
             raise DataError("expected more text to train on; there are only a few words")
-        self.epoch = self.tokens = 0
-        self.best: dict[str, Any] = {"perplexity": None, "epoch": 0}
-        self.seconds = 0.0
+        self.tokens = 0
+        self.record = Record(folder, quiet=quiet, first=team.first, measure="perplexity")
 
     def forward(
         self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
@@ -88,31 +91,26 @@ class Pretrainer:
         self.tokens += self.train_reader.streams * ids.shape[1]
         return self.updater.finish(loss), state
 
-    def run_epoch(self, *, deadline: float | None, quiet: bool) -> float:
-        """Read all texts once (or until the deadline); returns the mean loss."""
-        started, state = time.monotonic(), None
-        total, count = torch.zeros((), device=self.device), 0
+    def _epoch(self, deadline: float | None) -> None:
+        """Read all texts once, or until the deadline."""
+        state, record = None, self.record
+        record.start_clock()
         self.model.train()
-        rng = np.random.default_rng([self.config.seed, 3, self.epoch]) if self.config.shuffle else None
-        with progress(quiet=quiet) as bars:
-            name = f"language model, epoch {self.epoch + 1}/{self.config.epochs}"
+        rng = np.random.default_rng([self.config.seed, 3, record.epoch]) if self.config.shuffle else None
+        with progress(quiet=self.quiet) as bars:
+            name = f"language model, epoch {record.epoch + 1}/{self.config.epochs}"
             words = self.train_reader.streams * (self.train_reader.length - 1)
             bar = bars.add_task(name, total=words, unit="words")
             for ids, targets in self.train_reader.windows(rng):
                 loss, state = self.step(ids, targets, state)
-                total, count = total + loss, count + 1
+                record.add(loss)
                 bars.advance(bar, self.train_reader.streams * ids.shape[1])
-                if count % self.updater.check_every == 0 and self.team.stopping():
+                if record.losses % self.updater.check_every == 0 and self.team.stopping():
                     raise KeyboardInterrupt
                 if deadline is not None and self.team.agree(time.monotonic() > deadline):
                     break
-        mean = float(total) / count
-        self.seconds += time.monotonic() - started
-        self.epoch += 1
-        best = self.best["epoch"]
-        kept = f"the best model so far (epoch {best}) is kept" if best else ""
-        self.updater.refuse_broken(kept or "no epoch has finished, so there is no model yet")
-        return mean
+        self.updater.refuse_broken(record.kept)
+        record.stop_clock()
 
     @torch.no_grad()
     def measure(self) -> float:
@@ -127,82 +125,72 @@ class Pretrainer:
         totals, counts = zip(*self.team.gather(counted), strict=True)
         return perplexity(sum(totals), sum(counts))
 
-    def save(self, folder: Path) -> None:
+    def save(self) -> None:
         """Write everything needed to resume from here."""
         self.team.meet(self.device)
         if self.team.first:
-            self._write(folder)
-        self.team.part_ways(self.device, seed=self.config.seed, steps=self.updater.steps)
+            state = {
+                "steps": self.updater.steps,
+                "tokens": self.tokens,
+                "scaler": self.updater.scaler.state_dict(),
+            }
+            tensors = checkpoint.pack(self.model, self.updater.optimizer)
+            checkpoint.save_checkpoint(self.folder, tensors, state | self.record.state())
+        self._fork_rng()
 
-    def _write(self, folder: Path) -> None:
-        state = {
-            "steps": self.updater.steps,
-            "epoch": self.epoch,
-            "tokens": self.tokens,
-            "best": self.best,
-            "seconds": self.seconds,
-            "scaler": self.updater.scaler.state_dict(),
-            "metrics": run_folder.read_metrics(folder),
-        }
-        checkpoint.save_checkpoint(folder, checkpoint.pack(self.model, self.updater.optimizer), state)
+    def _fork_rng(self) -> None:
+        self.team.fork_rng(self.device, seed=self.config.seed, steps=self.updater.steps)
 
-    def load(self, folder: Path) -> None:
+    def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""
-        found = checkpoint.load_checkpoint(folder)
-        if self.team.first:
-            run_folder.restore_metrics(folder, found[1]["metrics"] if found else [])
+        found = checkpoint.load_checkpoint(self.folder)
+        self.record.load({"loss": 0.0, "counted": 0, **found[1]} if found else None)
         if found is None:
             return
         tensors, state = found
         checkpoint.unpack(tensors, self.model, self.updater.optimizer)
-        self.updater.steps, self.epoch, self.tokens = state["steps"], state["epoch"], state["tokens"]
-        self.best, self.seconds = state["best"], state["seconds"]
+        self.updater.steps, self.tokens = state["steps"], state["tokens"]
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.updater.scaler.load_state_dict(state["scaler"])
-        self.team.part_ways(self.device, seed=self.config.seed, steps=self.updater.steps)
+        self._fork_rng()
 
-    def fit(self, folder: Path, *, quiet: bool) -> None:
+    def fit(self) -> None:
         """Train until the last epoch or minute, keeping the best model."""
         minutes = self.config.minutes
-        deadline = None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
-        while self.epoch < self.config.epochs:
+        deadline = None if minutes is None else time.monotonic() + 60 * minutes - self.record.seconds
+        while self.record.epoch < self.config.epochs:
             if deadline is not None and self.team.agree(time.monotonic() >= deadline):
                 return
-            loss = self.run_epoch(deadline=deadline, quiet=quiet)
-            held_out = self.measure()
-            better = self.best["perplexity"] is None or held_out < self.best["perplexity"]
-            if better:
-                self.best = {"perplexity": held_out, "epoch": self.epoch}
-            if self.team.first:
-                self._record(folder, loss, held_out, better)
-            say(f"epoch {self.epoch:3d}  loss {loss:.4f}  held-out perplexity {held_out:.1f}", quiet=quiet)
-            self.save(folder)
+            self._epoch(deadline)
+            self._close_epoch()
 
-    def _record(self, folder: Path, loss: float, held_out: float, better: bool) -> None:
-        """Save the weights if they are the best so far, and append a line of metrics."""
-        if better:
-            checkpoint.save_weights(folder, self.model, self.vocabulary)
-        record = {
-            "epoch": self.epoch,
-            "steps": self.updater.steps,
-            "loss": loss,
-            "perplexity": held_out,
-            "best": better,
-            "table_rms": float(self.model.words.table.weight.detach().square().mean().sqrt()),
-            "words_per_second": round(self.tokens / self.seconds),
-            "seconds": round(self.seconds, 3),
-        }
-        run_folder.append_metrics(folder, record)
+    def _close_epoch(self) -> None:
+        """Measure the held-out text, keep the best model, record the epoch, and write a checkpoint to resume from."""
+        held_out, speed = self.measure(), round(self.tokens / self.record.seconds)
+        self.record.close_epoch(
+            held_out,
+            f"held-out perplexity {held_out:.1f}",
+            steps=self.updater.steps,
+            scores={"perplexity": held_out, "words_per_second": speed},
+            table=self.model.words.table.weight,
+            save_model=self.save_model,
+        )
+        self.save()
+
+    def save_model(self) -> None:
+        """Save the weights as they are now."""
+        checkpoint.save_weights(self.folder, self.model, self.vocabulary)
 
     def result(self, stopped: bool) -> dict[str, Any]:
-        """The outcome, as written to result.json."""
+        """The result, as written to result.json."""
+        record = self.record
         return {
-            "perplexity": self.best["perplexity"],
-            "best_epoch": self.best["epoch"],
-            "epochs": self.epoch,
+            "perplexity": record.best["perplexity"],
+            "best_epoch": record.best["epoch"],
+            "epochs": record.epoch,
             "words": self.tokens,
             "vocabulary": len(self.vocabulary),
             "seed": self.config.seed,
-            "seconds": round(self.seconds, 1),
+            "seconds": round(record.seconds, 1),
             "stopped": stopped,
         }

@@ -1,6 +1,6 @@
 """Language-model pre-training: the LSTM reads running text; the model that is best on held-out text is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from wordward.config.settings import PretrainConfig, filled, given_of
-from wordward.datasets import read, split
-from wordward.runs import checkpoint, run_folder
-from wordward.support.console import say, waiting
+from wordward.datasets import Example, examples_of, read, split
+from wordward.runs import run_folder
+from wordward.support.console import waiting
 from wordward.support.distributed import team
-from wordward.text.chosen import file_at_hand
+from wordward.support.errors import RunError, SettingError
+from wordward.text.chosen import IN_MEMORY, file_at_hand
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
 from wordward.text.ragged import Chosen
@@ -24,27 +25,71 @@ from wordward.train.pretrainer import Pretrainer
 
 
 def pretrain(
-    config: PretrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+    config: PretrainConfig,
+    out: str | Path,
+    *,
+    texts: Iterable[Example | str] | None = None,
+    force: bool = False,
+    resume: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Any]:
-    """Train a language model into the folder `out`; returns its outcome.
+    """Train a language model into a run folder, for `TrainConfig(pretrained=out)` to start from.
 
-    If a launcher such as torchrun started several processes, all call this and train it together.
+    If a launcher such as torchrun started several processes, all call this and train it together. Ctrl-C ends
+    training early, and leaves the best model so far.
+
+    Args:
+        config: All settings; it names files or a corpus, unless texts are given here.
+        out: The run folder to write.
+        texts: Texts to read, strings or `Example`s, in the place of files.
+        force: Replace a run that `out` already holds.
+        resume: Continue the run in `out` with its own settings; of `config` only `epochs` and `device` count. Texts
+            that were given in memory must be given again.
+        quiet: Show nothing.
+
+    Returns:
+        The result, as written to result.json: the held-out `perplexity`, the `best_epoch`, `epochs`, `words` read,
+        whether training was `stopped`, and so on.
+
+    Raises:
+        WordwardError: If texts, settings or the folder cannot be used, or the loss is not finite.
+
+    Example:
+        >>> import wordward, tempfile
+        >>> from wordward.config import ModelSettings, PretrainConfig
+        >>> texts = [f"the {a} film was {b}" for a in ("new", "old", "long") for b in ("warm", "dull", "cold")]
+        >>> sizes = ModelSettings(dim=8, hidden=8)
+        >>> config = PretrainConfig(epochs=1, streams=2, window=5, held_out_share=0.2, model=sizes, device="cpu")
+        >>> folder = tempfile.mkdtemp()
+        >>> wordward.train.pretrain(config, f"{folder}/lm", texts=texts, quiet=True)["epochs"]
+        1
     """
-    folder = Path(out)
+    folder, given = Path(out), None if texts is None else examples_of(texts, "texts", labelled=False)
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
         config = replace(kept, **given_of(config, "epochs", "device"))
+        if given is None and config.texts == (IN_MEMORY,):
+            raise RunError(
+                f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`"
+            )
+    if given is not None:
+        if config.corpus or config.texts not in ((), (IN_MEMORY,)):
+            raise SettingError(
+                "texts", "texts were given in memory, but the settings name others: leave one out"
+            )
+        config = replace(config, texts=(IN_MEMORY,))
     config = filled(config)
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
     with processes.one_a_machine_first():
-        vocabulary, rows, held_out = _texts(config, quiet=quiet)
-    trainer = Pretrainer(config, vocabulary, rows, held_out, team=processes)
+        vocabulary, rows, held_out = _texts(config, given, quiet=quiet)
+    trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, folder, force=force, resume=resume)
-        stopped = _fit(trainer, folder, quiet=quiet)
+        with processes.interruptible():
+            stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         result = trainer.result(stopped)
         return run_folder.save_result(folder, result, trainer.device) if processes.first else result
 
@@ -56,30 +101,19 @@ def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> N
             raise run_folder.RunError(
                 f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
             )
-        trainer.load(folder)
+        trainer.load()
     elif trainer.team.first:
         if not resume:
             run_folder.create(folder, force=force)
         run_folder.save_settings(folder, trainer.config, trainer.vocabulary)
 
 
-def _fit(trainer: Pretrainer, folder: Path, *, quiet: bool) -> bool:
-    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
-    try:
-        with trainer.team.interruptible():
-            trainer.fit(folder, quiet=quiet)
-    except KeyboardInterrupt:
-        if trainer.team.first and not trainer.best["epoch"]:
-            checkpoint.save_weights(folder, trainer.model, trainer.vocabulary)
-        say(f"stopped; {folder} holds the best model so far; continue with `resume=True`", quiet=quiet)
-        return True
-    return False
-
-
 def _texts(
-    config: PretrainConfig, *, quiet: bool
+    config: PretrainConfig, given: list[Example] | None = None, *, quiet: bool
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
+    if given is not None:
+        return _encoded(given, config)
     kind = None if config.format == "auto" else config.format
     paths = [Path(file_at_hand(path)) for path in config.texts]
     if config.corpus:
@@ -94,18 +128,14 @@ def _texts(
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
         return vocabulary, *_hold_out((stored.some(config.limit) if config.limit else stored).rows, config)
     with waiting("reading the texts", quiet=quiet):
-        return _from_files(paths, kind, config)
+        columns = {"text_column": config.text_column, "labelled": False, "format": kind}
+        return _encoded([example for path in paths for example in read(path, **columns)], config)
 
 
-def _from_files(
-    paths: Sequence[Path], kind: str | None, config: PretrainConfig
+def _encoded(
+    examples: list[Example], config: PretrainConfig
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """As `_texts`, of files that are held in memory."""
-    examples = [
-        example
-        for path in paths
-        for example in read(path, text_column=config.text_column, labelled=False, format=kind)
-    ]
+    """As `_texts`, of texts in memory."""
     given = {id(example): at for at, example in enumerate(examples)}
     if config.limit is not None and len(examples) > config.limit:
         examples = split(examples, config.limit / len(examples), config.seed)[1]

@@ -91,12 +91,16 @@ class Updater:
 
     def refuse_broken(self, kept: str) -> None:
         """Stop if a loss was NaN or infinite (waits for the device)."""
-        step = int(self._broken)
-        if step >= 0:
-            raise DivergedError(
-                f"the loss is not finite at step {step + 1}; {kept}. "
-                "Lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
-            )
+        if (step := int(self._broken)) >= 0:
+            raise diverged(step + 1, kept)
+
+
+def diverged(step: int, kept: str) -> DivergedError:
+    """The error of a loss that is not finite; `kept` says what is left of the run."""
+    return DivergedError(
+        f"the loss is not finite at step {step}; {kept}. "
+        "Lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
+    )
 
 
 class Stepper:
@@ -121,8 +125,8 @@ class Stepper:
         self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
         self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
-        self.supervised = [a for a in adversaries if a.method.recipe.objective == "label_loss"]
-        self.virtual = [a for a in adversaries if a.method.recipe.objective == "kl"]
+        self.supervised = [a for a in adversaries if a.method.recipe.needs_labels]
+        self.virtual = [a for a in adversaries if not a.method.recipe.needs_labels]
         self.updater = Updater(
             model,
             device,

@@ -1,5 +1,6 @@
 """Training a run: from its settings to a folder that holds the best model."""
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -8,45 +9,99 @@ from typing import Any
 import torch
 
 from wordward.config.settings import TrainConfig, given_of
+from wordward.datasets import Example, examples_of
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say
 from wordward.support.distributed import team
+from wordward.text.chosen import with_given
 from wordward.text.vocabulary import UNK
 from wordward.train.data import Data, prepare
 from wordward.train.step import DivergedError
 from wordward.train.trainer import Trainer
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
+Texts = Iterable[Example | tuple[str, Any] | str]  # in memory
 LONG = 5_000  # words of a text, where reviews have hundreds
 
 
 def train(
-    config: TrainConfig, out: str | Path, *, force: bool = False, resume: bool = False, quiet: bool = False
+    config: TrainConfig,
+    out: str | Path,
+    *,
+    train: Texts | None = None,
+    dev: Texts | None = None,
+    unlabelled: Texts | None = None,
+    force: bool = False,
+    resume: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Any]:
-    """Train a run into the folder `out`; returns its outcome, as written to result.json.
+    """Train a classifier or a tagger into a run folder.
 
-    If a launcher such as torchrun started several processes, all call this and train one run together.
+    If a launcher such as torchrun started several processes, all call this and train one run together. Ctrl-C ends
+    training early, and leaves the best model so far.
+
+    Args:
+        config: All settings; its `data` names files or a corpus, unless texts are given here.
+        out: The run folder to write.
+        train: Texts to learn from, in the place of a file: pairs (text, label), or `Example`s, which have `tokens`
+            and `tags` for tagging.
+        dev: Labelled texts that choose the best epoch; by default a share of the training texts.
+        unlabelled: Texts without labels (strings or `Example`s), for vat, ivat and the other KL methods.
+        force: Replace a run that `out` already holds.
+        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `patience` and `device`
+            count. Texts that were given in memory must be given again.
+        quiet: Show nothing.
+
+    Returns:
+        The result, as written to result.json: scores on dev (`dev`), the `best_epoch`, `epochs`, `seconds`, whether
+        training was `stopped`, and so on.
+
+    Raises:
+        WordwardError: If texts, settings or the folder cannot be used, or the loss is not finite.
+
+    Example:
+        >>> import wordward, tempfile
+        >>> from wordward.config import ModelSettings, TrainConfig, TrainingSettings
+        >>> said = {"good": ["warm", "funny", "bright"], "bad": ["dull", "cold", "bland"]}
+        >>> texts = [(f"a {a} and {b} film", label) for label in said for a in said[label] for b in said[label]]
+        >>> config = TrainConfig(
+        ...     method="iadvt",
+        ...     model=ModelSettings(dim=8, hidden=8),
+        ...     perturbation=wordward.MethodSettings(k=3),
+        ...     training=TrainingSettings(epochs=2, device="cpu"),
+        ... )
+        >>> folder = tempfile.mkdtemp()
+        >>> result = wordward.train.train(config, f"{folder}/run", train=texts, quiet=True)
+        >>> result["epochs"], sorted(result["dev"])
+        (2, ['error', 'macro_f1'])
     """
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
+    given = {
+        name: examples_of(texts, name, labelled=name != "unlabelled")
+        for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
+        if texts is not None
+    }
+    config = replace(config, data=with_given(config.data, given, folder if resume else None))
     if config.transformer is not None:
         from wordward.train.finetuning import fine_tune
 
         if not resume:
             run_folder.check_free(folder, force=force, inputs=inputs_of(config))
-        return fine_tune(config, folder, force=force, resume=resume, quiet=quiet)
+        return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet)
     processes = team(config.training.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     with processes.one_a_machine_first():
-        settled, data = prepare(config, quiet=quiet)
+        settled, data = prepare(config, given, quiet=quiet)
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
-        stopped = _fit(trainer)
+        with processes.interruptible():
+            stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
         return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
@@ -65,23 +120,6 @@ def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
         _write_settings(folder, trainer.config, data)
 
 
-def _fit(trainer: Trainer) -> bool:
-    """Train to the end; returns whether Ctrl-C came first, in which case a model is saved too."""
-    try:
-        with trainer.team.interruptible():
-            trainer.fit()
-    except KeyboardInterrupt:
-        if trainer.team.first and not trainer.best["epoch"]:
-            with trainer.stepper.updater.averaged():
-                checkpoint.save_weights(trainer.folder, trainer.model, trainer.data.vocabulary)
-        say(
-            f"stopped; {trainer.folder} holds the best model so far; continue with `resume=True`",
-            quiet=trainer.quiet,
-        )
-        return True
-    return False
-
-
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     """Write what defines a run, before it starts."""
     run_folder.save_settings(folder, config, data.learnt, data.classes)
@@ -93,16 +131,13 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
 def _describe(trainer: Trainer) -> str:
     """What is about to be trained on what, in one line."""
     data, counts = trainer.data, trainer.data.train.word_counts(len(trainer.data.vocabulary))
-    texts = "sentences" if data.tagging else "texts"
-    extra = f", {len(data.unlabelled.rows):,} without labels" if data.unlabelled else ""
     several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
     unknown = f"{counts[UNK] / counts.sum():.1%} of the text unknown"
     if trainer.config.text.unknown == "drop" and not data.tagging:
         unknown = "others are left out"
     return (
-        f"{trainer.config.method} on {trainer.device}{several}: "
-        f"{len(data.train.rows):,} {texts} to learn from{extra}, {data.dev_said}, "
-        f"{data.labels_said}, {len(data.vocabulary):,} words ({unknown})"
+        f"{trainer.config.method} on {trainer.device}{several}: {data.describe()}, "
+        f"{len(data.vocabulary):,} words ({unknown})"
     )
 
 

@@ -1,0 +1,164 @@
+"""How far training has come: losses, epochs, the best of them, time; what is written and said after each epoch."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wordward.config.settings import TrainConfig
+from wordward.runs import run_folder
+from wordward.runs.metrics import Interval
+from wordward.support.console import say
+from wordward.train.data import Data
+
+
+class Record:
+    """The bookkeeping of every training loop.
+
+    `measure` decides which epoch is best: "score", the larger the better, or "perplexity", the smaller. Of several
+    processes only the `first` writes.
+    """
+
+    def __init__(self, folder: Path, *, quiet: bool, first: bool = True, measure: str = "score") -> None:
+        self.folder, self.quiet, self.first, self.measure = folder, quiet, first, measure
+        self.best: dict[str, Any] = {measure: None, "epoch": 0}
+        self.epoch, self.seconds = 0, 0.0
+        self.losses = 0  # added up in this epoch
+        self._loss: Tensor | None = None  # their sum, on the device
+        self._started: float | None = None
+
+    def start_clock(self) -> None:
+        """Count time as time of training, until `stop_clock`."""
+        self._started = time.monotonic()
+
+    def stop_clock(self) -> None:
+        """Stop counting time."""
+        if self._started is not None:
+            self.seconds += time.monotonic() - self._started
+        self._started = None
+
+    def add(self, loss: Tensor) -> None:
+        """Add the loss of a step, without waiting for the device."""
+        self._loss = loss.detach().clone() if self._loss is None else self._loss + loss.detach()
+        self.losses += 1
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the epoch so far (waits for the device)."""
+        return self._total / max(1, self.losses)
+
+    @property
+    def _total(self) -> float:
+        return 0.0 if self._loss is None else float(self._loss)
+
+    @property
+    def kept(self) -> str:
+        """What is left of a run that cannot go on."""
+        if not self.best["epoch"]:
+            return "no epoch has finished, so there is no model yet"
+        return f"the best model so far (epoch {self.best['epoch']}) is kept in {self.folder}"
+
+    def out_of_patience(self, patience: int) -> bool:
+        """Whether the last `patience` epochs were no better than the best before them; says so."""
+        out = self.epoch - self.best["epoch"] >= patience
+        if out:
+            say(f"stopping: no better dev score for {patience} epochs", quiet=self.quiet)
+        return out
+
+    def close_epoch(
+        self,
+        value: float,
+        said: str,
+        *,
+        steps: int,
+        scores: dict[str, Any],
+        table: Tensor,
+        save_model: Callable[[], None],
+    ) -> None:
+        """End an epoch: keep the model if `value` is the best so far, append a line of metrics, report it.
+
+        `said` names the value for the terminal, `scores` are the line's own entries, `table` holds the word vectors.
+        """
+        self.epoch += 1
+        before, loss = self.best[self.measure], self.loss
+        better = before is None or (value < before if self.measure == "perplexity" else value > before)
+        if better:
+            self.best = {self.measure: value, "epoch": self.epoch}
+        if self.first:
+            if better:
+                save_model()
+            line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
+            line["table_rms"] = float(table.detach().float().square().mean().sqrt())
+            run_folder.append_metrics(self.folder, line | {"seconds": round(self.seconds, 3)})
+        star = "  best so far" if better else ""
+        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{star}", quiet=self.quiet)
+        self._loss, self.losses = None, 0
+
+    def close_dev_epoch(self, criterion: str, dev: dict[str, Interval], **rest: Any) -> None:
+        """As `close_epoch`, where the `criterion` among the scores on dev decides."""
+        value = dev[criterion].value
+        scores = {"dev": {name: interval.value for name, interval in dev.items()}}
+        said = f"dev {criterion} {value:.4f}"
+        self.close_epoch(-value if criterion == "error" else value, said, scores=scores, **rest)
+
+    def interrupted(self, fit: Callable[[], None], save_model: Callable[[], None]) -> bool:
+        """Train; returns whether Ctrl-C ended it, in which case there is a model even if no epoch has finished."""
+        try:
+            fit()
+        except KeyboardInterrupt:
+            if self.first and not self.best["epoch"]:
+                save_model()
+            say(
+                f"stopped; {self.folder} holds the best model so far; continue with `resume=True`",
+                quiet=self.quiet,
+            )
+            return True
+        return False
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {
+            "epoch": self.epoch,
+            "best": self.best,
+            "loss": self._total,
+            "counted": self.losses,
+            "seconds": self.seconds,
+            "metrics": run_folder.read_metrics(self.folder),
+        }
+
+    def load(self, state: dict[str, Any] | None) -> None:
+        """Continue from a checkpoint's `state`, or from the start where there is none."""
+        if self.first:
+            run_folder.restore_metrics(self.folder, state["metrics"] if state else [])
+        if state is None:
+            return
+        self.epoch, self.best, self.seconds = state["epoch"], state["best"], state["seconds"]
+        self.losses, self._loss = state["counted"], torch.tensor(state["loss"]) if state["counted"] else None
+
+    def check_data(self, state: dict[str, Any], data: Data) -> None:
+        """Refuse to continue with other texts or labels than those that training began with."""
+        if state["data"] != data.fingerprint:
+            raise run_folder.RunError(
+                f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
+            )
+
+    def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
+        """The result of a classifier or tagger, as written to result.json."""
+        best = self.best["epoch"]
+        scores = (line["dev"] for line in run_folder.read_metrics(self.folder) if line["epoch"] == best)
+        return {
+            "method": config.method,
+            "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},
+            "seed": config.training.seed,
+            "criterion": config.training.criterion,
+            "best_epoch": best,
+            "dev": next(scores, None),
+            "majority_error": round(data.majority_error, 6),
+            "stopped": stopped,
+            "epochs": self.epoch,
+            "steps": steps,
+            "seconds": round(self.seconds, 1),
+        }
