@@ -21,6 +21,7 @@ from wordward.attack.search import read
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
+from wordward.runs.lstm import LstmRun
 from wordward.runs.models import Classifier
 from wordward.runs.run import Run
 from wordward.support.device import pick_device
@@ -35,7 +36,7 @@ def a_run(words: int, model: ModelSettings, device: str) -> Run:
     network = Classifier(len(vocabulary), 2, model).eval()
     where = pick_device(device)
     config = TrainConfig(task="classify", model=model)
-    return Run(Path("nowhere"), config, vocabulary, ("bad", "good"), network.to(where), where)
+    return LstmRun(Path("nowhere"), config, vocabulary, ("bad", "good"), network.to(where), where)
 
 
 def texts(count: int, words: int, vocabulary: Vocabulary, seed: int = 0) -> list[Example]:
@@ -66,7 +67,7 @@ def every_candidate(run: Run, examples: list[Example], rounds: float, sample: in
 
     Measured on `sample` of them, since all would take hours.
     """
-    words = [run.words(example) for example in examples]
+    words = [[token.text for token in run.read(example).tokens] for example in examples]
     rng = random.Random(0)
     rows = [run.encode([Example(" ".join(rng.choice(words)))], labelled=False).rows[0] for _ in range(sample)]
     started = time.perf_counter()

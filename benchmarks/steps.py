@@ -14,10 +14,10 @@ from torch import nn
 import wordward
 from benchmarks.timing import Figure, ratio, side_by_side
 from benchmarks.words import draw
-from wordward.config.settings import ModelSettings, TrainingSettings
+from wordward.config.settings import ModelSettings, TrainingSettings, filled
 from wordward.perturbation.recipes import RECIPES, parse_methods
+from wordward.runs.lstm import adversary_of
 from wordward.runs.models import Classifier
-from wordward.runs.run import adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper
@@ -75,7 +75,7 @@ def stepper(size: Size, method: str, device: torch.device, **settings: int) -> S
     model, words = size.classifier(device), size.vocabulary()
     methods = [replace(m, settings=replace(m.settings, **settings)) for m in parse_methods(method)]
     made = [adversary_of(each, model, words, 1) for each in methods]
-    return Stepper(model, made, TrainingSettings(device=device.type), device)
+    return Stepper(model, made, filled(TrainingSettings(device=device.type)), device)
 
 
 def a_step(size: Size, method: str, device: torch.device) -> Callable[[], object]:

@@ -118,8 +118,8 @@ def changes(result: Any) -> list[tuple[str, str]]:
 def verify(run: Run, fooled: list[Any]) -> None:
     """Every text that counts as a success is read again as text, and is not given its true label."""
     for record, result in zip(run.predict([after(each).text for each in fooled]), fooled, strict=True):
-        if record["label"] == run.labels[result.original_result.ground_truth_output]:
-            sys.exit(f"not adversarial when read again: {record['text']!r}")
+        if record.label == run.labels[result.original_result.ground_truth_output]:
+            sys.exit(f"not adversarial when read again: {record.text!r}")
 
 
 def by_label(run: Run, some: list[Any], of: list[Any]) -> str:

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 from wordward.support.version import __version__
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wordward.datasets import Example
     from wordward.perturbation.adversary import Adversary, Outcome
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
     from wordward.perturbation.recipes import RECIPES, MethodSettings, Recipe
     from wordward.perturbation.tap import Tap
+    from wordward.runs.run import Run
     from wordward.support.errors import WordwardError
     from wordward.text.vocabulary import Vocabulary, tokenize
 
@@ -25,6 +29,8 @@ _HOME = {
     "MethodSettings": "perturbation.recipes",
     "Recipe": "perturbation.recipes",
     "Tap": "perturbation.tap",
+    "Run": "runs.run",
+    "Example": "datasets",
     "Vocabulary": "text",
     "tokenize": "text",
     "WordwardError": "support.errors",
@@ -33,9 +39,11 @@ _HOME = {
 __all__ = [
     "RECIPES",
     "Adversary",
+    "Example",
     "MethodSettings",
     "Outcome",
     "Recipe",
+    "Run",
     "Tap",
     "Vocabulary",
     "WordwardError",
@@ -44,9 +52,35 @@ __all__ = [
     "advt",
     "iadvt",
     "ivat",
+    "load_run",
     "tokenize",
     "vat",
 ]
+
+
+def load_run(path: "str | Path", *, device: str = "auto", positive: str | None = None) -> "Run":
+    """Open a run folder: a model of ours, or a Hugging Face model that `wordward train` fine-tuned.
+
+    Args:
+        path: The folder that training wrote.
+        device: Where to compute: cpu, cuda, mps, or auto for the best there is.
+        positive: For taggers: the tag whose F0.5 counts and which attacks make it miss; by default its training's.
+
+    Returns:
+        A `Run`: `run.predict(texts)`, `run.evaluate(examples)`, `run.explain(texts)` and `run.attack(texts)`.
+
+    Raises:
+        RunError: If the folder holds no finished run, or a damaged one.
+
+    Example:
+        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
+        >>> run.predict(["a warm and funny film"])[0].label  # doctest: +SKIP
+        'positive'
+    """
+    from wordward import attack, explain  # noqa: F401  they enter run.attack and run.explain
+    from wordward.runs import opening
+
+    return opening.load_run(path, device=device, positive=positive)
 
 
 def __getattr__(name: str) -> Any:

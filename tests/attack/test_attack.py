@@ -27,6 +27,7 @@ from wordward.config.settings import (
 from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
+from wordward.runs.lstm import LstmRun
 from wordward.runs.models import Classifier
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -50,7 +51,7 @@ def untrained(*, k: int | None = None, seed: int = 0, **text: Any) -> Run:
     )
     torch.manual_seed(seed)
     model = Classifier(len(vocabulary), 2, MODEL).double().eval()
-    return Run(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    return LstmRun(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +125,20 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     }
     order = [swap for swap, gain in sorted(wanted.items(), key=lambda item: -item[1]) if gain > 0]
     case = _case(run, example.text, target)
-    ((swaps,), (margin,)) = guide([search.State(row)], [case])
+    ((swaps,), (margin,)) = guide([search.State(case.row)], [case])
     assert swaps == order
-    chances = run.predict([example.text])[0]["probabilities"].values()
+    chances = run.predict([example.text])[0].probabilities.values()
     assert margin == pytest.approx(abs(np.diff(np.log(list(chances)))[0]), abs=1e-4)
+
+
+def words_in(run: Run, text: str) -> list[str]:
+    return [token.text for token in run.read(Example(text)).tokens]
 
 
 def _case(run: Run, text: str, target: Target) -> Any:
     from wordward.attack.attacker import _case
 
-    return _case(run, run.read(Example(text)), AttackSettings(), target)
+    return _case(run.read(Example(text)), AttackSettings(), target)
 
 
 def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
@@ -141,7 +146,7 @@ def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
 
     settings, text = AttackSettings(max_swaps=100, max_share=0.29), " ".join(["film"] * 100)
     assert 0.29 * 100 < 29
-    assert _case(run, run.read(Example(text)), settings, Target(0)).most == 29
+    assert _case(run.read(Example(text)), settings, Target(0)).most == 29
 
 
 @pytest.mark.parametrize("method", ["iadvt", "advt", "ivat"])
@@ -150,7 +155,7 @@ def test_rescore_1_is_the_papers_loop(run: Run, method: str) -> None:
     flipped = 0
     for attacked in attack(run, TEXTS[:10], AttackSettings(method=method, rescore=1)):
         text, label, swapped = attacked.text, attacked.before, set()
-        while attacked.outcome != "wrong" and len(swapped) < 4 and run.predict([text])[0]["label"] == label:
+        while attacked.outcome != "wrong" and len(swapped) < 4 and run.predict([text])[0].label == label:
             (explained,) = explain(run, [Example(text, label)], method=method, top=1)
             free = [place for place in explained.places if place.pulls and place.position not in swapped]
             if not free:
@@ -197,11 +202,11 @@ def test_every_flip_is_what_predict_says_of_the_text(run: Run) -> None:
     assert sum(each.flipped for each in results) >= 10
     for each in results:
         before, after = run.predict([each.text, each.adversarial])
-        assert each.flipped == (before["label"] == each.label != after["label"])
-        assert (each.before, each.after) == (before["label"], after["label"])
-        assert each.probability_before == pytest.approx(before["probabilities"][each.before], abs=2e-6)
-        assert each.probability_after == pytest.approx(after["probabilities"][each.before], abs=2e-6)
-        words, swapped = run.words(Example(each.text)), run.words(Example(each.adversarial))
+        assert each.flipped == (before.label == each.label != after.label)
+        assert (each.before, each.after) == (before.label, after.label)
+        assert each.probability_before == pytest.approx(before.probabilities[each.before], abs=2e-6)
+        assert each.probability_after == pytest.approx(after.probabilities[each.before], abs=2e-6)
+        words, swapped = words_in(run, each.text), words_in(run, each.adversarial)
         assert len(words) == each.words
         different = [at for at, (old, new) in enumerate(zip(words, swapped, strict=True)) if old != new]
         assert different == [change.position for change in each.changes]
@@ -217,7 +222,7 @@ def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytes
     results = [each for each in attack(run, TEXTS, AttackSettings(rescore=1)) if each.changes]
     assert {each.outcome for each in results} == {"flipped", "kept"}
     for each in results:
-        assert each.flipped == (run.predict([each.adversarial])[0]["label"] != each.before)
+        assert each.flipped == (run.predict([each.adversarial])[0].label != each.before)
 
 
 def test_swaps_are_tried_until_one_flips_and_no_further(run: Run) -> None:
@@ -317,7 +322,7 @@ def test_words_are_put_in_so_that_they_are_read_again(tokenizer: str, unknown: s
     changed = 0
     for each in attack(run, [Example(text) for text in texts], AttackSettings(max_swaps=9, rescore=1)):
         before, after = (
-            [word for word in run.words(Example(text)) if unknown == "unk" or word in run.vocabulary]
+            [word for word in words_in(run, text) if unknown == "unk" or word in run.vocabulary]
             for text in (each.text, each.adversarial)
         )
         towards = {change.position: change.toward.lower() for change in each.changes}
@@ -365,7 +370,7 @@ def test_odd_texts(run: Run) -> None:
     assert [each.words for each in results] == [0, 0, 1, 1, 0, 3, 4_000]
     assert results[4].outcome == "unreadable"
     for each in results[2:4]:
-        assert each.flipped == (run.predict([each.adversarial])[0]["label"] != each.before)
+        assert each.flipped == (run.predict([each.adversarial])[0].label != each.before)
 
 
 def test_the_model_is_left_as_it_was(run: Run) -> None:
@@ -416,9 +421,7 @@ def test_a_gpu_finds_the_same(run: Run, settings: AttackSettings) -> None:
     here, found = (list(attack(each, TEXTS[:8], settings)) for each in (run, there))
     same = sum(a.adversarial == b.adversarial for a, b in zip(here, found, strict=True))
     assert same >= 7  # another order of sums may decide a near tie otherwise
-    assert all(
-        each.flipped == (there.predict([each.adversarial])[0]["label"] != each.before) for each in found
-    )
+    assert all(each.flipped == (there.predict([each.adversarial])[0].label != each.before) for each in found)
 
 
 def test_praise_turns_to_blame(run: Run) -> None:

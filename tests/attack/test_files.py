@@ -1,6 +1,7 @@
 """Results of an attack as files and on the terminal, and the command that makes them."""
 
 import csv
+import errno
 import io
 import json
 import re
@@ -167,7 +168,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def broken(*args: object, **named: object) -> Iterator[Attacked]:
         for each in real(*args, **named):  # type: ignore[arg-type]
             if not left[0]:
-                raise RuntimeError("power cut")
+                raise OSError(errno.EIO, "power cut")
             left[0] -= 1
             yield each
 
@@ -253,7 +254,7 @@ def test_commands_that_are_refused(folder: Path, tmp_path: Path, capsys: pytest.
         (run, data, "--limit", "0"): "limit must be 1 or more, but is 0",
         (run, data, "--jobs", "0"): "jobs must be 1 or more, but is 0",
         (run, data, "--method", "magic"): "unknown method 'magic'",
-        (run, data, "--max-share", "7"): "max_share must be greater than 0 and at most 1, but is 7",
+        (run, data, "--max-share", "7"): "--max-share must be greater than 0 and at most 1, but is 7",
         (run, data, "--corrections", str(tmp_path / "x.m2")): "corrections are for taggers",
         (run, data, "--corrections", "none.m2"): "expected an M2 file; there is none of this name",
         (run, str(odd)): f"{odd}, line 2: expected a label that the model knows (bad, good); got 'splendid'",

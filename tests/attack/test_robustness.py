@@ -25,6 +25,7 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.datasets import DataError, Example
+from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.models import Classifier, Tagger
 from wordward.runs.run import Run
@@ -49,7 +50,7 @@ def a_run(*, seed: int = 0, task: str = "classify", name: str = "nowhere") -> Ru
     )
     torch.manual_seed(seed)
     model = kind(len(vocabulary), 2, MODEL).double().eval()
-    return Run(Path(name), config, vocabulary, labels, model, torch.device("cpu"))
+    return LstmRun(Path(name), config, vocabulary, labels, model, torch.device("cpu"))
 
 
 def test_what_holds_under_so_many_swaps() -> None:
@@ -67,7 +68,7 @@ def test_accuracy_under_n_swaps_is_that_of_an_attack_with_n_swaps() -> None:
     assert [row.model for row in rows] == ["run5", "run9"]
     for run, row in zip(runs, rows, strict=True):
         assert list(row.accuracy) == [0, 1, 4]
-        said = [record.get("label") for record in run.predict([example.text for example in examples])]
+        said = [predicted.label for predicted in run.predict([example.text for example in examples])]
         right = sum(one == example.label for one, example in zip(said, examples, strict=True))
         assert row.accuracy[0] == share(right, 17)  # the text without words counts as wrong
         for most in (1, 4):
@@ -85,10 +86,8 @@ def test_taggers_are_compared_by_the_sentences_whose_errors_they_flag() -> None:
     wrong = [example for example in examples if "i" in (example.tags or ())]
     flagged = 0
     for example in wrong:
-        said = run.predict([example.text])[0]["tokens"]
-        flagged += any(
-            token["label"] == "i" == tag for token, tag in zip(said, example.tags or (), strict=True)
-        )
+        said = run.predict([example.text])[0].tokens
+        flagged += any(token.label == "i" == tag for token, tag in zip(said, example.tags or (), strict=True))
     assert row.accuracy[0].value == flagged / len(wrong)
     with pytest.raises(DataError, match="expected sentences with errors"):
         compare_models([run], [e for e in examples if e not in wrong], AttackSettings(), quiet=True)
@@ -105,15 +104,14 @@ def test_models_need_true_labels_and_swaps() -> None:
 @pytest.mark.parametrize("method", ["advt", "iadvt", "vat"])
 def test_the_largest_cosine_as_by_brute_force(method: str) -> None:
     """r by the adversary's own call, one text at a time; every word of the vocabulary tried for every word."""
-    from wordward.explain.explainer import one_method
-    from wordward.explain.pulls import adversary_for, noise_for
+    from wordward.explain.pulls import noise_for
 
     run = a_run()
     texts = [example.text for example in TEXTS[:5]]
     found = largest_cosines(run, [Example(text) for text in texts], AttackSettings(method=method))
-    adversary, table = adversary_for(run, one_method(run, method)), run.model.words.table.weight.detach()
+    adversary, table = run.adversary(method), run.model.words.table.weight.detach()
     for text, value in zip(texts, found, strict=True):
-        corpus = run.encode([Example(text, run.predict([text])[0]["label"])], labelled=True)
+        corpus = run.encode([Example(text, run.predict([text])[0].label)], labelled=True)
         batch = corpus.batch(np.array([0]), run.device)
         noise = noise_for(adversary, batch, 0)
         outcome = adversary(lambda: run.model(batch.ids), batch.labels, mask=batch.mask, noise=noise)  # noqa: B023
@@ -142,7 +140,7 @@ def test_guides_on_the_same_texts() -> None:
     assert len({len(line) for line in table.split("\n")}) == 1
     assert f"| {rows[0].cosine.value:.3f} (" in table  # type: ignore[union-attr]
     assert json.loads(json.dumps(guides_json(rows)))[1]["guide"] == "iadvt"
-    wrong = [Example(e.text, "bad" if run.predict([e.text])[0]["label"] == "good" else "good") for e in TEXTS]
+    wrong = [Example(e.text, "bad" if run.predict([e.text])[0].label == "good" else "good") for e in TEXTS]
     (nothing,) = compare_guides(run, wrong, ["iadvt"], AttackSettings(), quiet=True)
     assert (nothing.cosine, nothing.nearness, nothing.summary.success) == (None, None, None)
     cells = [cell.strip() for cell in guides_table([nothing]).split("\n")[-1].split("|")]

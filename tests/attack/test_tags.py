@@ -4,7 +4,6 @@ import json
 import lzma
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from reviews import reviews, tagged, write_conll
@@ -24,6 +23,7 @@ from wordward.config.settings import (
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Edit, corrections_at, read_m2, right_words
 from wordward.runs.opening import load_run
+from wordward.runs.prediction import Prediction, TokenPrediction
 from wordward.runs.run import Run
 from wordward.train.training import train
 
@@ -68,8 +68,7 @@ def test_the_flagged_word_is_replaced_and_its_tag_goes(run: Run) -> None:
     for example, each in zip(examples, results, strict=True):
         tokens, tags = example.tokens or (), example.tags or ()
         before, after = (
-            [token["label"] for token in run.predict([text])[0]["tokens"]]
-            for text in (each.text, each.adversarial)
+            [token.label for token in run.predict([text])[0].tokens] for text in (each.text, each.adversarial)
         )
         assert (each.before, each.after, each.label) == (" ".join(before), " ".join(after), " ".join(tags))
         assert each.errors == tags.count("i")
@@ -95,7 +94,7 @@ def test_the_flagged_word_is_replaced_and_its_tag_goes(run: Run) -> None:
 
 def test_only_true_errors_are_attacked_where_tags_are_given(run: Run) -> None:
     text = "the film are lovely"
-    assert run.predict([text])[0]["tokens"][2]["label"] == "i"
+    assert run.predict([text])[0].tokens[2].label == "i"
     correct = Example(text, tokens=tuple(text.split()), tags=("c",) * 4)
     untagged = Example(text)
     false_alarm, flagged = attack(run, [correct, untagged])
@@ -116,9 +115,9 @@ def test_several_flags_must_all_go(run: Run) -> None:
 
 
 def test_a_flag_that_moves_to_another_word_is_still_one(run: Run) -> None:
-    def said(tags: str) -> dict[str, Any]:
+    def said(tags: str) -> Prediction:
         chances = {"c": {"c": 0.8, "i": 0.2}, "i": {"c": 0.3, "i": 0.7}}
-        return {"tokens": [{"label": tag, "probabilities": chances[tag]} for tag in tags]}
+        return Prediction("", tokens=tuple(TokenPrediction("", tag, chances[tag]) for tag in tags))
 
     goal = Tags(run, 1, {})
     sentence = Example("the film are lovely here", tags=("c", "c", "i", "c", "c"))

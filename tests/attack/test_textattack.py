@@ -29,6 +29,7 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.datasets import DataError, Example
+from wordward.runs.lstm import LstmRun
 from wordward.runs.models import Classifier, Tagger
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -51,7 +52,9 @@ def untrained(*, tagging: bool = False) -> Run:
     torch.manual_seed(3)
     model = (Tagger if tagging else Classifier)(len(vocabulary), 3, MODEL).eval()
     settings = TrainConfig(task="tag" if tagging else "classify", text=TextSettings(), model=MODEL)
-    return Run(Path("nowhere"), settings, vocabulary, ("so-so", "bad", "good"), model, torch.device("cpu"))
+    return LstmRun(
+        Path("nowhere"), settings, vocabulary, ("so-so", "bad", "good"), model, torch.device("cpu")
+    )
 
 
 TEXTS = ["The cast was good", "dull", "the ending was dull , they said", "Qwrt zzz!"]
@@ -60,7 +63,7 @@ TEXTS = ["The cast was good", "dull", "the ending was dull , they said", "Qwrt z
 def test_probabilities_are_those_of_predict_in_the_order_of_the_labels() -> None:
     run = untrained()
     found = probabilities(run, TEXTS)
-    said = [record["probabilities"] for record in run.predict(TEXTS)]
+    said = [record.probabilities for record in run.predict(TEXTS)]
     expected = [[each[label] for label in ("so-so", "bad", "good")] for each in said]
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(np.diff(found, axis=1)).min() > 1e-3  # else any order would do
@@ -93,9 +96,7 @@ def test_a_text_without_words_gets_an_even_share_for_each_label() -> None:
 
 
 def test_the_module_needs_neither_textattack_nor_nltk() -> None:
-    code = (
-        "import sys, wordward; wordward.attack.textattack; print({'textattack', 'nltk'} & set(sys.modules))"
-    )
+    code = "import sys, wordward.attack.textattack; print({'textattack', 'nltk'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -213,8 +214,8 @@ def test_its_attack_fools_a_run_and_downloads_nothing(
     kinds = [type(each).__name__ for each in results]
     assert 0 < kinds.count("SuccessfulAttackResult") < 24
     for kind, record, example in zip(kinds, run.predict(texts), examples, strict=True):
-        assert (record["label"] == example.label) == (kind == "FailedAttackResult")
-        pairs = list(zip(example.text.split(), record["text"].split(), strict=True))
+        assert (record.label == example.label) == (kind == "FailedAttackResult")
+        pairs = list(zip(example.text.split(), record.text.split(), strict=True))
         assert all(one == other for one, other in pairs if one.lower() in STOP_WORDS)
         assert any(one != other for one, other in pairs) or kind != "SuccessfulAttackResult"
 

@@ -17,10 +17,10 @@ import wordward.support.console
 import wordward.train.training
 from wordward.cli.main import main
 from wordward.config.settings import PRESETS
-from wordward.config.toml import flags, setting_names
+from wordward.config.toml import built, named, setting_names
 from wordward.perturbation.recipes import RECIPES
-from wordward.runs import run_folder
 from wordward.runs.opening import load_run
+from wordward.support import files
 
 FILMS = [("fine", "good"), ("dull", "bad")]
 SMALL = [
@@ -63,8 +63,8 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
     flag = command.split()[-1]
     said = f"{flag} {file / 'new.html'} cannot be written ({file}: Not a directory): choose another place"
     assert said in capsys.readouterr().err
-    monkeypatch.setattr(run_folder, "TemporaryFile", None)
-    run_folder.check_file(os.devnull, flag)  # no place for another file is needed beside a device
+    monkeypatch.setattr(files, "TemporaryFile", None)
+    files.check_file(os.devnull, flag)  # no place for another file is needed beside a device
 
 
 @pytest.mark.parametrize("learns", [True, False])
@@ -316,7 +316,7 @@ def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.C
     measured = json.loads(capsys.readouterr().out)["error"]["value"]
     examples = reviews(240)
     said = load_run(run, device="cpu").predict([example.text for example in examples])
-    wrong = sum(record["label"] != example.label for record, example in zip(said, examples, strict=True))
+    wrong = sum(record.label != example.label for record, example in zip(said, examples, strict=True))
     assert measured == pytest.approx(wrong / 240)
 
 
@@ -371,13 +371,13 @@ def test_every_setting_has_its_own_name() -> None:
         assert len(names) == len(set(names)) == len(setting_names(kind))
 
 
-def test_presets_name_real_settings(tmp_path: Path) -> None:
-    from wordward.config.settings import TrainConfig
+def test_presets_name_real_settings() -> None:
+    from wordward.config.settings import PretrainConfig, TrainConfig
 
     for values in PRESETS.values():
-        toml = tmp_path / "preset.toml"
-        toml.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
-        assert flags(toml, TrainConfig)
+        for kind in (TrainConfig, PretrainConfig):
+            assert named(values, kind, source="the preset") == values
+            assert vars(built(kind, values).model).items() >= values.items()
 
 
 @pytest.mark.parametrize(
@@ -529,6 +529,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
         ("word-dropout", "1", "--word-dropout must be 0 or more and less than 1"),
         ("dev-share", "1", "--dev-share must be between 0 and 1"),
         ("seed", "-1", "--seed must be 0 or more"),
+        ("seed", "1" * 30, "--seed must be 0 or more and less than 2**64"),
         ("min-documents", "0", "--min-documents must be 1 or more"),
         ("epsilon", "-1", "--epsilon must be greater than 0"),
         ("method", "magic", "unknown method 'magic'"),

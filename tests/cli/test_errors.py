@@ -152,6 +152,10 @@ def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_damaged_run_folders_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.toml").write_bytes(b"\x8c\xff")
+    assert main(["predict", str(tmp_path), "a text"]) == 1
+    assert "config.toml cannot be read" in capsys.readouterr().err
+    (tmp_path / "config.toml").unlink()
     (tmp_path / "sweep.json").write_text("{")
     train = ["train", "--train", "x.csv", "--sweep", "epsilon=1,2", "--out", str(tmp_path), "--resume"]
     assert main(train) == 1

@@ -11,8 +11,8 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.main import main
 from wordward.datasets import Example
-from wordward.explain import terminal as render
 from wordward.explain.explainer import explain
+from wordward.explain.explanation import from_json
 from wordward.runs.opening import load_run
 
 SMALL = "--limit 70 --dim 10 --hidden 10 --head 5 --learning-rate 0.02 --device cpu --epsilon 1 --k 3 --quiet".split()
@@ -57,7 +57,7 @@ def test_the_terminal_shows_prediction_and_pulls(run: str, capsys: pytest.Captur
     assert main(["explain", run, TEXT, "--label", "bad", "--compare", "advt"]) == 0
     shown = capsys.readouterr().out
     said = load_run(run, device="cpu").predict([TEXT])[0]
-    assert f"{said['label']} {100 * said['probabilities'][said['label']]:.1f} %" in shown
+    assert f"{said.label} {100 * said.probabilities[str(said.label)]:.1f} %" in shown
     assert "iAdvT: words that make bad less likely (the given label)" in shown
     assert "→" in shown
     assert "1.00" in shown
@@ -68,7 +68,7 @@ def test_json_is_what_explain_gives(run: str, capsys: pytest.CaptureFixture[str]
         main(["explain", run, TEXT, "the ending was warm", "--compare", "vat", "--top", "2", "--json", "-"])
         == 0
     )
-    found = [render.from_json(record) for record in lines(capsys)]
+    found = [from_json(record) for record in lines(capsys)]
     loaded = load_run(run, device="cpu")
     wanted = [
         explain(loaded, [Example(text)], method=method, top=2)[0]
@@ -94,7 +94,7 @@ def test_files_are_written_and_said(
     assert "wrote a.svg, a.html, a.jsonl" in shown.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.jsonl", "a.svg"]
     html = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "(&quot;" in html
+    assert "(&#34;" in html
     assert "<script" not in html
     assert main(["explain", run, TEXT, "--png", "b.png"]) == 0
     assert (tmp_path / "b.png").read_bytes()[:4] == b"\x89PNG"

@@ -193,14 +193,14 @@ def test_an_explanation_says_what_predict_says(task: str, method: str) -> None:
         explain(run, [Example(text) for text in TEXTS], method=method), run.predict(TEXTS), strict=True
     ):
         if task == "classify":
-            assert found.predicted == said["label"]
-            assert found.probabilities == pytest.approx(said["probabilities"], abs=2e-6)
-            assert found.label == (None if method == "ivat" else said["label"])
+            assert found.predicted == said.label
+            assert found.probabilities == pytest.approx(said.probabilities, abs=2e-6)
+            assert found.label == (None if method == "ivat" else said.label)
         else:
-            assert [place.word for place in found.places] == [token["token"] for token in said["tokens"]]
-            for place, token in zip(found.places, said["tokens"], strict=True):
-                assert place.label == token["label"]
-                assert place.probability == pytest.approx(token["probabilities"][token["label"]], abs=2e-6)
+            assert [place.word for place in found.places] == [token.token for token in said.tokens]
+            for place, token in zip(found.places, said.tokens, strict=True):
+                assert place.label == token.label
+                assert place.probability == pytest.approx(token.probabilities[token.label], abs=2e-6)
             assert (found.label, found.predicted, found.probabilities) == (None, None, {})
         assert not found.given
         assert (found.method, found.model, found.task) == (method, "mine", task)
@@ -311,7 +311,7 @@ def test_a_text_without_words_has_no_places(task: str, method: str) -> None:
     if task == "classify":
         (dropped,) = explain(run, [Example("zyx wvu", "bad")], method=method)  # all words left out
         assert dropped.places == ()
-        assert dropped.predicted == run.predict(["zyx wvu"])[0]["label"]
+        assert dropped.predicted == run.predict(["zyx wvu"])[0].label
 
 
 def hooks(model: nn.Module) -> int:

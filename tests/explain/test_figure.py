@@ -11,7 +11,7 @@ import pytest
 from explained import EMPTY, ONE, OTHER, TAGGED, evil, long
 
 from wordward.explain.explanation import Place, Pull
-from wordward.explain.terminal import figure
+from wordward.explain.figure import figure
 
 
 @pytest.fixture

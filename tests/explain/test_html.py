@@ -1,15 +1,20 @@
 """An explanation as HTML: nothing in it becomes markup, nothing comes from elsewhere."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
+import jinja2
 import pytest
 from explained import EMPTY, EVIL, ONE, OTHER, PLACES, TAGGED, TEXT, evil, printed
 
+import wordward
 from wordward.explain.explainer import Explanations
 from wordward.explain.explanation import Explanation, Place, Pull
-from wordward.explain.terminal import STYLE, html_fragment, page
+from wordward.explain.html import STYLE, html_fragment, page, render
 
 ALLOWED = set(
     "section p b span table thead tbody tr th td div bdi ruby rt rp details summary small i".split()
@@ -49,6 +54,25 @@ def test_nothing_in_a_text_becomes_markup(shown: list[Explanation]) -> None:
     whole = page(EVIL, html_fragment(shown))
     assert whole.count("<script") == 0
     assert whole.count("</style") == 1
+
+
+def test_no_template_switches_escaping_off() -> None:
+    templates = list(Path(wordward.__file__).parent.glob("*/templates/*.j2"))
+    assert len(templates) > 5
+    for template in templates:
+        assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text()), template
+
+
+def test_a_value_that_a_template_lacks_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError, match="'title' is undefined"):
+        render("explain/templates/page.html.j2", body="")
+    assert "&lt;p&gt;" in render("explain/templates/page.html.j2", title="", body="<p>")
+
+
+def test_jinja_is_imported_where_html_is_made() -> None:
+    code = "import sys, wordward.explain, wordward.report; print('jinja2' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_a_page_needs_nothing_from_elsewhere() -> None:

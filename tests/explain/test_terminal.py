@@ -1,7 +1,7 @@
 """An explanation's faces: terminal, HTML, figure, JSON, a notebook's.
 
 Golden files show what people read. After a change that is meant:
-WORDWARD_GOLDEN=1 python -m pytest tests/test_render.py, then look at the difference of tests/golden.
+WORDWARD_GOLDEN=1 python -m pytest tests/explain/test_terminal.py, then look at the difference of tests/golden.
 """
 
 import io
@@ -19,19 +19,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from wordward.explain.explanation import FORMAT, Explanation, Place, Pull
-from wordward.explain.terminal import from_json, html_fragment, terminal, to_json
+from wordward.explain.explanation import FORMAT, Explanation, Place, Pull, from_json, to_json
+from wordward.explain.html import html_fragment
+from wordward.explain.terminal import terminal
 from wordward.explain.wording import (
     excerpt,
     headings,
     likeliest,
+    lines_of,
     marked,
-    much,
     part_of,
     percent,
     question,
-    rows_of,
     title,
+    two_digits,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -173,15 +174,15 @@ def test_words_stay_whole_on_a_narrow_terminal(width: int) -> None:
 
 @pytest.mark.parametrize("strongest", [0, 3, 57, 95, 99])
 def test_of_a_long_text_the_part_around_its_strongest_pull(strongest: int) -> None:
-    rows = rows_of([long(100, strongest)])
-    start, stop = excerpt(rows, 10)
+    lines = lines_of([long(100, strongest)])
+    start, stop = excerpt(lines, 10)
     assert stop - start == 10
     assert start <= strongest < stop
     assert start == min(max(strongest - 5, 0), 90)
     part = part_of([long(100, strongest)], 10)
     counts = [int(number) for number in re.findall(r"(\d+) words?", part.note)]
     assert sum(counts) == 90
-    assert excerpt(rows, 100) == excerpt(rows, 999) == (0, 100)
+    assert excerpt(lines, 100) == excerpt(lines, 999) == (0, 100)
     assert part_of([long(100, strongest)], 100).note == ""
 
 
@@ -196,14 +197,14 @@ def test_what_is_left_out_is_said() -> None:
 
 def test_models_that_read_other_words_stand_side_by_side() -> None:
     some = replace(ONE, places=PLACES[::2], model="other")
-    rows = rows_of([some, ONE])
-    assert [row.word for row in rows] == [place.word for place in PLACES]
-    assert [row.places[0] is None for row in rows] == [bool(at % 2) for at in range(len(PLACES))]
+    lines = lines_of([some, ONE])
+    assert [line.word for line in lines] == [place.word for place in PLACES]
+    assert [line.places[0] is None for line in lines] == [bool(at % 2) for at in range(len(PLACES))]
     assert "(not read)" in printed(some, ONE)
     assert "not read" in html_fragment([some, ONE])
     for pair in pairwise([ONE, replace(ONE, text="x"), TAGGED]):
         with pytest.raises(ValueError, match="of one text and one task"):
-            rows_of(pair)
+            lines_of(pair)
     with pytest.raises(ValueError, match="got none"):
         html_fragment([])
 
@@ -248,7 +249,7 @@ def test_the_question_of_a_tagger_is_said() -> None:
 def test_percent_never_rounds_to_certainty() -> None:
     shown = [percent(share) for share in (0.0, 0.00001, 0.001, 0.5, 0.99949, 0.9999, 1.0)]
     assert shown == ["0 %", "<0.1 %", "0.1 %", "50.0 %", ">99.9 %", ">99.9 %", "100 %"]
-    assert [much(share) for share in (0.0, 1e-9, 0.006, 1.0)] == ["0.00", "<0.01", "0.01", "1.00"]
+    assert [two_digits(share) for share in (0.0, 1e-9, 0.006, 1.0)] == ["0.00", "<0.01", "0.01", "1.00"]
 
 
 def test_the_strongest_pulls_are_marked() -> None:

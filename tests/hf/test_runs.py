@@ -125,8 +125,8 @@ class TestTraining:
         run = load_run(run_folder, device="cpu")
         assert run.model.model.config.id2label == {0: "bad", 1: "good"}  # type: ignore[union-attr]
         for record in run.predict([each.text for each in HELD_OUT[:4]] + [LONG]):
-            chances, _ = plain(run_folder, record["text"])
-            assert list(record["probabilities"].values()) == pytest.approx(chances.tolist(), abs=2e-6)
+            chances, _ = plain(run_folder, record.text)
+            assert list(record.probabilities.values()) == pytest.approx(chances.tolist(), abs=2e-6)
 
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method(self, place: Path, tmp_path: Path, method: str):
@@ -269,7 +269,7 @@ class TestResume:
         config = config_of(place, method="baseline", epochs=1)
         assert train(config, tmp_path / "run", quiet=True)["stopped"]
         monkeypatch.undo()
-        assert load_run(tmp_path / "run", device="cpu").predict(["the film was warm"])[0]["label"]
+        assert load_run(tmp_path / "run", device="cpu").predict(["the film was warm"])[0].label
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0
         assert not json.loads((tmp_path / "run" / "result.json").read_text())["stopped"]
         assert (
@@ -311,10 +311,10 @@ class TestUse:
         ):
             chances, read = plain(tagger_folder, list(example.tokens or ()))
             first = [read.word_ids().index(number) for number in range(len(example.tokens or ()))]
-            assert [token["token"] for token in record["tokens"]] == list(example.tokens or ())
-            for at, token, tag in zip(first, record["tokens"], example.tags or (), strict=True):
-                assert token["probabilities"]["i"] == pytest.approx(float(chances[at, 1]), abs=2e-6)
-                wrong.append((token["label"] == "i") != (tag == "i"))
+            assert [token.token for token in record.tokens] == list(example.tokens or ())
+            for at, token, tag in zip(first, record.tokens, example.tags or (), strict=True):
+                assert token.probabilities["i"] == pytest.approx(float(chances[at, 1]), abs=2e-6)
+                wrong.append((token.label == "i") != (tag == "i"))
         assert wordward("evaluate", tagger_folder, place / "test.conll", "--json") == 0
         said = json.loads(capsys.readouterr().out)
         assert said["error"]["value"] == pytest.approx(float(np.mean(wrong)))
@@ -329,8 +329,8 @@ class TestUse:
             for text, record, explanation in zip(texts, together, explained, strict=True):
                 (alone,) = run.predict([text])
                 (one,) = explain(run, [Example(text)], method="ivat")
-                said, again = (each if "label" in each else each["tokens"][-1] for each in (record, alone))
-                assert said["probabilities"] == pytest.approx(again["probabilities"], abs=2e-6)
+                said, again = (each.tokens[-1] if each.tokens else each for each in (record, alone))
+                assert said.probabilities == pytest.approx(again.probabilities, abs=2e-6)
                 for place, other in zip(explanation.places, one.places, strict=True):
                     assert [pull.toward for pull in place.pulls] == [pull.toward for pull in other.pulls]
                     assert [pull.strength for pull in place.pulls] == pytest.approx(
@@ -340,13 +340,13 @@ class TestUse:
     def test_predict_says_what_cannot_be_read(self, run_folder: Path, tagger_folder: Path):
         classifier, tagger = (load_run(folder, device="cpu") for folder in (run_folder, tagger_folder))
         empty, blank, unknown = classifier.predict(["", "\u200b", "ш"])
-        assert "the text is empty" in empty["error"]
-        assert "the text is empty" in blank["error"]  # nothing is left of it
-        assert "no word of this text is in the vocabulary" in unknown["warning"]
+        assert "the text is empty" in str(empty.problem)
+        assert "the text is empty" in str(blank.problem)  # nothing is left of it
+        assert "no word of this text is in the vocabulary" in str(unknown.warning)
         (odd,) = tagger.predict(["the \u200b film"])  # every token gets a tag
-        assert [token["token"] for token in odd["tokens"]] == ["the", "\u200b", "film"]
+        assert [token.token for token in odd.tokens] == ["the", "\u200b", "film"]
         (long,) = tagger.predict(["film " * 60])
-        assert "at most 48 word pieces" in long["error"]
+        assert "at most 48 word pieces" in str(long.problem)
         with pytest.raises(ValueError, match="at most 48 word pieces"):
             tagger.encode([Example("", tokens=("film",) * 60, tags=("c",) * 60)], labelled=True)
 
@@ -393,7 +393,7 @@ class TestUse:
             place = found.strongest
             assert place is not None
             text = apply(example.text, [(place, place.pulls[0].toward)], lowercase=run.text.lowercase)
-            old, new = (each["probabilities"][example.label] for each in run.predict([example.text, text]))
+            old, new = (each.probabilities[str(example.label)] for each in run.predict([example.text, text]))
             before, after = before + old, after + new
         assert after < before - 1
 
@@ -431,18 +431,13 @@ class TestUse:
     def test_a_swap_must_be_read_again(self, run_folder: Path):
         run = load_run(run_folder, device="cpu")
         text = run.read(Example("the script was moving , and warm"))
-        row, number = run.row(text), run.vocabulary["film"]
-        pieces = row[1]
-        assert pieces is not None
-        assert (pieces.word == 3).sum() > 1  # moving
+        row, number = text.row, run.vocabulary["film"]
+        assert (row.word == 3).sum() > 1  # moving
         swapped = run.swapped(row, 3, number, "the script was film , and warm")
         assert swapped is not None
-        ids, moved = swapped
-        again, read = run.row(run.read(Example("the script was film , and warm")))
-        assert moved is not None
-        assert read is not None
-        assert ids.tolist() == again.tolist()
-        assert (moved.word.tolist(), moved.first.tolist()) == (read.word.tolist(), read.first.tolist())
+        read = run.read(Example("the script was film , and warm")).row
+        assert swapped.ids.tolist() == read.ids.tolist()
+        assert (swapped.word.tolist(), swapped.first.tolist()) == (read.word.tolist(), read.first.tolist())
         part = run.tokenizer.convert_tokens_to_ids("##ing")  # type: ignore[attr-defined]
         assert run.swapped(row, 3, part, "the script was ing , and warm") is None
         assert run.swapped(row, 3, number, "the script was films , and warm") is None
@@ -467,7 +462,7 @@ class TestUse:
         assert any(each.flipped for each in found)
         for each in found:
             (record,) = run.predict([each.adversarial])
-            assert each.after == " ".join(token["label"] for token in record["tokens"])
+            assert each.after == " ".join(token.label for token in record.tokens)
         assert wordward("attack", tagger_folder, place / "test.conll", "--json", "--quiet") == 0
         assert json.loads(capsys.readouterr().out)["flipped"] == sum(each.flipped for each in found)
 
@@ -510,7 +505,7 @@ class TestUse:
                     return answer.json()
 
                 assert client.get("/api/runs").json()["runs"][0]["labels"] == list(run.labels)
-                assert ask("predict", text=text) == run.predict([text])[0]
+                assert ask("predict", text=text) == run.predict([text])[0].to_json()
                 explained = ask("explain", text=text, method="advt")
                 assert [each["word"] for each in explained["places"]] == text.split()
                 swap = ask("swap", text=text, start=0, end=3, toward="our")
@@ -528,8 +523,8 @@ class TestUse:
         assert [place.word for place in found.places] == "the film was warm and warm".split()
         assert found.unread == 2
         one, two = run.predict(["the film was warm and warm", "the film was warm and warm and dull"])
-        assert one["probabilities"] == two["probabilities"]
-        assert run.words(Example("the film was warm and warm and dull"))[-1] == "dull"
+        assert one.probabilities == two.probabilities
+        assert run.read(Example("the film was warm and warm and dull")).words == 8
 
 
 class TestFamilies:
@@ -559,19 +554,19 @@ class TestFamilies:
         )
         train(settings, tmp_path / "run", quiet=True)
         run = load_run(tmp_path / "run", device="cpu")
-        ids, _ = run.row(run.read(Example("a film")))
+        ids = run.read(Example("a film")).row.ids
         assert run.vocabulary["film"] in ids  # with its blank, which makes it a word by itself
         together = run.predict(["the film was warm , said a", "warm"])
         for record in together:
-            (alone,) = run.predict([record["text"]])
-            said, again = (each if "label" in each else each["tokens"][0] for each in (record, alone))
-            assert said["probabilities"] == pytest.approx(again["probabilities"], abs=5e-6)
+            (alone,) = run.predict([record.text])
+            said, again = (each.tokens[0] if each.tokens else each for each in (record, alone))
+            assert said.probabilities == pytest.approx(again.probabilities, abs=5e-6)
         given: Any = "the film was warm , said a"
         given = given if task == "sequence" else given.split()
         chances, _ = plain(tmp_path / "run", given)
-        first = together[0] if task == "sequence" else together[0]["tokens"][0]
+        first = together[0] if task == "sequence" else together[0].tokens[0]
         wanted = chances if task == "sequence" else chances[0]
-        assert list(first["probabilities"].values()) == pytest.approx(wanted.tolist(), abs=5e-6)
+        assert list(first.probabilities.values()) == pytest.approx(wanted.tolist(), abs=5e-6)
         (found,) = explain(run, [Example("the film was warm , said a")])
         assert [place.word for place in found.places] == "the film was warm , said a".split()
 

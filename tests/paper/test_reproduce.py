@@ -23,8 +23,9 @@ from wordward.paper import reproduce, results
 from wordward.paper.experiments import SMALL_TRAINING
 from wordward.paper.reproduce import Plan
 from wordward.paper.tables import TABLES, Column, Row
-from wordward.runs import checkpoint, run_folder
+from wordward.runs import run_folder
 from wordward.runs.metrics import mcnemar
+from wordward.support import files
 from wordward.text.cache import encode_splits
 from wordward.text.pack import write_pack
 
@@ -118,24 +119,23 @@ def test_killed_reproduction_goes_on_without_redoing_rows(
         assert record["versions"]["torch"]
 
 
-@pytest.mark.parametrize("files", range(12))
+@pytest.mark.parametrize("complete", range(12))
 def test_killed_between_any_two_files(
-    files: int, experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    complete: int, experiments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Language model and row go on wherever a power cut left their folders."""
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", quiet=True)
-    put, count = run_folder.put, 0
+    put, count = files.put, 0
 
     def put_some(part: Path, path: Path) -> None:
         nonlocal count
         count += 1
-        if count > files:
+        if count > complete:
             raise ZeroDivisionError("power cut")
         put(part, path)
 
     with monkeypatch.context() as patch:
-        for module in (run_folder, checkpoint):
-            patch.setattr(module, "put", put_some)
+        patch.setattr(files, "put", put_some)
         with pytest.raises(ZeroDivisionError):
             reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
     reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")

@@ -61,15 +61,34 @@ def test_every_method_is_its_equation(name: str, kind: str, normalization: Liter
     assert not out.strengths.requires_grad
 
 
+@pytest.mark.parametrize("normalization", ["paper", "authors"])
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("name", WORDS)
-def test_without_k_the_whole_vocabulary_counts(name: str, kind: str):
+def test_without_k_the_whole_vocabulary_counts(
+    name: str, kind: str, normalization: Literal["paper", "authors"]
+):
     model, ids, labels = make(kind), padded(TEXTS), labels_for(kind)
     allowed = list(range(1, SIZE))
     noise = noise_for(name, len(allowed))
-    out = wordward.adversary(model, name, epsilon=2.5, k=None)(lambda: model(ids), labels, noise=noise)
+    adv = wordward.adversary(model, name, epsilon=2.5, k=None, normalization=normalization)
+    out = adv(lambda: model(ids), labels, noise=noise)
     rows = zip(TEXTS, CLASS_LABELS if kind == "classifier" else TAG_LABELS, noise, strict=True)
-    check(out, [derive(name, model, *row, epsilon=2.5, k=None, allowed=allowed) for row in rows])
+    told = {"epsilon": 2.5, "k": None, "allowed": allowed, "normalization": normalization}
+    check(out, [derive(name, model, *row, **told) for row in rows])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_authors_ivat_adds_up_to_nothing_over_a_word(kind: str):
+    """Its gradient passes through the first step, at which all strengths are equal."""
+    model, ids = make(kind), padded(TEXTS)
+    sums = {}
+    for normalization in ("paper", "authors"):
+        out = wordward.ivat(model, epsilon=2.5, k=3, normalization=normalization)(lambda: model(ids))
+        sums[normalization] = out.strengths.sum(-1)[ids != PAD].abs()
+    assert sums["authors"].max() < 1e-12
+    assert sums["paper"].min() > 1e-6
+    with pytest.raises(ValueError, match="so ivat takes one, but power_iterations is 2: set normalization="):
+        wordward.ivat(model, epsilon=2.5, normalization="authors", power_iterations=2)
 
 
 def test_iadvt_by_finite_differences_over_the_whole_vocabulary():

@@ -167,7 +167,7 @@ def test_the_scale_of_the_loss_does_not_matter(
     model = Everywhere(False).float()
     ids, labels = padded(TEXTS), labels_for("classifier")
     losses: dict[str, Any] = {"label_loss": objective.label_loss, "kl": objective.kl}
-    function = losses[wordward.RECIPES[name].objective]
+    function = losses[str(wordward.RECIPES[name].objective)]
     plain, scaled = (
         wordward.adversary(model, name, epsilon=2.0, k=3, loss=loss, normalization=normalization)(
             lambda: model(ids), labels, mask=ids != PAD, noise=noise_for(name, 3)

@@ -18,15 +18,16 @@ from wordward.config.settings import (
     PretrainConfig,
     TrainConfig,
     TrainingSettings,
+    filled,
 )
 from wordward.explain.explainer import explain
 from wordward.perturbation.api import adversary
 from wordward.perturbation.recipes import RECIPES, parse_methods
 from wordward.perturbation.space import GROUP, nearest
 from wordward.perturbation.tap import Tap, gradient_at
+from wordward.runs.lstm import adversary_of
 from wordward.runs.models import Classifier, LanguageModel, Tagger
 from wordward.runs.opening import load_run
-from wordward.runs.run import adversary_of
 from wordward.runs.scoring import probabilities
 from wordward.text.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
 from wordward.text.vocabulary import SPECIALS, Vocabulary
@@ -48,7 +49,7 @@ def test_perturbations_equal_those_of_the_cpu(name: str, kind: type[Classifier] 
     ids = torch.randint(3, 40, (5, 7))
     ids[1, 4:] = 0
     labels = torch.randint(0, 3, (5, 7) if kind is Tagger else (5,))
-    width = {"free": 12, "words": 4}[RECIPES[name].space]
+    width = {"free": 12, "words": 4}[str(RECIPES[name].space)]
     if name == "ivat":
         width = 12
     noise = torch.randn(5, 7, width, dtype=torch.float64)
@@ -82,7 +83,7 @@ def test_every_precision_learns(method: str, precision: str, csv_file: Path, tmp
     there, here = (
         load_run(tmp_path / "run", device=name).predict(["the film was dull"])[0] for name in ("cuda", "cpu")
     )
-    assert there["probabilities"]["bad"] == pytest.approx(here["probabilities"]["bad"], abs=1e-3)
+    assert there.probabilities["bad"] == pytest.approx(here.probabilities["bad"], abs=1e-3)
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -243,7 +244,9 @@ def test_a_batch_that_the_gpu_does_not_hold_is_read_in_parts() -> None:
     model = Classifier(40, 2, ModelSettings()).to(device)
     (method,) = parse_methods("vat")
     words = Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40))
-    stepper = Stepper(model, [adversary_of(method, model, words, 1)], TrainingSettings(device="cuda"), device)
+    stepper = Stepper(
+        model, [adversary_of(method, model, words, 1)], filled(TrainingSettings(device="cuda")), device
+    )
     few, many = (
         Corpus([np.full(2000, 5, np.int32)] * count, [0, 1] * (count // 2)).batch(np.arange(count), device)
         for count in (2, 128)
@@ -268,7 +271,7 @@ def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
     labels = [np.zeros(len(row), np.int64) for row in rows] if tagging else [0, 1] * 8
     data = Corpus(rows, labels)
     model = (Tagger if tagging else Classifier)(40, 2, SIZES).to(device)
-    settings = TrainingSettings(precision="fp16", device="cuda", averaging=0.999)
+    settings = filled(TrainingSettings(precision="fp16", device="cuda", averaging=0.999))
     made = [
         adversary_of(each, model, Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40)), 1)
         for each in parse_methods(method)

@@ -11,8 +11,9 @@ from reported import make_runs
 
 from wordward.attack.sense import make_judge
 from wordward.config.settings import DataSettings, ModelSettings, TrainConfig, TrainingSettings
-from wordward.report.closeness import _opposites, _speaks_against, moved, starting_table
+from wordward.report.closeness import _opposites, _speaks_against, moved
 from wordward.runs import checkpoint
+from wordward.runs.lstm import LstmRun
 from wordward.runs.models import Classifier
 from wordward.runs.neighbors import nearest_words
 from wordward.runs.opening import load_run
@@ -46,7 +47,7 @@ def toy(folder: Path, *, counts: bool = True) -> Run:
             table[vocabulary[word]] = torch.tensor(texts, dtype=torch.int32)
         folder.mkdir(exist_ok=True)
         checkpoint.save_class_counts(folder, table, vocabulary)
-    return Run(folder, config, vocabulary, ("negative", "positive"), classifier, torch.device("cpu"))
+    return LstmRun(folder, config, vocabulary, ("negative", "positive"), classifier, torch.device("cpu"))
 
 
 def place(table: torch.Tensor, vocabulary: Vocabulary, degrees: dict[str, float]) -> torch.Tensor:
@@ -130,7 +131,7 @@ def test_the_start_is_what_training_began_with(runs: Path) -> None:
     torch.manual_seed(5)
     random = torch.rand(1)
     torch.manual_seed(5)
-    table, why = starting_table(run)
+    table, why = run.starting_table()
     assert torch.equal(torch.rand(1), random)  # the caller's random numbers go on as they would have
     assert not why
     assert table is not None
@@ -159,7 +160,7 @@ def test_vectors_from_a_file_are_a_start_too(runs: Path, tmp_path: Path) -> None
     settled, data = prepare(config)
     began = Trainer(settled, data, tmp_path / "unused", quiet=True).model.words.table.weight
     other = replace(run, config=settled, vocabulary=data.learnt)
-    table, why = starting_table(other)
+    table, why = other.starting_table()
     assert not why
     assert table is not None
     assert torch.equal(table, began)
@@ -167,20 +168,20 @@ def test_vectors_from_a_file_are_a_start_too(runs: Path, tmp_path: Path) -> None
 
 def test_a_start_that_cannot_be_known_says_why(runs: Path, tmp_path: Path) -> None:
     run = load_run(runs / "tagger", device="cpu")
-    table, why = starting_table(run)
+    table, why = run.starting_table()
     assert table is None
     assert "drawn at random" in why
-    table, why = starting_table(replace(run, config=replace(run.config, pretrained=str(runs / "lm"))))
+    table, why = replace(run, config=replace(run.config, pretrained=str(runs / "lm"))).starting_table()
     assert table is None
     assert "another vocabulary" in why
-    table, why = starting_table(replace(run, config=replace(run.config, vectors=str(tmp_path / "no.txt"))))
+    table, why = replace(run, config=replace(run.config, vectors=str(tmp_path / "no.txt"))).starting_table()
     assert table is None
     assert "no.txt" in why
 
 
 def test_ranks_and_neighbours_of_a_trained_run(runs: Path) -> None:
     run = load_run(runs / "mine", device="cpu")
-    before, _ = starting_table(run)
+    before, _ = run.starting_table()
     found = moved(run, before, count=4, k=5)
     assert found
     lean = {

@@ -11,14 +11,15 @@ import pytest
 from reported import Page, evaluated, make_runs, numbers
 
 from wordward.attack.attacked import Attacked, Change
-from wordward.cli.main import _expand, _parse, main
+from wordward.cli.main import _parse, main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import from_toml
+from wordward.explain.html import render
 from wordward.explain.wording import percent
-from wordward.report.gathering import ReportSettings, gather, of_sense
+from wordward.report.gathering import Report, ReportSettings, gather, of_sense
 from wordward.report.html import draw
-from wordward.report.tables import best_epoch, curves, paired
-from wordward.report.words import _marked
+from wordward.report.tables import best_epoch
+from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
 from wordward.runs.opening import load_run
@@ -89,7 +90,7 @@ def test_the_headline_is_the_number_that_counts(page: Page, tags: Page) -> None:
 def test_confusion_counts_what_is_predicted(runs: Path, page: Page, tags: Page) -> None:
     run = load_run(runs / "mine", device="cpu")
     examples = read_as(run.config.data, str(runs / "test.csv"))
-    said = [record["label"] for record in run.predict([example.text for example in examples])]
+    said = [record.label for record in run.predict([example.text for example in examples])]
     rows = page.rows["Which labels it mixes up"]
     for row, true in zip(rows[1:], run.labels, strict=True):
         here = [guess for guess, example in zip(said, examples, strict=True) if example.label == true]
@@ -108,11 +109,22 @@ def test_an_interval_that_tells_nothing_is_not_shown(runs: Path) -> None:
     assert first.test is not None
     for interval, said in ((Interval(1.0, 1.0, 1.0), True), (Interval(1.0, 0.9, 1.0), False)):
         measured = {"error": Interval(0.0, 0.0, 0.0) if said else interval, "macro_f1": interval}
-        subject = replace(first, dev=None, test=replace(first.test, measured=measured))
+        subject = replace(first, dev=None, test=replace(first.test, scores=measured))
         drawn = draw(replace(report, subjects=(subject,)))
         assert ("<br>No interval.</p>" in drawn) is said
         assert ("<b>100.00\u00a0%</b><small>no interval</small>" in drawn) is said
         assert ("Where there is no interval, texts drawn from these all give the same" in drawn) is said
+
+
+def section(report: Report, name: str) -> str:
+    """The HTML of one section of a report without explanations."""
+    return draw(report).partition(f'<section id="{name}">')[2].partition("</section>")[0]
+
+
+def paired(report: Report) -> str:
+    """The list of comparisons of two runs, as a person reads it."""
+    (found,) = re.findall('<ul class="rp-list">(.*?)</ul>', section(report, "results"), re.S) or [""]
+    return " ".join(re.sub("<.*?>", "", found).split())
 
 
 def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
@@ -122,7 +134,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
     assert first.test is not None
     assert other.test is not None
     off = first.test.confusion.sum() - np.trace(first.test.confusion)
-    assert first.test.wrong.sum() == off == round(60 * first.test.measured["error"].value)
+    assert first.test.wrong.sum() == off == round(60 * first.test.scores["error"].value)
     ours = np.arange(60) < 20
     for theirs, said in (
         (
@@ -139,7 +151,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
             replace(first, test=replace(first.test, wrong=ours)),
             replace(other, test=replace(other.test, wrong=theirs)),
         )
-        told = re.sub("<.*?>", "", paired(replace(report, subjects=subjects)))
+        told = paired(replace(report, subjects=subjects))
         assert f"mine against plain: {said}" in told
         p = mcnemar(int((ours & ~theirs).sum()), int((theirs & ~ours).sum()))
         assert f"p {f'= {p:.2f}' if p >= 0.01 else '< 0.01'}" in html.unescape(told)
@@ -148,7 +160,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
         (ours & False, "they get every text right"),
     ):
         subjects = tuple(replace(each, test=replace(first.test, wrong=wrong)) for each in (first, other))
-        told = re.sub("<.*?>", "", paired(replace(report, subjects=subjects)))
+        told = paired(replace(report, subjects=subjects))
         assert told == f"mine against plain: {said}."
     own = replace(report, shown_from="dev", same_dev=False)  # other texts: nothing to pair
     assert paired(own) == ""
@@ -161,7 +173,7 @@ def test_the_last_of_the_better_epochs_is_the_one_kept(runs: Path) -> None:
     ]
     subject = replace(report.subjects[0], metrics=metrics)
     assert best_epoch(subject) == 2
-    drawn = curves(replace(report, subjects=(subject,)))
+    drawn = section(replace(report, subjects=(subject,)), "learning")
     assert "<td>2 (kept)</td>" in drawn
     assert drawn.count("(kept)") == drawn.count("rp-best") == 1
 
@@ -180,11 +192,11 @@ def test_telling_sentences_stand_with_what_their_swap_does(runs: Path, page: Pag
         )
         text = html.unescape(re.sub("<.*?>", "", shown))
         before, after = run.predict([text, re.sub(rf"\b{word}\b", toward, text, count=1)])
-        assert before["label"] == label
-        assert percent(before["probabilities"][label]).split() == told[4:6]
+        assert before.label == label
+        assert percent(before.probabilities[label]).split() == told[4:6]
         if text.split().count(word) == 1:
-            assert percent(after["probabilities"][label]).split() == [told[7], told[8].rstrip(":")]
-            assert ("becomes" in told) == (after["label"] != label)
+            assert percent(after.probabilities[label]).split() == [told[7], told[8].rstrip(":")]
+            assert ("becomes" in told) == (after.label != label)
 
 
 def test_learning_curves_hold_every_epoch(runs: Path, page: Page) -> None:
@@ -233,7 +245,7 @@ def test_adversarial_texts_flip_and_stand_under_what_is_judged_of_them(runs: Pat
         shown = shown_pairs(part)
         assert {(plain(old), plain(new)) for old, new in shown} <= {(e.text, e.adversarial) for e in found}
         said = first.run.predict([plain(text) for pair in shown for text in pair])
-        labels = [record["label"] for record in said]
+        labels = [record.label for record in said]
         assert all(before != after for before, after in zip(labels[::2], labels[1::2], strict=True))
         for old, new in shown:
             assert old.replace("<del>", "") != old
@@ -258,7 +270,9 @@ def test_long_texts_are_cut_between_the_swaps() -> None:
         Change(100, "good", "bad", start, start + 4, "changed"),
         Change(201, "fine", "poor", second, second + 4, "changed"),
     )
-    old, new = _marked(Attacked(text, text, "x", changes=changes, outcome="flipped"))
+    attacked = Attacked(text, text, "x", changes=changes, outcome="flipped")
+    drawn = render("report/templates/attacked.html.j2", attacked=attacked, stretches=stretches)
+    ((old, new),) = shown_pairs(drawn)
     assert len(old) < 700
     pieces = re.split("<del>good</del>|<del>fine</del>", old)
     assert pieces[0].startswith("… word")
@@ -293,7 +307,7 @@ def test_settings_on_the_page_train_the_run_again(runs: Path, page: Page, tmp_pa
     assert from_toml(TrainConfig, text) == run_folder.load_config(runs / "mine", TrainConfig)
     file = tmp_path / "settings.toml"
     file.write_text(text)
-    command = _parse(_expand(["train", "--config", str(file), "--out", str(tmp_path / "again")]))
+    command = _parse(["train", "--config", str(file), "--out", str(tmp_path / "again")])
     assert command.settings == run_folder.load_config(runs / "mine", TrainConfig)
     made = {row[0]: row[1:] for row in page.rows["How it was made"]}
     result = json.loads((runs / "mine" / "result.json").read_text())

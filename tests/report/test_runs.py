@@ -14,9 +14,10 @@ from wordward.attack.attacked import Attacked, Change
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
+from wordward.explain.html import render
 from wordward.report.gathering import ReportSettings, check_alike, gather
 from wordward.report.texts import texts_to_score
-from wordward.report.words import _pair
+from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 
@@ -47,7 +48,8 @@ def test_small_shares_are_no_markup() -> None:
     attacked = Attacked(
         "a", "b", "x", before="x", after="y", probability_before=0.9999, probability_after=1e-5
     )
-    drawn = _pair(replace(attacked, changes=(change,), outcome="flipped"))
+    attacked = replace(attacked, changes=(change,), outcome="flipped")
+    drawn = render("report/templates/attacked.html.j2", attacked=attacked, stretches=stretches)
     assert "x &gt;99.9 %" in drawn
     assert "x &lt;0.1 %" in drawn
 

@@ -29,9 +29,9 @@ def test_what_is_told_is_what_predict_says(run: Run) -> None:
     for each in found:
         before, after = run.predict([each.explanation.text, each.text])
         # To the sixth digit, since a processor may round otherwise in a batch of another size.
-        assert each.before == pytest.approx(before["probabilities"][each.label], abs=2e-6)
-        assert each.after == pytest.approx(after["probabilities"][each.label], abs=2e-6)
-        assert (each.predicted_before, each.predicted_after) == (before["label"], after["label"])
+        assert each.before == pytest.approx(before.probabilities[each.label], abs=2e-6)
+        assert each.after == pytest.approx(after.probabilities[each.label], abs=2e-6)
+        assert (each.predicted_before, each.predicted_after) == (before.label, after.label)
         words = zip(each.explanation.text.split(), each.text.split(), strict=True)
         assert [(old, new) for old, new in words if old != new] == [(each.place.word, each.toward)]
         strengths = [place.pulls[0].strength for place in each.explanation.places if place.pulls]
@@ -58,10 +58,10 @@ def test_the_most_telling_come_first_and_no_swap_twice(run: Run) -> None:
 def test_a_tagger_is_told_by_a_flag_that_is_right(tagger: Run) -> None:
     missed = ("the", "film", "is", "warm"), ("c", "c", "i", "c")  # which the model does not flag
     sentences = [*tagged(60, seed=6), Example("the film is warm", tokens=missed[0], tags=missed[1])]
-    assert tagger.predict(["the film is warm"])[0]["tokens"][2]["label"] == "c"
+    assert tagger.predict(["the film is warm"])[0].tokens[2].label == "c"
     found = tell(tagger, sentences)
     true = {example.text: example.tags for example in sentences}
-    said = {r["text"]: [t["label"] for t in r["tokens"]] for r in tagger.predict(list(true))}
+    said = {r.text: [t.label for t in r.tokens] for r in tagger.predict(list(true))}
     flagged = [
         text for text in true if any(a == b == "i" for a, b in zip(true[text] or (), said[text], strict=True))
     ]
@@ -71,9 +71,9 @@ def test_a_tagger_is_told_by_a_flag_that_is_right(tagger: Run) -> None:
         assert focus is not None
         assert each.label == (true[each.explanation.text] or ())[focus] == "i"
         before, after = tagger.predict([each.explanation.text, each.text])
-        assert each.before == pytest.approx(before["tokens"][focus]["probabilities"]["i"], abs=2e-6)
-        assert each.after == pytest.approx(after["tokens"][focus]["probabilities"]["i"], abs=2e-6)
-        assert each.changes == (after["tokens"][focus]["label"] != "i")
+        assert each.before == pytest.approx(before.tokens[focus].probabilities["i"], abs=2e-6)
+        assert each.after == pytest.approx(after.tokens[focus].probabilities["i"], abs=2e-6)
+        assert each.changes == (after.tokens[focus].label != "i")
 
 
 def test_the_explanation_is_of_the_true_label(run: Run) -> None:

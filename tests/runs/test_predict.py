@@ -12,8 +12,9 @@ from wordward.config.settings import ModelSettings, PretrainConfig, TextSettings
 from wordward.datasets import Example
 from wordward.perturbation import objective
 from wordward.runs import scoring
+from wordward.runs.lstm import LstmRun
 from wordward.runs.models import Classifier, Tagger
-from wordward.runs.run import Run, evaluate
+from wordward.runs.run import Run
 from wordward.runs.run_folder import RunError, load_config
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.device import pick_device
@@ -29,14 +30,14 @@ def a_tagger(max_length: int | None) -> Run:
     torch.manual_seed(0)
     model = Tagger(len(vocabulary), 2, MODEL).eval()
     settings = TrainConfig(task="tag", text=TextSettings(max_length=max_length), model=MODEL)
-    return Run(Path("nowhere"), settings, vocabulary, ("c", "i"), model, torch.device("cpu"))
+    return LstmRun(Path("nowhere"), settings, vocabulary, ("c", "i"), model, torch.device("cpu"))
 
 
 def test_a_tagger_tags_every_token_however_few_it_was_trained_on() -> None:
     short, whole = a_tagger(3), a_tagger(None)
     text = " ".join(SENTENCE)
     (record,) = short.predict([text])
-    assert [token["token"] for token in record["tokens"]] == SENTENCE
+    assert [token.token for token in record.tokens] == SENTENCE
     assert record == whole.predict([text])[0]
 
 
@@ -46,19 +47,19 @@ def test_a_tagger_is_scored_on_every_token() -> None:
     corpus = run.encode([Example(" ".join(SENTENCE), tokens=tuple(SENTENCE), tags=tags)], labelled=True)
     assert corpus.labels is not None
     assert [len(row) for row in corpus.rows] == [len(each) for each in corpus.labels] == [7]  # type: ignore[arg-type]
-    said = [token["label"] for token in run.predict([" ".join(SENTENCE)])[0]["tokens"]]
+    said = [token.label for token in run.predict([" ".join(SENTENCE)])[0].tokens]
     wrong = sum(one != other for one, other in zip(said, tags, strict=True)) / 7
-    assert evaluate(run, corpus)["error"].value == pytest.approx(wrong)
+    assert run.evaluate_corpus(corpus).scores["error"].value == pytest.approx(wrong)
 
 
 def test_a_classifier_still_reads_only_so_many_words() -> None:
     vocabulary = Vocabulary.build([SENTENCE] * 3)
     settings = TrainConfig(task="classify", text=TextSettings(max_length=3), model=MODEL)
     model = Classifier(len(vocabulary), 2, MODEL).eval()
-    run = Run(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    run = LstmRun(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
     assert len(run.encode([Example(" ".join(SENTENCE))], labelled=False).rows[0]) == 4  # with <eos>
     first, second = run.predict([" ".join(SENTENCE), " ".join(SENTENCE[:3])])
-    assert first["probabilities"] == second["probabilities"]
+    assert first.probabilities == second.probabilities
 
 
 @pytest.mark.parametrize("tagging", [False, True])

@@ -61,7 +61,7 @@ def test_words_are_put_in_where_they_were_found(unknown: str) -> None:
     changes = [(at["the"], "was"), (at["Dull"], "good"), (at["CAST"], "and")]
     for order in (changes, changes[::-1]):
         assert apply(text, order, lowercase=True) == "Zyx wvu: was AND,  qqq was Good!"
-    assert run.words(Example(apply(text, changes, lowercase=True)))[-1] == "good"
+    assert run.read(Example(apply(text, changes, lowercase=True))).tokens[-1].text == "good"
 
 
 def test_case_is_kept_as_far_as_the_run_still_reads_the_word() -> None:

@@ -16,16 +16,16 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward.explain.corpus
 from wordward.attack.attacked import Attacked
-from wordward.config.attack import AttackSettings
 from wordward.attack.attacker import attack
 from wordward.attack.files import from_record
 from wordward.cli.main import main
+from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example, registry
 from wordward.datasets.published import Splits
 from wordward.explain.corpus import Question, explain_all
-from wordward.explain.terminal import from_json
+from wordward.explain.explanation import from_json
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.results_file import ResultsFile, describe
@@ -62,7 +62,7 @@ def test_files_of_something_else_are_left_alone(run: Run, tmp_path: Path) -> Non
     described = describe(run, [Example("warm")], settings=asdict(AttackSettings()))
 
     def opened(name: str, **options: bool) -> ResultsFile:
-        return ResultsFile(tmp_path / name, described, command="attack", flag="--out", **options)
+        return ResultsFile(tmp_path / name, described, command="attack", name="out", **options)
 
     mine = tmp_path / "mine.jsonl"
     mine.write_text("my own\n")

@@ -12,17 +12,20 @@ import pytest
 import torch
 from small_training import SMALL, config, lines, weights
 
+from wordward.cli.main import main
 from wordward.config.settings import (
     MethodSettings,
     PretrainConfig,
     TextSettings,
     TrainConfig,
     TrainingSettings,
+    filled,
 )
 from wordward.datasets import DataError
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.distributed import Shares
+from wordward.support.files import write
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.data import Data, adversaries, build, prepare
@@ -61,7 +64,7 @@ def test_resuming_with_more_epochs_goes_on(run: Path, csv_file: Path, tmp_path: 
 
 def test_resuming_takes_a_number_that_is_also_the_default(csv_file: Path, tmp_path: Path) -> None:
     train(config(csv_file, epochs=1, patience=1), tmp_path / "run", quiet=True)
-    default = int(TrainingSettings().patience)
+    default = filled(TrainingSettings()).patience
     for given, wanted in (({}, (1, 1, "cpu")), ({"epochs": 2, "patience": default}, (2, default, "cpu"))):
         resume(tmp_path / "run", **given)
         kept = run_folder.load_config(tmp_path / "run", TrainConfig).training
@@ -77,7 +80,7 @@ def test_resuming_pretraining_takes_epochs_that_are_also_the_default(
     pretrain(reading, tmp_path / "lm", quiet=True)
     asked: list[int] = []
     monkeypatch.setattr(Pretrainer, "fit", lambda self, *_, **__: asked.append(self.config.epochs))
-    default = int(PretrainConfig().epochs)
+    default = filled(PretrainConfig()).epochs
     for again in (PretrainConfig(), PretrainConfig(epochs=default)):
         pretrain(again, tmp_path / "lm", resume=True, quiet=True)
     assert asked == [1, default]
@@ -117,7 +120,7 @@ def test_files_are_open_for_writing_when_synced(tmp_path: Path, monkeypatch: pyt
 
     flags: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda number: flags.append(fcntl.fcntl(number, fcntl.F_GETFL)))
-    run_folder.write(tmp_path / "file", "text")
+    write(tmp_path / "file", "text")
     assert [flag & os.O_ACCMODE for flag in flags] == [os.O_RDWR]  # Windows syncs no other
 
 
@@ -192,7 +195,7 @@ def test_nan_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: p
         DivergedError, match=r"not finite at step 10; the best model so far \(epoch 1\) is kept"
     ):
         train(config(csv_file, "baseline"), tmp_path / "run", quiet=True)
-    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0]["label"] in (
+    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0].label in (
         "good",
         "bad",
     )
@@ -243,3 +246,44 @@ def test_every_weight_learns_under_autocast(method: str, csv_file: Path) -> None
     batch = data.train.batch(np.arange(8), torch.device("cpu"))
     stepper(batch._replace(shares=Shares(0.0, 0.0)), batch._replace(labels=None))  # of the labelled: nothing
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_metrics_that_were_lost_are_restored(
+    left: int, run: Path, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A resumed run ends like the uninterrupted one, also where its best epoch's line was lost."""
+    metrics = run / run_folder.METRICS
+    kept = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(b"".join(kept[:left]) + b'{"epoch": ')
+    train(config(csv_file, epochs=2), run, resume=True, quiet=True)  # finished already
+    assert metrics.read_bytes() == b"".join(kept)
+    metrics.unlink()
+    assert main(["train", "--out", str(run), "--resume", "--epochs", "3"]) == 0
+    assert "best epoch" in capsys.readouterr().err
+    train(config(csv_file, epochs=3), tmp_path / "whole", quiet=True)
+    assert lines(run) == lines(tmp_path / "whole")
+
+
+def test_metrics_deleted_while_a_run_goes_on_end_in_no_traceback(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folder, "append_metrics", lambda *_: None)
+    flags = "--dim 8 --hidden 8 --head 4 --epochs 1 --epsilon 1 --k 3 --device cpu".split()
+    assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *flags]) == 0
+    assert "best epoch 1, in" in capsys.readouterr().err
+
+
+def test_metrics_are_on_disk_before_the_checkpoint_that_counts_them(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda number: (synced.append(Path(f"/proc/self/fd/{number}").resolve().name), sync(number)),
+    )
+    train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    if sys.platform == "linux":
+        assert synced.index("metrics.jsonl") < synced.index("checkpoint.json.part")

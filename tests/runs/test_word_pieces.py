@@ -12,13 +12,15 @@ import transformers
 from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
 
 import wordward
-from wordward.explain.terminal import to_json
-from wordward.hf.explainer import explain, places
+from wordward.datasets import Example
+from wordward.explain.explanation import pulls_of, to_json
+from wordward.explain.pulls import BatchPulls
+from wordward.hf.explainer import explain, open_model
 from wordward.hf.inputs import perturbed
 from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.objective import kl, label_loss
 from wordward.perturbation.tap import Tap
-from wordward.text.word_pieces import Word, candidate_ids, special_ids, unperturbed_ids, words_of
+from wordward.text.word_pieces import candidate_ids, piece_texts, special_ids, unperturbed_ids, words_of
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
 TEXT = "The film  isn't clumsy, é😀 was warm."
@@ -120,43 +122,36 @@ class TestWords:
             words_of(slow("warm"), "warm")
 
 
-def test_a_word_is_pulled_as_its_strongest_piece():
+def test_a_word_is_pulled_as_its_strongest_piece(monkeypatch: pytest.MonkeyPatch):
     tokenizer = word_pieces()
-    encoding = tokenizer("isn warm x")
     dull, cold = tokenizer.convert_tokens_to_ids(["dull", "cold"])
-    words = words_of(encoding, "isn warm x")
-    assert [word.pieces for word in words] == [(1, 2), (3,), (4,)]
-    found = places(
-        words,
-        encoding["input_ids"],
-        tokenizer,
-        toward=[[0, 0], [cold, dull], [dull, cold], [cold, dull], [cold, dull], [0, 0]],
-        strengths=[[9.0, 9.0], [0.1, 0.0], [0.5, 0.2], [2.0, -1.0], [-1.0, -2.0], [9.0, 9.0]],
-        cosines=[[0.0, 0.0]] * 2 + [[0.7, 0.3]] * 3 + [[0.0, 0.0]],
+    model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"})
+    run = open_model(model, tokenizer, AdversarialSettings(), tagging=False)
+    assert run.read(Example("isn warm x")).row.word.tolist() == [-1, 0, 0, 1, 2, -1]
+    pulls = BatchPulls(
+        torch.zeros(1, 2),
+        torch.tensor([[[0, 0], [cold, dull], [dull, cold], [cold, dull], [cold, dull], [0, 0]]]),
+        torch.tensor([[[9.0, 9.0], [0.1, 0.0], [0.5, 0.2], [2.0, -1.0], [-1.0, -2.0], [9.0, 9.0]]]),
+        torch.tensor([[[0.0, 0.0]] * 2 + [[0.75, 0.25]] * 3 + [[0.0, 0.0]]]),
     )
-    assert [[(pull.toward, pull.strength, pull.relative) for pull in place.pulls] for place in found] == [
+    monkeypatch.setattr("wordward.explain.pulls.find_pulls", lambda *_, **__: pulls)
+    (found,) = run.explain(["isn warm x"], top=2)
+    assert [[(p.toward, p.strength, p.relative) for p in place.pulls] for place in found.places] == [
         [("dull", 0.5, 0.25), ("cold", 0.2, 0.1)],
         [("cold", 2.0, 1.0)],
         [],
     ]
-    assert [place.known for place in found] == [True, True, True]
-    assert found[0].pulls[0].cosine == 0.7
+    assert [place.known for place in found.places] == [True, True, True]
+    assert found.places[0].pulls[0].cosine == 0.75
 
 
 def test_a_word_is_not_pulled_toward_itself():
     tokenizer = byte_pieces()
-    encoding = tokenizer("film film")
-    film, warm = tokenizer.convert_tokens_to_ids(["Ġfilm", "Ġwarm"])
-    words = [Word("film", 0, 4, (0,), 0)]  # at the beginning it is another piece
-    (place,) = places(
-        words,
-        encoding["input_ids"],
-        tokenizer,
-        toward=[[film, warm]],
-        strengths=[[2.0, 1.0]],
-        cosines=[[1.0, 0.5]],
-    )
-    assert [pull.toward for pull in place.pulls] == ["warm"]
+    named = piece_texts(tokenizer, tokenizer.convert_tokens_to_ids(["Ġfilm", "Ġwarm"]))
+    toward = zip(
+        named, [2.0, 1.0], [1.0, 0.5], strict=True
+    )  # at the beginning of a text "film" is another piece
+    assert [pull.toward for pull in pulls_of(toward, word="film", largest=2.0)] == ["warm"]
 
 
 @pytest.fixture(scope="module")
@@ -222,13 +217,16 @@ class TestExplaining:
         assert [pull.toward for pull in pulls] == sorted(slopes, key=lambda word: -slopes[word])[: len(pulls)]
         assert len(pulls) == 9
 
-    def test_anywhere_is_toward_any_piece_that_is_not_special(self, taught: tuple[Any, Any]):
+    @pytest.mark.parametrize("whole_words", [True, False])
+    def test_anywhere_is_toward_any_candidate(self, taught: tuple[Any, Any], whole_words: bool):
         model, tokenizer = taught
-        settings = AdversarialSettings(method="random")
+        settings = AdversarialSettings(method="random", whole_words=whole_words)
         text = "the film was warm and bright and cold and dull and bland and funny"
         (found,) = explain(model, tokenizer, [text], settings=settings, top=1000)
         toward = {pull.toward for place in found.places for pull in place.pulls}
-        assert toward == set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+        allowed = candidate_ids(tokenizer, whole_words=whole_words)
+        assert toward == set(piece_texts(tokenizer, allowed))
+        assert not toward & set(tokenizer.all_special_tokens)
         assert all(place.pulls for place in found.places)  # chance moves every word
 
     def test_a_label_that_is_given(self, taught: tuple[Any, Any]):

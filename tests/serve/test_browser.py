@@ -105,7 +105,7 @@ def percent(chance: float) -> str:
 
 
 def predicted(run: Run, text: str) -> dict[str, str]:
-    return {label: percent(chance) for label, chance in run.predict([text])[0]["probabilities"].items()}
+    return {label: percent(chance) for label, chance in run.predict([text])[0].probabilities.items()}
 
 
 def settled(page: Page, text: str) -> None:
@@ -293,7 +293,7 @@ def test_an_attack_shows_its_steps_and_can_be_taken_over(visit: Visit, address: 
     page.get_by_role("button", name="Put it into the text").click()
     expect(page.locator(".word.swapped")).to_have_count(count)
     settled(page, page.input_value("#text"))
-    assert run.predict([page.input_value("#text")])[0]["label"] == "bad"
+    assert run.predict([page.input_value("#text")])[0].label == "bad"
     assert numbers(page) == predicted(run, page.input_value("#text"))
     expect(page.locator("#attacked")).to_be_hidden()
     page.click("#undo")

@@ -25,10 +25,10 @@ from torch import nn
 from wordward.cli.main import main
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
-from wordward.explain.explanation import Explanation
+from wordward.explain.explanation import Explanation, from_json
 from wordward.explain.swaps import apply
-from wordward.explain.terminal import from_json
 from wordward.perturbation.recipes import RECIPES
+from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.serve.app import PAGE, create_app, examples_for, listen
 from wordward.serve.limits import Bucket, Limits, Turns
@@ -130,7 +130,7 @@ def test_openapi_names_every_question_and_its_refusal(client: httpx.Client) -> N
 
 
 def test_predict_is_the_runs_own(client: httpx.Client, run: Run) -> None:
-    assert ask(client, "predict") == run.predict([TEXT])[0]
+    assert ask(client, "predict") == run.predict([TEXT])[0].to_json()
 
 
 @pytest.mark.parametrize("method", RECIPES)
@@ -158,9 +158,9 @@ def test_an_attack_tells_its_steps(client: httpx.Client, run: Run) -> None:
     assert found["outcome"] == "flipped"
     assert found["steps"]
     said = run.predict([found["adversarial"]])[0]
-    assert found["after"] == said["label"] != found["before"]
+    assert found["after"] == said.label != found["before"]
     last = found["steps"][-1]
-    assert (last["label"], last["probability"]) == (said["label"], said["probabilities"][said["label"]])
+    assert (last["label"], last["probability"]) == (said.label, said.probabilities[str(said.label)])
     for step in found["steps"]:
         assert found["adversarial"][step["start"] :].startswith(step["toward"])
 
@@ -365,11 +365,11 @@ def test_a_swap_waits_for_its_turn(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     """A Hugging Face tokenizer is set up anew for each call, so that two threads at once would disturb each other."""
     order, begun, go = [], threading.Event(), threading.Event()
 
-    def slow(self: Service, asked: Asked) -> dict[str, Any]:
+    def slow(self: Service, asked: Asked) -> Prediction:
         begun.set()
         assert go.wait(20)
         order.append("predict")
-        return {"text": asked.text}
+        return Prediction(asked.text)
 
     def swap(self: Service, asked: AskedSwap) -> Swapped:
         order.append("swap")
@@ -466,6 +466,6 @@ def test_the_command_serves_until_it_is_stopped(run: Run, tmp_path: Path) -> Non
         served = httpx.get(f"{command.address}/api/runs").json()
         assert served["examples"] == [f"the film was warm {at}" for at in range(12)]
         said = httpx.post(f"{command.address}/api/predict", json={"text": TEXT}).json()
-        assert said == run.predict([TEXT])[0]
+        assert said == run.predict([TEXT])[0].to_json()
     finally:
         assert command.stop() in (0, 130)

@@ -191,7 +191,7 @@ def test_saved_it_is_an_ordinary_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     found = TextClassifier("iadvt+ivat", **SMALL).fit(TEXTS, LABELS, unlabelled=TEXTS[:20])
     run = load_run(found.save(tmp_path / "run"))
     records = run.predict(TEXTS)
-    assert [record["label"] for record in records] == found.predict(TEXTS).tolist()
+    assert [record.label for record in records] == found.predict(TEXTS).tolist()
     assert len(run_folder.read_metrics(tmp_path / "run")) == 2
     assert run.config.data.train == run.config.data.unlabelled == "TextClassifier.fit"
     assert checkpoint.load_class_counts(tmp_path / "run", run.vocabulary) is not None

@@ -137,6 +137,16 @@ def derive(
             alpha[t] = noise[t] if candidates is None else 1.0
             alpha[t] *= xi / r_of(alpha)[t].norm()
     g = torch.zeros_like(alpha)
+    kl_ascent = recipe.objective == "kl" and recipe.follows_gradient
+    if normalization == "authors" and kl_ascent and candidates is not None:
+        # the authors' code: equal strengths, at unit length, then a step of unit length, all differentiated
+        able = torch.tensor(
+            [[float(other != word) for other in candidates[t]] for t, word in enumerate(text)]
+        )
+        start = able.double().requires_grad_()
+        step = r_of(able * start / (able * start).norm(dim=1, keepdim=True))
+        (g,) = torch.autograd.grad(loss(xi * step / step.norm(dim=1, keepdim=True)), start)
+        iterations = 0
     for _ in range(iterations if recipe.follows_gradient else 0):
         alpha.requires_grad_()
         (g,) = torch.autograd.grad(loss(r_of(alpha)), alpha)

@@ -14,7 +14,7 @@ from typing import Any
 from hf_tiny import bert, word_pieces
 
 from wordward.cli.data import ACTIONS
-from wordward.cli.main import COMMANDS, _expand, _parse, main
+from wordward.cli.main import COMMANDS, _parse, main
 from wordward.datasets import read
 
 ROOT = Path(__file__).parents[2]
@@ -176,7 +176,7 @@ def parse(arguments: list[str]) -> Any:
     errors = io.StringIO()
     try:
         with redirect_stderr(errors):
-            return _parse(_expand(arguments))
+            return _parse(arguments)
     except SystemExit:
         raise DocumentationError(errors.getvalue()) from None
 

@@ -7,10 +7,10 @@ import torch
 from counting import Count
 from torch import Tensor
 
-from wordward.config.settings import MethodSettings, ModelSettings, TrainingSettings
+from wordward.config.settings import MethodSettings, ModelSettings, TrainingSettings, filled
 from wordward.perturbation.recipes import parse_methods
+from wordward.runs.lstm import adversary_of
 from wordward.runs.models import Classifier, Tagger
-from wordward.runs.run import adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper
@@ -32,7 +32,7 @@ def a_step(
     mask = torch.ones_like(ids, dtype=torch.bool)
     mask[:, 1, 4:] = False
     labels = torch.randint(2, (BATCH, TIME) if kind is Tagger else (BATCH,))
-    training = TrainingSettings(precision=precision, averaging=averaging)
+    training = filled(TrainingSettings(precision=precision, averaging=averaging))
     stepper = Stepper(model, made, training, torch.device("cpu"))
     return stepper, Batch(ids[0], mask[0], labels), Batch(ids[1], mask[1], None)
 

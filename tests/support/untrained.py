@@ -12,6 +12,7 @@ from wordward.config.settings import (
     TrainConfig,
     TrainingSettings,
 )
+from wordward.runs.lstm import LstmRun
 from wordward.runs.models import Classifier, Tagger
 from wordward.runs.run import Run
 from wordward.text.vocabulary import Vocabulary
@@ -32,4 +33,4 @@ def a_run(*, task: str = "classify", k: int | None = None, min_count: int = 1, *
         training=TrainingSettings(min_candidate_count=min_count),
     )
     model = kind(len(vocabulary), len(labels), MODEL).eval()
-    return Run(Path("runs/mine"), settings, vocabulary, labels, model, torch.device("cpu"))
+    return LstmRun(Path("runs/mine"), settings, vocabulary, labels, model, torch.device("cpu"))

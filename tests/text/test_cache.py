@@ -24,7 +24,7 @@ from wordward.text.chosen import few
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
 from wordward.text.kept import keep, stamps
-from wordward.text.pack import EARLIER, read_pack, write_pack
+from wordward.text.pack import read_pack, write_pack
 from wordward.text.ragged import Joined, Rows
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import Vocabulary
@@ -370,12 +370,3 @@ def test_a_pack_is_refused_with_other_text_settings(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=re.escape(said)):
         read_pack(path, asked)
-
-
-def test_a_pack_that_does_not_tell_its_settings_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "old.pack"
-    path.write_bytes(lzma.compress(EARLIER + b"and more"))
-    with pytest.raises(
-        DataError, match=r"written before they were stored: write it again with `wordward data"
-    ):
-        read_pack(path, TextSettings())

@@ -21,16 +21,18 @@ from wordward.config.settings import (
     TrainConfig,
 )
 from wordward.config.toml import from_toml, to_toml
-from wordward.datasets import DataError, MissingError
+from wordward.datasets import DataError, Example, MissingError
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
-from wordward.runs.run import evaluate
 from wordward.runs.scoring import probabilities
+from wordward.support import files
 from wordward.support.device import pick_device
+from wordward.text.cache import encode_splits
 from wordward.text.corpus import Batch
+from wordward.text.pack import write_pack
 from wordward.train.data import adversaries, build, prepare
 from wordward.train.pretraining import pretrain
 from wordward.train.step import Stepper
@@ -44,7 +46,7 @@ def test_each_method_learns_to_classify(method: str, csv_file: Path, tmp_path: P
     assert result["dev"]["error"] < 0.1
     run = load_run(tmp_path / "run", device="cpu")
     fresh = reviews(100, seed=9)
-    assert evaluate(run, run.encode(fresh, labelled=True))["error"].value < 0.1
+    assert run.evaluate(fresh).scores["error"].value < 0.1
 
 
 @pytest.mark.parametrize("method", ["baseline", "advt", "vat", "iadvt", "ivat"])
@@ -54,10 +56,10 @@ def test_each_method_learns_to_tag(method: str, conll_file: Path, tmp_path: Path
     assert result["dev"]["f0.5"] > 0.95
     run = load_run(tmp_path / "run", device="cpu")
     assert run.config.training.positive == "i"
-    measured = evaluate(run, run.encode(tagged(60, seed=5), labelled=True))
+    measured = run.evaluate(tagged(60, seed=5)).scores
     assert measured["f0.5"].value > 0.95
-    tokens = run.predict(["the film are lovely"])[0]["tokens"]
-    assert [token["label"] for token in tokens] == ["c", "c", "i", "c"]
+    tokens = run.predict(["the film are lovely"])[0].tokens
+    assert [token.label for token in tokens] == ["c", "c", "i", "c"]
 
 
 def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
@@ -66,8 +68,8 @@ def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
         load_run(tmp_path / "run", device="cpu").predict(["the film was dull"]) for _ in range(2)
     )
     assert first == second
-    assert first[0]["label"] == "bad"
-    assert sum(first[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    assert first[0].label == "bad"
+    assert sum(first[0].probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
 def last(folder: Path) -> dict[str, torch.Tensor]:
@@ -192,7 +194,7 @@ def test_ctrl_c_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch
     result = train(config(csv_file), tmp_path / "run", quiet=True)
     assert result["stopped"]
     assert result["best_epoch"] == 1
-    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0]["label"] in (
+    assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0].label in (
         "good",
         "bad",
     )
@@ -239,7 +241,7 @@ def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
     assert all(torch.equal(kept[name], scored[best][name]) for name in kept)
     _, data = prepare(settings)
     run = load_run(tmp_path / "run", device="cpu")
-    measured = {name: interval.value for name, interval in evaluate(run, data.dev).items()}
+    measured = {name: interval.value for name, interval in run.evaluate_corpus(data.dev).scores.items()}
     assert measured == records[best]["dev"] == result["dev"]
 
 
@@ -371,6 +373,50 @@ def test_pretraining_goes_on_as_if_never_stopped(
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_language_model_may_read_texts_as_they_are_given(
+    packed: bool, shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every epoch, with those held out missing; by default the order is drawn anew."""
+    from wordward.train.pretrainer import Pretrainer
+
+    texts = [f"word{at} word{at}" for at in range(60)]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    source: dict[str, Any] = {"texts": (str(tmp_path / "texts.txt"),)}
+    if packed:
+        splits = {"train": texts[:20], "dev": texts[:2], "test": texts[:2], "unlabelled": texts[20:]}
+        examples = {
+            name: [Example(text, "ab"[at % 2]) for at, text in enumerate(part)]
+            for name, part in splits.items()
+        }
+        read = TextSettings(min_documents=1)
+        write_pack(tmp_path / "little.pack", encode_splits(examples, read, quiet=True), read, quiet=True)
+        source = {"corpus": str(tmp_path / "little.pack")}
+    step, epochs = Pretrainer.step, ([], [])
+
+    def watched(self: Pretrainer, ids: torch.Tensor, *rest: Any) -> object:
+        words = [self.vocabulary.words[at] for at in ids[0].tolist()]
+        epochs[self.record.epoch].extend(int(word[4:]) for word in words if word.startswith("word"))
+        return step(self, ids, *rest)
+
+    monkeypatch.setattr(Pretrainer, "step", watched)
+    reading = PretrainConfig(
+        **source,
+        epochs=2,
+        streams=1,
+        shuffle=shuffle,
+        text=TextSettings(min_documents=1),
+        model=SMALL,
+        device="cpu",
+    )
+    pretrain(reading, tmp_path / "lm", quiet=True)
+    first, second = epochs
+    assert len(set(first)) >= 58
+    assert (first == sorted(first)) != shuffle
+    assert (first == second) != shuffle
+
+
 def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> None:
     """The strongest pull of a trained model is at a word that decides, and swapping it lowers the chance."""
     settings = replace(config(csv_file, "iadvt", epochs=6), perturbation=MethodSettings(epsilon=1.0, k=None))
@@ -382,10 +428,10 @@ def test_explain_points_from_praise_to_blame(csv_file: Path, tmp_path: Path) -> 
     place = found.strongest
     assert place is not None
     assert place.pulls[0].relative == 1.0
-    before = run.predict([example.text])[0]["probabilities"]["good"]
+    before = run.predict([example.text])[0].probabilities["good"]
     text = apply(example.text, [(place, place.pulls[0].toward)], lowercase=run.text.lowercase)
     assert text == example.text.replace(place.word, place.pulls[0].toward, 1)
-    assert run.predict([text])[0]["probabilities"]["good"] < before
+    assert run.predict([text])[0].probabilities["good"] < before
 
 
 def test_config_goes_to_toml_and_back() -> None:
@@ -440,16 +486,16 @@ def test_a_run_that_another_process_trains_is_left_alone(
     reading = PretrainConfig(
         texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
     )
-    folder = tmp_path / "run"
+    folder, again = tmp_path / "run", dict[str, Any]({way: True})
     make = partial(train, config(csv_file, epochs=1), folder, quiet=True)
     if kind == "pretrain":
         make = partial(pretrain, reading, folder, quiet=True)
     make()
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     with run_folder.held(folder), pytest.raises(run_folder.RunError, match="another process is training"):
-        make(**{way: True})
+        make(**again)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    make(**{way: True})
+    make(**again)
 
 
 def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Path) -> None:
@@ -495,7 +541,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
     def full(dir: Path) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(run_folder, "TemporaryFile", full)
+    monkeypatch.setattr(files, "TemporaryFile", full)
     monkeypatch.setattr("wordward.train.training.prepare", None)
     with pytest.raises(
         run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another `out`"

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
-from wordward.attack.goal import Goal, Labels, Record, Tags
+from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guide import Case, Guide, State, Target
 from wordward.attack.search import put_in, search
 from wordward.attack.sense import judge_of
@@ -15,13 +15,13 @@ from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
-from wordward.explain.explainer import one_method
 from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
+from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run
+from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
@@ -30,23 +30,65 @@ __all__ = ["AttackSettings", "Attacked", "Change", "attack"]
 CHUNK = 64  # texts that are searched side by side
 
 
+def attack_texts(
+    run: Run,
+    texts: Sequence[Text],
+    settings: AttackSettings | None = None,
+    *,
+    corrections: Corrections | None = None,
+    jobs: int = 1,
+) -> list[Attacked]:
+    """Words of each text swapped until the prediction changes, each change verified by the model.
+
+    A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
+    flags an error.
+
+    Args:
+        run: A trained model, as `wordward.load_run` opens it.
+        texts: Strings, or `Example`s with their true labels.
+        settings: Which method guides the search, how many words may be swapped, and which swaps are allowed.
+        corrections: For taggers of errors: what a flagged token should be, of `wordward.datasets.m2`.
+        jobs: Processes to use, each of which loads the run; more than one need a guarded main module.
+
+    Returns:
+        An `Attacked` for each text, in the same order: the adversarial text, its swaps, and the predictions before
+        and after.
+
+    Example:
+        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
+        >>> run.attack(["a warm and funny film"])[0].adversarial  # doctest: +SKIP
+        'a cold and funny film'
+    """
+    return list(attack(run, texts, settings, corrections=corrections, jobs=jobs))
+
+
 def attack(
     run: Run,
-    examples: Sequence[Example],
+    texts: Sequence[Text],
     settings: AttackSettings | None = None,
     *,
     corrections: Corrections | None = None,
     jobs: int = 1,
 ) -> Generator[Attacked, None, None]:
-    """Each example with the adversarial text found for it, in order.
+    """As `attack_texts`, each text as soon as it is done, in order.
 
-    A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
-    flags an error. `corrections` (of `wordward.datasets.m2`) say what a flagged token should be. `jobs`: processes
-    to use, each of which loads the run; more than one need a guarded main module.
+    Args:
+        run: A trained model.
+        texts: Strings, or `Example`s with their true labels.
+        settings: How words to swap are looked for.
+        corrections: For taggers of errors: what a flagged token should be.
+        jobs: Processes to use.
+
+    Returns:
+        A generator of `Attacked`; bad settings raise an error at once, not with the first text.
+
+    Example:
+        >>> for attacked in attack(run, texts):  # doctest: +SKIP
+        ...     print(attacked.outcome)
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
-    plain = [attacker.goal.plain(example) for example in examples]
+    plain = [attacker.goal.plain(as_example(text)) for text in texts]
     chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
     attacked_chunks = spread(
         attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs
@@ -74,7 +116,7 @@ def _attacker(
 
 def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:
     """What an attack on a run is to change; raises an error for settings that do not fit the run."""
-    one_method(run, settings.method)
+    run.method(settings.method)
     if run.tagging:
         if run.positive is None:
             raise SettingError(
@@ -103,7 +145,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
 def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
     """Some texts attacked side by side."""
     texts = [run.read(example) for example in examples]
-    predictions = run.predict([text.text for text in texts])
+    predictions = run.predict_readings(texts)
     cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
     hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
     adversarial = {
@@ -116,7 +158,7 @@ def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -
             changes = _changes(run, goal, cases[at], hunts[at].beam[0])
             attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
         passes = hunts[at].passes if at in hunts else 0
-        passes += ("error" not in before) + (at in adversarial)
+        passes += (before.problem is None) + (at in adversarial)
         yield replace(attacked, passes=passes, words=len(text.tokens))
 
 
@@ -124,34 +166,31 @@ def cases_of(
     run: Run,
     examples: Sequence[Example],
     texts: Sequence[Reading],
-    predictions: Sequence[Record],
+    predictions: Sequence[Prediction],
     settings: AttackSettings,
     goal: Goal,
 ) -> dict[int, Case]:
     """The texts that there is something to attack in, by their number."""
     cases: dict[int, Case] = {}
-    for at, (example, text, record) in enumerate(zip(examples, texts, predictions, strict=True)):
-        target = None if "error" in record or not text.tokens else goal.target(example, record)
+    for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
+        target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
         if target is not None:
-            cases[at] = _case(run, text, settings, target)
+            cases[at] = _case(text, settings, target)
     return cases
 
 
-def _case(run: Run, text: Reading, settings: AttackSettings, target: Target) -> Case:
+def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
     """A text with what is to change, the words that may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     places = tuple(
-        Place(
-            at, text.text[token.start : token.end], token.start, token.end, token.text in run.vocabulary, ()
-        )
+        Place(at, text.written(at), token.start, token.end, text.known[at], ())
         for at, token in enumerate(text.tokens)
     )
     most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
-    row, pieces = run.row(text)
-    return Case(text.text, places, row, target, open, most, pieces)
+    return Case(text.text, places, text.row, target, open, most)
 
 
 def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:

@@ -1,11 +1,13 @@
 """Attacked texts as files: lines of JSON, and CSV as TextAttack writes it."""
 
 import csv
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from wordward.attack.attacked import Attacked, Change
+from wordward.support.files import write
 
 COLUMNS = (
     *("original_text", "perturbed_text", "original_score", "perturbed_score", "original_output"),
@@ -37,12 +39,11 @@ def marked(attacked: Attacked) -> tuple[str, str]:
 
 def write_csv(path: str | Path, results: Iterable[Attacked]) -> None:
     """The columns of TextAttack's CSV; a score is 1 - p of the label that is to change."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for attacked in results:
-            scores = [f"{1 - p:.6g}" for p in (attacked.probability_before, attacked.probability_after)]
-            outputs = attacked.before, attacked.after, attacked.label
-            writer.writerow([*marked(attacked), *scores, *outputs, attacked.passes, KINDS[attacked.outcome]])
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(COLUMNS)
+    for attacked in results:
+        scores = [f"{1 - p:.6g}" for p in (attacked.probability_before, attacked.probability_after)]
+        outputs = attacked.before, attacked.after, attacked.label
+        writer.writerow([*marked(attacked), *scores, *outputs, attacked.passes, KINDS[attacked.outcome]])
+    write(Path(path), table.getvalue())

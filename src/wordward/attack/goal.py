@@ -1,7 +1,7 @@
 """What an attack is to change: the label of a text, or the tags that flag errors in a sentence."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from wordward.attack.sense import Judge
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Corrections, corrections_at, right_words
 from wordward.perturbation.objective import IGNORE
+from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.text.corpus import label_numbers
-
-Record = dict[str, Any]  # what `Run.predict` says of a text
 
 
 class Goal(Protocol):
@@ -29,11 +28,11 @@ class Goal(Protocol):
         """An example whose text alone says what the model reads; refused where its labels do not fit."""
         ...
 
-    def target(self, example: Example, predicted: Record) -> Target | None:
+    def target(self, example: Example, predicted: Prediction) -> Target | None:
         """What is to change; None where there is nothing to attack."""
         ...
 
-    def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
+    def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """The outcome, from the predictions before and after."""
         ...
 
@@ -61,16 +60,16 @@ class Labels:
             label_numbers([example], self.run.labels, self.run.text, tagging=False, source="")
         return Example(example.text, example.label, line=example.line)
 
-    def target(self, example: Example, predicted: Record) -> Target | None:
+    def target(self, example: Example, predicted: Prediction) -> Target | None:
         """The predicted label, unless it is wrong."""
-        right = example.label in (None, predicted["label"])
-        return Target(self.run.labels.index(predicted["label"])) if right else None
+        right = example.label in (None, predicted.label)
+        return Target(self.run.labels.index(str(predicted.label))) if right else None
 
-    def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
+    def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """Flipped where the label is another one."""
-        if "error" in before:
+        if before.problem is not None:
             return _unreadable(example)
-        first, last = before["label"], after["label"]
+        first, last = str(before.label), str(after.label)
         label = example.label or first
         outcome: Outcome = "wrong" if first != label else "flipped" if last != first else "kept"
         return Attacked(
@@ -80,8 +79,8 @@ class Labels:
             given=example.label is not None,
             before=first,
             after=last,
-            probability_before=before["probabilities"][first],
-            probability_after=after["probabilities"][first],
+            probability_before=before.probabilities[first],
+            probability_after=after.probabilities[first],
             outcome=outcome,
         )
 
@@ -118,7 +117,7 @@ class Tags:
             text = example.text
         return replace(example, text=text, tokens=None)
 
-    def target(self, example: Example, predicted: Record) -> Target | None:
+    def target(self, example: Example, predicted: Prediction) -> Target | None:
         """The flagged tokens, those that are errors where the true tags are given."""
         flagged = self._flagged(predicted)
         under_attack = self._attacked(example, predicted)
@@ -136,9 +135,9 @@ class Tags:
         lose = np.where(under_attack, self.positive, IGNORE)
         return Target(lose, watched=under_attack | ~flagged, never=never)
 
-    def verdict(self, example: Example, before: Record, after: Record) -> Attacked:
+    def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """Flipped where the tags under attack are gone and no other token is flagged instead."""
-        if "error" in before:
+        if before.problem is not None:
             return _unreadable(example)
         under_attack = self._attacked(example, before)
         first, last = self._flagged(before), self._flagged(after)
@@ -147,13 +146,12 @@ class Tags:
         if under_attack.any():
             outcome = "kept" if (last & (under_attack | ~first)).any() else "flipped"
         name = self.run.labels[self.positive]
-        tags = [" ".join(token["label"] for token in record["tokens"]) for record in (before, after)]
-        chances = [
-            max(
-                (record["tokens"][at]["probabilities"][name] for at in np.flatnonzero(under_attack)),
-                default=0.0,
-            )
-            for record in (before, after)
+        tags = [" ".join(predicted.labels) for predicted in (before, after)]
+        likeliest = [
+            max(predicted.tokens[at].probabilities[name] for at in np.flatnonzero(under_attack))
+            if under_attack.any()
+            else 0.0
+            for predicted in (before, after)
         ]
         return Attacked(
             example.text,
@@ -162,8 +160,8 @@ class Tags:
             given=example.tags is not None,
             before=tags[0],
             after=tags[1],
-            probability_before=chances[0],
-            probability_after=chances[1],
+            probability_before=likeliest[0],
+            probability_after=likeliest[1],
             outcome=outcome,
             flagged=tuple(np.flatnonzero(under_attack).tolist()),
             left=tuple(np.flatnonzero(left).tolist()),
@@ -183,12 +181,12 @@ class Tags:
     def _fold(self, word: str) -> str:
         return word.lower() if self.run.text.lowercase else word
 
-    def _flagged(self, predicted: Record) -> np.ndarray:
-        """Where the positive tag is predicted, (time,)."""
+    def _flagged(self, predicted: Prediction) -> np.ndarray:
+        """Where the positive tag is predicted, (words,)."""
         name = self.run.labels[self.positive]
-        return np.array([token["label"] == name for token in predicted["tokens"]])
+        return np.array([label == name for label in predicted.labels])
 
-    def _attacked(self, example: Example, predicted: Record) -> np.ndarray:
+    def _attacked(self, example: Example, predicted: Prediction) -> np.ndarray:
         """Where it is predicted, and true as far as known."""
         flagged = self._flagged(predicted)
         if example.tags is None:

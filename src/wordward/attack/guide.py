@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,14 +11,11 @@ from torch import Tensor
 
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
-from wordward.explain.explainer import one_method
 from wordward.explain.explanation import Place
-from wordward.explain.pulls import adversary_for, kl_gradient, noise_for, pointed_at
+from wordward.explain.pulls import gradient_of, noise_for, pointed_at
 from wordward.perturbation.adversary import Adversary, Found
-from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.space import BLOCK
-from wordward.perturbation.tap import gradient_at
-from wordward.runs.reading import Pieces
+from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import small_batches
@@ -38,18 +35,17 @@ class WordSwap(NamedTuple):
 class State:
     """A text with some words swapped."""
 
-    row: np.ndarray  # ids as the model reads them
+    row: Row  # as the model reads it
     swaps: tuple[WordSwap, ...] = ()  # in the order they were made
     margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
-    pieces: Pieces | None = None  # where words are among the ids; None: one id a word
 
 
 @dataclass(frozen=True)
 class Target:
     """The prediction that is to change."""
 
-    lose: int | np.ndarray  # the class; a tagger's (time,): the tag, IGNORE where no tag is to change
-    watched: np.ndarray | None = None  # a tagger's (time,) bool, where that tag must not be in the end
+    lose: int | np.ndarray  # the class; a tagger's (words,): the tag, IGNORE where no tag is to change
+    watched: np.ndarray | None = None  # a tagger's (words,) bool, where that tag must not be in the end
     never: frozenset[WordSwap] = frozenset()  # swaps that may not be made
 
     def margin(self, logits: np.ndarray) -> float:
@@ -68,17 +64,14 @@ class Case:
 
     text: str
     places: tuple[Place, ...]
-    row: np.ndarray  # ids
+    row: Row
     target: Target
     open: np.ndarray  # (words,) bool, where a word may be swapped
     most: int  # swaps
-    pieces: Pieces | None = None  # as of a State
 
     def number(self, position: int) -> int:
         """A word's number for the rule of sense."""
-        if self.pieces is None:
-            return int(self.row[position])
-        return int(self.pieces.numbers[self.pieces.first[position]])
+        return int(self.row.numbers[self.row.first[position]])
 
 
 class Guide:
@@ -87,7 +80,7 @@ class Guide:
     def __init__(self, run: Run, settings: AttackSettings, judge: Judge | None) -> None:
         self.run, self.settings = run, settings
         self.judge = judge if settings.sense == "kept" else None
-        self.adversary = adversary_for(run, one_method(run, settings.method))
+        self.adversary = run.adversary(settings.method)
         recipe = self.adversary.method.recipe
         self.by_strength = settings.by_strength or not recipe.follows_gradient
         refinements = self.adversary.method.settings.power_iterations
@@ -101,25 +94,25 @@ class Guide:
         """Swaps of each state, and how far its prediction is from changing."""
         swaps: list[list[WordSwap]] = [[] for _ in states]
         margins = [0.0] * len(states)
-        labels = [to_ids(case.target.lose, state.pieces) for state, case in zip(states, cases, strict=True)]
-        corpus = self.run.corpus([state.row for state in states], labels)
+        labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
+        corpus = self.run.corpus([state.row.ids for state in states], labels)
         k = self.adversary.method.settings.k
         tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
         for index in small_batches(corpus.lengths, TEXTS, tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)
-            numbers = batch.ids.cpu().numpy().copy()
-            for row, at in enumerate(index):
-                state, swappable = states[at], cases[at].open.copy()
+            numbers = np.zeros(batch.ids.shape, dtype=np.int64)
+            for at, number in enumerate(index):
+                state, swappable = states[number], cases[number].open.copy()
                 swappable[[swap.position for swap in state.swaps]] = False
-                open_ids = to_ids(swappable, state.pieces, False)
-                open[row, : len(open_ids)] = open_ids
-                if state.pieces is not None:
-                    numbers[row, : len(state.row)] = state.pieces.numbers
+                length = len(state.row.ids)
+                open[at, :length] = state.row.at_all(swappable)
+                numbers[at, :length] = state.row.numbers
             proposed, logits = self._propose(batch, *map(self._on_device, (open, numbers)))
-            for row, at in enumerate(index):
-                swaps[at] = _swaps_of_words(proposed[row], states[at].pieces)
-                margins[at] = cases[at].target.margin(of_words(logits[row], states[at]))
+            for at, number in enumerate(index):
+                row = states[number].row
+                swaps[number] = _swaps_of_words(proposed[at], row)
+                margins[number] = cases[number].target.margin(of_words(logits[at], row))
         return swaps, margins
 
     def _on_device(self, values: np.ndarray) -> Tensor:
@@ -130,11 +123,7 @@ class Guide:
         forward = partial(self.run.model, batch.ids, batch.mask)
         batch = batch._replace(mask=self.run.perturbed(batch))
         noise = noise_for(self.adversary, batch, self.run.config.training.seed)
-        if self.adversary.method.recipe.follows_gradient:
-            gradient, logits = _gradient(self.adversary, forward, batch, noise)
-        else:
-            with torch.no_grad():
-                gradient, logits = None, forward()
+        gradient, logits = gradient_of(self.adversary, forward, batch, noise)
         return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
 
     def _propose(
@@ -188,19 +177,6 @@ class Guide:
         ]
 
 
-def _gradient(
-    adversary: Adversary, forward: partial[Tensor], batch: Batch, noise: Tensor | None
-) -> tuple[Tensor | None, Tensor]:
-    """The gradient at the vectors of what the method makes grow, and the logits of the texts themselves."""
-    if adversary.method.recipe.objective == "kl":
-        return kl_gradient(adversary, forward, batch, noise)
-    with torch.enable_grad():
-        clean = adversary.tap.run(forward, watch=True)
-        assert batch.labels is not None
-        loss = adversary.loss(clean.logits, batch.labels, batch.mask)
-        return gradient_at(loss, clean.shift), clean.logits
-
-
 @torch.no_grad()
 def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tensor) -> Tensor:
     """<g, w_k - w>: the rise in loss that each swap promises to first order, (batch, time, k)."""
@@ -211,28 +187,11 @@ def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tenso
     return torch.stack([((words(kth) - origins) * gradient).sum(-1) for kth in candidates.unbind(-1)], -1)
 
 
-def to_ids(values: Any, pieces: Pieces | None, elsewhere: Any = IGNORE) -> Any:
-    """Values of words as values of ids: a label at a word's first piece, a bool at all of them."""
-    if pieces is None or not isinstance(values, np.ndarray):
-        return values
-    of_ids = np.full(len(pieces.word), elsewhere, dtype=values.dtype)
-    if values.dtype == bool:
-        real = pieces.word >= 0
-        of_ids[real] = values[pieces.word[real]]
-    else:
-        of_ids[pieces.first] = values
-    return of_ids
-
-
-def of_words(logits: np.ndarray, state: State) -> np.ndarray:
+def of_words(logits: np.ndarray, row: Row) -> np.ndarray:
     """A tagger's logits of words, (words, classes), from those of ids, (time, classes); a classifier's stay."""
-    if logits.ndim == 1:
-        return logits
-    return logits[: len(state.row)] if state.pieces is None else logits[state.pieces.first]
+    return logits if logits.ndim == 1 else logits[row.first]
 
 
-def _swaps_of_words(swaps: list[WordSwap], pieces: Pieces | None) -> list[WordSwap]:
+def _swaps_of_words(swaps: list[WordSwap], row: Row) -> list[WordSwap]:
     """Swaps of ids as those of words, each once."""
-    if pieces is None:
-        return swaps
-    return list(dict.fromkeys(WordSwap(int(pieces.word[at]), word) for at, word in swaps))
+    return list(dict.fromkeys(WordSwap(int(row.word[at]), word) for at, word in swaps))

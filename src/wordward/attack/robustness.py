@@ -6,20 +6,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of, goal_of
-from wordward.attack.guide import TEXTS, TOKENS, Guide, to_ids
+from wordward.attack.guide import TEXTS, TOKENS, Guide
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError, Example
 from wordward.explain.pulls import pointed_at
 from wordward.perturbation.tap import evaluating
 from wordward.runs.metrics import Interval, mean, share
+from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
-from wordward.text.vocabulary import EOS, small_batches
+from wordward.text.vocabulary import small_batches
 
 SWAPS = (0, 1, 2, 4, 8)
 
@@ -127,19 +129,17 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     goal, guide = goal_of(run, settings), Guide(run, settings, None)
     plain = [goal.plain(example) for example in examples]
     texts = [run.read(example) for example in plain]
-    predictions = run.predict([text.text for text in texts])
+    predictions = run.predict_readings(texts)
     cases = list(cases_of(run, plain, texts, predictions, settings, goal).values())
-    corpus = run.corpus(
-        [case.row for case in cases], [to_ids(case.target.lose, case.pieces) for case in cases]
-    )
+    labels = [target_of(case.row, case.target.lose) for case in cases]
+    corpus = run.corpus([case.row.ids for case in cases], labels)
     allowed = run.ordinary()
     table, means = guide.adversary.tap.table(), np.full(len(cases), np.nan)
     with evaluating(run.model):
         for index in small_batches(corpus.lengths, TEXTS, TOKENS):
             batch = corpus.batch(index, run.device)
             r = guide.perturb(batch)[0].perturbation
-            words = batch.mask & (batch.ids != EOS) if not run.of_pieces else run.perturbed(batch)
-            real = words & (r.norm(dim=-1) > 0)
+            real = _of_words(batch.mask, [cases[at].row for at in index]) & (r.norm(dim=-1) > 0)
             cosines, nearest = pointed_at(r[real], batch.ids[real], table, allowed=allowed, top=2)
             own = nearest[:, 0] == batch.ids[real]  # its cosine is 0, and others may be below
             largest = torch.where(own, cosines[:, -1], cosines[:, 0])
@@ -148,6 +148,14 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
             counts = np.bincount(text_of_word, minlength=len(index))
             means[index[counts > 0]] = sums[counts > 0] / counts[counts > 0]
     return means[~np.isnan(means)].tolist()
+
+
+def _of_words(mask: Tensor, rows: Sequence[Row]) -> Tensor:
+    """Which ids of a batch are part of words, (batch, time)."""
+    words = np.zeros(mask.shape, dtype=bool)
+    for at, row in enumerate(rows):
+        words[at, : len(row.word)] = row.word >= 0
+    return torch.from_numpy(words).to(mask.device)
 
 
 def _nearness(run: Run, results: Sequence[Attacked]) -> list[float]:

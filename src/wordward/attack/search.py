@@ -10,7 +10,6 @@ import torch
 from wordward.attack.guide import Case, Guide, State, WordSwap, of_words
 from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
-from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.text.vocabulary import small_batches
 
@@ -43,8 +42,8 @@ class Attempt(NamedTuple):
 
 
 def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[Hunt]:
-    """WordSwap words of all texts, a swap a round, until each prediction changes or no swap is left."""
-    hunts = [Hunt(case, [State(case.row, pieces=case.pieces)], over=not case.open.any()) for case in cases]
+    """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
+    hunts = [Hunt(case, [State(case.row)], over=not case.open.any()) for case in cases]
     with evaluating(run.model):
         while running := [hunt for hunt in hunts if not hunt.over]:
             _round(run, running, guide)
@@ -61,14 +60,14 @@ def _round(run: Run, hunts: Sequence[Hunt], guide: Guide) -> None:
     for (number, state), swaps, margin in zip(states, proposed, margins, strict=True):
         hunts[number].passes += guide.passes
         for swapped in _survivors(run, hunts[number].case, state, swaps, settings.rescore):
-            if (key := (number, swapped.row.tobytes())) not in known:
+            if (key := (number, swapped.row.ids.tobytes())) not in known:
                 known.add(key)
                 attempts.append(Attempt(number, swapped, margin))
     kept: list[list[State]] = [[] for _ in hunts]
-    all_logits = read(run, [attempt.state.row for attempt in attempts])
+    all_logits = read(run, [attempt.state.row.ids for attempt in attempts])
     for (number, swapped, before), logits in zip(attempts, all_logits, strict=True):
         hunts[number].passes += 1
-        margin = hunts[number].case.target.margin(of_words(logits, swapped))
+        margin = hunts[number].case.target.margin(of_words(logits, swapped.row))
         # The paper makes its one swap whatever its effect; of several, one must help.
         if settings.rescore == 1 or margin < before:
             kept[number].append(replace(swapped, margin=margin))
@@ -82,9 +81,9 @@ def _survivors(run: Run, case: Case, state: State, swaps: Sequence[WordSwap], co
         if swap in case.target.never:
             continue
         made = (*state.swaps, swap)
-        row = run.swapped(Row(state.row, state.pieces), *swap, put_in(run, case, made))
+        row = run.swapped(state.row, *swap, put_in(run, case, made))
         if row is not None:
-            yield State(row.ids, made, pieces=row.pieces)
+            yield State(row, made)
             count -= 1
         if not count:
             return

@@ -12,8 +12,8 @@ from torch import nn
 
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.datasets import DataError, Example
-from wordward.runs import run as predict
 from wordward.runs import scoring
+from wordward.runs.run import Run
 from wordward.support.errors import MissingExtraError, RunError
 from wordward.text.corpus import label_numbers
 
@@ -58,16 +58,16 @@ def _textattack() -> ModuleType:
     return textattack
 
 
-def probabilities(run: predict.Run, texts: Sequence[str]) -> np.ndarray:
+def probabilities(run: Run, texts: Sequence[str]) -> np.ndarray:
     """p(label | text), (texts, classes) in the order of `run.labels`; even where a text has no words to read.
 
     In float64, and summing to one in it: a sum off by 1e-6 makes TextAttack take a softmax of probabilities.
     """
-    examples = [Example(text) for text in texts]
-    readable = [at for at, example in enumerate(examples) if run.words(example)]
-    corpus = run.encode([examples[at] for at in readable], labelled=False)
+    readings = [run.read(Example(text)) for text in texts]
+    readable = [at for at, reading in enumerate(readings) if reading.words]
     rows = np.full((len(texts), len(run.labels)), 1 / len(run.labels))
     if readable:
+        corpus = run.corpus([readings[at].row.ids for at in readable])
         rows[readable] = np.stack(scoring.probabilities(run.model, corpus, run.device))
     return rows / rows.sum(1, keepdims=True)
 
@@ -76,7 +76,7 @@ def probabilities(run: predict.Run, texts: Sequence[str]) -> np.ndarray:
 class Wrapped:
     """A run that labels texts, as TextAttack's ModelWrapper."""
 
-    run: predict.Run
+    run: Run
 
     def __post_init__(self) -> None:
         """Be a ModelWrapper to isinstance; a base class would need TextAttack to import this module."""
@@ -93,12 +93,12 @@ class Wrapped:
         return probabilities(self.run, texts)
 
 
-def dataset(run: predict.Run, examples: Sequence[Example]) -> Any:
+def dataset(run: Run, examples: Sequence[Example]) -> Any:
     """Examples as a textattack.datasets.Dataset; labels are numbers in the order of `run.labels`."""
     _check(run)
     numbers = label_numbers(examples, run.labels, run.text, tagging=False, source="")
     for example in examples:
-        if not run.words(Example(example.text)):
+        if not run.read(Example(example.text)).words:
             raise DataError(
                 "expected a text with words to attack; it has none: leave it out", None, example.line
             )
@@ -130,7 +130,7 @@ def deep_word_bug(wrapped: Wrapped) -> Any:
     return package.Attack(goal, constraints, transformation, search)
 
 
-def _check(run: predict.Run) -> None:
+def _check(run: Run) -> None:
     if run.tagging:
         raise RunError(
             "expected a run that labels texts; got a tagger, which no goal of TextAttack fits: use `wordward attack`"

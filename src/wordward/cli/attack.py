@@ -14,6 +14,7 @@ from wordward.cli.arguments import Device, Format, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, check_counts, is_split, naming, texts_of
 from wordward.config.attack import AttackSettings
+from wordward.config.settings import Name
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked
@@ -46,7 +47,7 @@ class Attack:
     """Attack only this many of the texts: a random but fixed selection."""
     labels: bool = True
     """Read the true labels, and attack only texts predicted correctly; without, attack whatever is predicted."""
-    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """For taggers: the tag that is to be missed; by default the run's own."""
     corrections: Annotated[str | None, tyro.conf.arg(metavar="FILE.m2")] = None
     """For taggers: corrections in M2 format, which say what a flagged token should be."""
@@ -64,9 +65,9 @@ class Attack:
     """Overwrite --out."""
     jobs: int | None = None
     """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
-    label_column: str | None = None
+    label_column: Name = None
     """Name or number of the column that holds the label; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
@@ -80,6 +81,7 @@ class Attack:
     def __call__(self) -> None:
         self._check()
         from wordward.runs.opening import load_run
+        from wordward.runs.results_file import held
 
         if self.models:
             runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
@@ -91,12 +93,12 @@ class Attack:
             return
         run = load_run(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
-        with naming(None if self.text else self.given[1]):
+        with naming(None if self.text else self.given[1]), held(self.out, "--out"):
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:
         """Refuse incompatible options and files that cannot be written, before anything is read."""
-        from wordward.runs.run_folder import check_file
+        from wordward.support.files import check_file
 
         if self.models and (self.guides or self.text):
             raise UsageError("--models compares runs on a file of texts: leave out --guides and --text")

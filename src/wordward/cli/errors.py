@@ -11,7 +11,10 @@ from wordward.config.toml import flag_of
 from wordward.support.errors import SettingError, WordwardError
 
 SETTING = re.compile(r"`([a-z][a-z0-9_.]*)(?:=([^`]+))?`")  # `epochs`, `text.max_length`, `force=True`
-MEMORY = "allocate memory", "out of memory", "Storage size calculation overflowed"
+MEMORY = (
+    *("allocate memory", "out of memory", "not enough memory"),
+    *("Storage size calculation overflowed", "Overflow when unpacking long"),  # sizes that no machine has
+)
 
 
 class UsageError(WordwardError, ValueError):

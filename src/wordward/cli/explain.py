@@ -13,6 +13,7 @@ from wordward.cli.arguments import Device, Format, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
 from wordward.cli.use import is_file, standard_input
+from wordward.config.settings import Name
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
@@ -38,15 +39,15 @@ class Explain:
     some."""
     limit: int | None = None
     """Explain only this many of the texts: a random but fixed selection."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
-    label_column: str | None = None
+    label_column: Name = None
     """Name or number of the column that holds the label; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
-    label: str | None = None
+    label: Name = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """The method that finds the words, from `wordward methods`."""
@@ -75,6 +76,7 @@ class Explain:
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
         from wordward.runs.opening import load_run
+        from wordward.runs.results_file import held
         from wordward.support.workers import jobs_for
 
         self._check()
@@ -84,12 +86,13 @@ class Explain:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
         question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
         self._check_label(run, question.methods)
-        file = self._file(run, examples, question)
-        left = examples[file.done :] if file else examples
-        jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
-        with naming(None if self.label is not None else self._source(run)):
-            explained = explain_all(run, left, question, jobs=jobs)
-        self._follow(explained, len(examples), file)
+        with held(None if self.json == "-" else self.json, "--json"):
+            file = self._file(run, examples, question)
+            left = examples[file.done :] if file else examples
+            jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
+            with naming(None if self.label is not None else self._source(run)):
+                explained = explain_all(run, left, question, jobs=jobs)
+            self._follow(explained, len(examples), file)
 
     def _follow(
         self, explained: "Generator[list[Explanation], None, None]", total: int, file: "ResultsFile | None"
@@ -131,9 +134,7 @@ class Explain:
         return self.file
 
     def _check_label(self, run: "Run", methods: Sequence[str]) -> None:
-        from wordward.explain.explainer import one_method
-
-        objectives = [one_method(run, method).recipe.objective for method in methods]
+        objectives = [run.method(method).recipe.objective for method in methods]
         if self.label is not None and "label_loss" not in objectives:
             raise UsageError(
                 f"--label is for methods that raise a label's loss, not for {' and '.join(methods)}: leave it out"
@@ -142,7 +143,7 @@ class Explain:
     def _check(self) -> None:
         """Refuse what is obviously wrong before any time is spent."""
         from wordward.explain.figure import FORMATS
-        from wordward.runs.run_folder import check_file
+        from wordward.support.files import check_file
 
         texts = (*self.texts, *self.text)
         if self.file is not None and texts:

@@ -10,11 +10,13 @@ from rich.console import Console
 
 from wordward.cli.errors import UsageError
 from wordward.cli.use import json_line
-from wordward.explain.explanation import Explanation
-from wordward.explain.terminal import figure, from_json, html_fragment, page, terminal, to_json
+from wordward.explain.explanation import Explanation, from_json, to_json
+from wordward.explain.figure import figure
+from wordward.explain.html import html_fragment, page
+from wordward.explain.terminal import terminal
 from wordward.runs.results_file import ResultsFile
-from wordward.runs.run_folder import write
 from wordward.support.console import say
+from wordward.support.files import write
 
 
 class ExplainOutput:

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from math import inf
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,7 +25,7 @@ from wordward.cli.serve import Serve
 from wordward.cli.tables import Reproduce, Results
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
-from wordward.config.toml import differing, flag_of, flags_of, read_toml
+from wordward.config.toml import built, differing, flag_of, named, read_toml
 from wordward.support.errors import WordwardError
 from wordward.support.version import __version__
 from wordward.support.wording import showing
@@ -62,7 +63,7 @@ class Train:
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
             again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
             raise UsageError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
-        how = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
+        how: Any = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
         else:
@@ -72,12 +73,12 @@ class Train:
         if result["stopped"]:
             return STOPPED
         folder, criterion = shlex.quote(self.out), result["criterion"]
+        score = f", dev {criterion} {result['dev'][criterion]:.4f}" if result["dev"] else ""
         if self.resume and not self.sweep:
             data = load_config(self.out, TrainConfig).data
         test = "test" if data.corpus else "FILE"  # a split, or texts like those it was trained on
         say(
-            f"best epoch {result['best_epoch']}, dev {criterion} {result['dev'][criterion]:.4f}, in {folder}; "
-            f"next: wordward evaluate {folder} {test}",
+            f"best epoch {result['best_epoch']}{score}, in {folder}; next: wordward evaluate {folder} {test}",
             quiet=self.quiet,
         )
         if advice := _advice(result):
@@ -89,6 +90,8 @@ def _advice(result: dict[str, Any]) -> str:
     """What may help a run that has learnt nothing so far; empty where it has."""
     from wordward.runs.metrics import share
 
+    if not result["dev"]:  # its line of the metrics was deleted while the run went on
+        return ""
     score, majority = result["dev"][result["criterion"]], result.get("majority_error")
     if result["criterion"] == "f0.5" and not score:
         return (
@@ -189,25 +192,24 @@ COMMANDS: dict[str, Any] = {
 }
 
 
-def _expand(arguments: Sequence[str]) -> list[str]:
-    """Flags of --preset and --config before those of the command line, so that the last wins."""
-    arguments = list(arguments)
-    kinds = {"train": TrainConfig, "pretrain": PretrainConfig}
+def _defaults(arguments: list[str]) -> dict[str, Any]:
+    """What --preset and --config make the defaults of a command, which flags override: command and settings."""
+    kinds = {"train": (Train, TrainConfig), "pretrain": (Pretrain, PretrainConfig)}
     if not arguments or arguments[0] not in kinds:
-        return arguments
-    command, rest = arguments[0], _repeated(arguments[1:], "--sweep")
-    kind, before, presets = kinds[command], [], []
-    for file in _values(rest, "--config"):
-        values = read_toml(file)
-        if "preset" in values:
-            presets.append(preset := values.pop("preset"))
+        return {}
+    (command, kind), values, presets = kinds[arguments[0]], {}, []
+    for file in _values(arguments, "--config"):
+        told = read_toml(file)
+        if "preset" in told:
+            presets.append(preset := told.pop("preset"))
             if preset not in PRESETS:
                 raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
-        before += flags_of(values, kind, source=file)
-    presets += [preset for preset in _values(rest, "--preset") if preset in PRESETS]  # tyro refuses others
-    if presets:
-        before = flags_of(PRESETS[presets[-1]], kind, source="the preset") + before
-    return [command, *before, *rest]
+        values |= named(told, kind, source=file)
+    presets += [
+        preset for preset in _values(arguments, "--preset") if preset in PRESETS
+    ]  # tyro refuses others
+    values = (PRESETS[presets[-1]] if presets else {}) | values
+    return {arguments[0]: command(tyro.MISSING, built(kind, values, checked=False))}
 
 
 def _values(arguments: list[str], flag: str) -> list[str]:
@@ -235,15 +237,23 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
 
 def _parse(arguments: list[str]) -> Any:
     """The command with its settings; a setting that its class refuses is reported plainly, without tyro's frame."""
-    shown = io.StringIO()
+    shown, defaults = io.StringIO(), _defaults(arguments)
+    commands = [
+        Annotated[
+            Any,
+            tyro.conf.subcommand(name, constructor=kind, default=defaults.get(name, tyro.MISSING_NONPROP)),
+        ]
+        for name, kind in COMMANDS.items()
+    ]
+    kinds: Any = reduce(or_, commands)
     try:
         with redirect_stderr(shown):
-            return tyro.extras.subcommand_cli_from_dict(
-                COMMANDS,
+            return tyro.cli(
+                kinds,
                 prog="wordward",
                 description="Adversarial training for text whose perturbations point toward real words. "
                 "`wordward --version` prints the version.",
-                args=arguments,
+                args=_repeated(arguments, "--sweep"),
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
                 registry=PLAIN,
             )
@@ -273,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = partial(in_flags, commands=COMMANDS.values())
     try:
         with showing(flags):
-            return _parse(_expand(command_line) or ["--help"])() or 0
+            return _parse(command_line or ["--help"])() or 0
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return 0

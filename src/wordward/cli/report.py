@@ -9,6 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, RunFolder, several
 from wordward.cli.errors import UsageError
+from wordward.config.settings import Name
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Report:
     """Other runs with the same labels, to compare with."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
     """The page to write; an existing one is replaced."""
-    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag of taggers whose F0.5 counts and which attacks make them miss; by default the runs' own."""
     sentences: int = 4
     """Sentences to show, and adversarial texts of each kind."""
@@ -51,7 +52,7 @@ class Report:
 
     def _check(self) -> None:
         """Refuse a page that cannot be written before any time is spent."""
-        from wordward.runs.run_folder import check_file
+        from wordward.support.files import check_file
 
         check_file(self.out, "out")
         if Path(self.out).suffix.lower() not in (".html", ".htm"):

@@ -13,7 +13,9 @@ from wordward.cli.arguments import Device, several
 class Reproduce:
     """Train the rows of one of the paper's tables, or of ours, and print them next to the paper's."""
 
-    table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]]
+    table: tyro.conf.Positional[
+        Literal["imdb", "imdb-in-order", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]
+    ]
     """Which table."""
     rows: Annotated[tuple[str, ...], several("ROW")] = ()
     """Only these rows, e.g. baseline advt iadvt; all by default."""

@@ -13,6 +13,7 @@ import tyro
 from wordward.cli.arguments import Device, Format, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import COLUMNS, is_split, texts_in, texts_of
+from wordward.config.settings import Name
 
 if TYPE_CHECKING:
     from wordward.runs.run import Run
@@ -28,15 +29,15 @@ class Evaluate:
     """Run folder."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
-    label_column: str | None = None
+    label_column: Name = None
     """Name or number of the column that holds the label; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
-    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
     json: bool = False
     """Print JSON instead of a table."""
@@ -47,7 +48,6 @@ class Evaluate:
         from rich.cells import cell_len, set_cell_size
 
         from wordward.explain.wording import plain
-        from wordward.report.texts import score
         from wordward.runs.metrics import by_class
         from wordward.runs.opening import load_run
 
@@ -57,15 +57,17 @@ class Evaluate:
         else:
             examples = texts_of(run, self.data, **{name: getattr(self, name) for name in COLUMNS})
             corpus = run.encode(examples, labelled=True, source=self.data)
-        scored = score(run, corpus, self.data)
-        classes = dict(zip(run.labels, by_class(scored.confusion), strict=True))
+        evaluation = run.evaluate_corpus(corpus, self.data, quiet=False)
+        classes = dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
         if self.json:
-            record: dict[str, Any] = {name: interval._asdict() for name, interval in scored.measured.items()}
+            record: dict[str, Any] = {
+                name: interval._asdict() for name, interval in evaluation.scores.items()
+            }
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
-            print(json.dumps({"run": self.run, "data": self.data, "texts": scored.texts, **record}))
+            print(json.dumps({"run": self.run, "data": self.data, "texts": evaluation.texts, **record}))
             return
-        print(f"{scored.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
-        for name, interval in scored.measured.items():
+        print(f"{evaluation.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
+        for name, interval in evaluation.scores.items():
             ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
             if interval.tells_nothing:
                 ends = "no interval: every resample gives the same"
@@ -90,7 +92,7 @@ class Predict:
     """Texts; a tagger's are split at blanks."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File of texts: a line each, or any format that can be trained on."""
-    text_column: str | None = None
+    text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
@@ -130,9 +132,9 @@ class Predict:
         with progress(quiet=self.quiet or seen) as bars:
             bar = bars.add_task("predicting", total=total, unit="texts")
             for texts in parts:
-                for record in run.predict(texts):
-                    failed += "error" in record
-                    print(json_line(record))
+                for prediction in run.predict(texts):
+                    failed += prediction.problem is not None
+                    print(json_line(prediction.to_json()))
                 sys.stdout.flush()  # someone may wait for these answers before writing the next line
                 bars.advance(bar, len(texts))
         return failed

@@ -1,9 +1,11 @@
 """Every setting of a run, as frozen dataclasses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import tyro
+from tyro.constructors import PrimitiveConstructorSpec
 
 from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
 from wordward.support.errors import SettingError
@@ -12,28 +14,43 @@ from wordward.support.rules import (
     COUNT_OR_NONE,
     DROPOUT,
     FACTOR,
-    NOT_NEGATIVE,
     NOT_NEGATIVE_OR_NONE,
     POSITIVE,
     POSITIVE_OR_NONE,
+    SEED,
     SHARE,
     check,
 )
 
+OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # where none is given
+TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
+READING = {"epochs": 50}
 
-class _DefaultInt(int):
-    """A default, told apart from the same number given by the user (see `given`).
+OPEN: Any = (
+    None  # a number that is left open until `filled`: in a resumed run, or with a Transformer, it is another
+)
+if TYPE_CHECKING:  # what trains has the numbers
+    OpenInt = int
+    OpenFloat = float
+else:
+    OpenInt, OpenFloat = int | None, float | None
 
-    A Transformer's own default, or a resumed run's setting, replaces it but never a number that was given.
-    """
+
+def _shown(default: float) -> Any:
+    """How `--help` shows the default of a number that is left open."""
+    return tyro.conf.arg(help_behavior_hint=lambda text: f"(default: {default if text == 'None' else text})")
 
 
-class _DefaultFloat(float):
-    """As `_DefaultInt`."""
-
-
+# A column, tag or label: the word None is a name like any other, where it means nothing to a file or a number.
+NAME = PrimitiveConstructorSpec[Any](
+    nargs=1,
+    metavar="STR",
+    instance_from_str=lambda words: words[0],
+    is_instance=lambda value: value is None or isinstance(value, str),
+    str_from_instance=lambda value: [str(value)],
+)
+Name = Annotated[str | None, NAME]
 File = Annotated[str | None, tyro.conf.arg(metavar="FILE")]
-TRANSFORMER = {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}  # where none is given
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,8 @@ class DataSettings:
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise SettingError(
                 "corpus",
-                f"a corpus has its own labelled texts, but `{'`, `'.join(beside)}` came with `corpus`: leave that out",
+                f"a corpus has its own labelled texts, but `{'`, `'.join(beside)}` came with `corpus`: "
+                "leave that out",
             )
 
 
@@ -92,7 +110,7 @@ class TextSettings:
     max_vocabulary: int | None = None
     """Keep only this many words, the most frequent; all by default."""
     max_length: int | None = None
-    """Read only this many words of a text (a Hugging Face model: word pieces); by default all that the model can read."""
+    """Read only this many words of a text, or word pieces for a Hugging Face model; by default all it can read."""
     unknown: Literal["unk", "drop"] = "unk"
     """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
 
@@ -130,26 +148,26 @@ class ModelSettings:
 class TrainingSettings:
     """How the model is trained; the defaults are the paper's."""
 
-    epochs: int = _DefaultInt(30)
+    epochs: Annotated[OpenInt, _shown(OURS["epochs"])] = OPEN
     """Maximum number of passes over the training texts; 3 by default for a Hugging Face model."""
-    patience: int = _DefaultInt(5)
+    patience: Annotated[OpenInt, _shown(OURS["patience"])] = OPEN
     """Epochs without a better dev score before stopping."""
     batch_size: int = 32
     """Labelled texts per step."""
     unlabelled_batch_size: int = 32
     """Texts per step for the KL methods, drawn from training and unlabelled texts."""
-    learning_rate: float = _DefaultFloat(0.001)
+    learning_rate: Annotated[OpenFloat, _shown(OURS["learning_rate"])] = OPEN
     """Adam's, at the first step; for a Hugging Face model 2e-5 by default, reached after a tenth of the steps."""
     decay: float = 0.9998
     """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
-    clip: float = _DefaultFloat(5.0)
+    clip: Annotated[OpenFloat, _shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
     """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
     criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
     """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
     there are more than two tags and none is named."""
-    positive: Annotated[str | None, tyro.conf.arg(metavar="TAG")] = None
+    positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1
     """How often a word must occur in the training texts for perturbations to point at it."""
@@ -164,13 +182,13 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        counts = "epochs", "patience", "batch_size", "unlabelled_batch_size", "min_candidate_count"
-        check(self, COUNT, *counts)
+        check(self, COUNT, *_given(self, "epochs", "patience"))
+        check(self, COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
         check(self, COUNT_OR_NONE, "checkpoint_steps")
-        check(self, POSITIVE, "learning_rate", "clip")
+        check(self, POSITIVE, *_given(self, "learning_rate", "clip"))
         check(self, FACTOR, "decay")
         check(self, DROPOUT, "averaging")
-        check(self, NOT_NEGATIVE, "seed")
+        check(self, SEED, "seed")
 
 
 @dataclass(frozen=True)
@@ -227,19 +245,28 @@ class TrainConfig:
                 f"a Hugging Face model has its own vocabulary and sizes, but `{names}` came with "
                 f"`transformer`: leave that out{' (a `preset` sets sizes, too)' if 'dim' in ours else ''}",
             )
-        left = {n: v for n, v in TRANSFORMER.items() if not given(getattr(self.training, n))}
-        object.__setattr__(self, "training", replace(self.training, **left))
+        object.__setattr__(self, "training", filled(self.training, TRANSFORMER))
 
 
-def given(value: Any) -> bool:
-    """Whether a setting was given rather than left at its default."""
-    return not isinstance(value, _DefaultInt | _DefaultFloat)
+Settings = TypeVar("Settings", bound="TrainingSettings | PretrainConfig")
+
+
+def filled(settings: Settings, defaults: Mapping[str, float] | None = None) -> Settings:
+    """The settings with their defaults, or these, where no number is given."""
+    defaults = defaults or (READING if isinstance(settings, PretrainConfig) else OURS)
+    return replace(
+        settings, **{name: defaults[name] for name in defaults if name not in _given(settings, *defaults)}
+    )
+
+
+def _given(settings: Any, *names: str) -> dict[str, Any]:
+    """Those of the named settings that are not left open."""
+    return {name: value for name in names if (value := getattr(settings, name)) is not OPEN}
 
 
 def given_of(settings: Any, *names: str) -> dict[str, Any]:
     """Those of the named settings that were given, to change in a resumed run; device auto counts as not given."""
-    values = {name: getattr(settings, name) for name in names}
-    return {name: value for name, value in values.items() if given(value) and value != "auto"}
+    return {name: value for name, value in _given(settings, *names).items() if value != "auto"}
 
 
 def _changed(settings: Any, default: Any) -> list[str]:
@@ -264,10 +291,13 @@ class PretrainConfig:
     """Name of the column that holds the text."""
     format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
     """File format; by default recognised by the file name."""
-    epochs: int = _DefaultInt(50)
+    epochs: Annotated[OpenInt, _shown(READING["epochs"])] = OPEN
     """Maximum number of passes over the texts."""
     minutes: float | None = None
     """Stop after this many minutes, in the middle of an epoch if need be."""
+    shuffle: bool = True
+    """Read the texts in a new random order each epoch; otherwise always as they are given, so that texts that belong
+    together, such as reviews of one film, follow each other."""
     schedule: Literal["constant", "linear"] = "constant"
     """Learning rate: constant, or falling linearly to zero over all epochs (better in short runs)."""
     streams: int = 32
@@ -291,12 +321,12 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        check(self, COUNT, "epochs", "streams", "window")
+        check(self, COUNT, *_given(self, "epochs"), "streams", "window")
         check(self, COUNT_OR_NONE, "limit")
         check(self, POSITIVE, "learning_rate", "clip")
         check(self, POSITIVE_OR_NONE, "minutes")
         check(self, SHARE, "held_out_share")
-        check(self, NOT_NEGATIVE, "seed")
+        check(self, SEED, "seed")
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -1,55 +1,46 @@
-"""Settings to TOML and back, and as command-line flags; unknown keys are refused by name."""
+"""Settings as TOML and back; unknown keys and values of another type are refused by name."""
 
 import difflib
 import json
 import tomllib
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from wordward.config.settings import NAME
 from wordward.support.errors import DataError, SettingError
 
 Config = TypeVar("Config")
 FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
 ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
+WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 
 
 def to_toml(config: Any) -> str:
-    """A config as TOML, one section a part; None is written as "None"."""
-    top, sections = [], []
-    for item in fields(config):
-        value = getattr(config, item.name)
+    """A config as TOML, one section a part; a setting that is None is left out."""
+    import tomli_w  # which `wordward --help` does without
+
+    return tomli_w.dumps(_plain(config))
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    """Settings as TOML knows them; only a None that is not the default is written, as "None"."""
+    values: dict[str, Any] = {}
+    for item in fields(settings):
+        value = getattr(settings, item.name)
         if is_dataclass(value):
-            lines = [f"{inner.name} = {_toml(getattr(value, inner.name))}" for inner in fields(value)]
-            sections.append("\n".join([f"[{item.name}]", *lines]))
-        else:
-            top.append(f"{item.name} = {_toml(value)}")
-    return "\n\n".join(["\n".join(top), *sections]) + "\n"
+            values[item.name] = _plain(value)
+        elif value is not None or item.default is not None:
+            values[item.name] = "None" if value is None else value
+    return values
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if value is None or isinstance(value, str):
-        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-    return json.dumps(value)
-
-
-def from_toml(kind: type[Config], text: str) -> Config:
-    """What `to_toml` wrote."""
-    values = tomllib.loads(text)
-    parts: dict[str, Any] = {item.name: _part(item) for item in fields(kind)}  # type: ignore[arg-type]
-    if unknown := values.keys() - parts.keys():
-        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-    for name, value in values.items():
-        part = parts[name]
-        values[name] = part(**{key: _plain(v) for key, v in value.items()}) if part else _plain(value)
-    return kind(**values)
-
-
-def _plain(value: Any) -> Any:
-    return None if value == "None" else tuple(value) if isinstance(value, list) else value
+def from_toml(kind: type[Config], text: str, *, source: str = "the file") -> Config:
+    """What `to_toml` wrote, or part of it; what is left out has its default."""
+    return built(kind, named(tomllib.loads(text), kind, source=source))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -62,28 +53,59 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise DataError(f"{path} is not a TOML file: {error}") from None
 
 
-def flags(path: str | Path, kind: type) -> list[str]:
-    """The settings of a TOML file as command-line flags; unknown keys are refused by name."""
-    return flags_of(read_toml(path), kind, source=str(path))
-
-
-def flags_of(values: dict[str, Any], kind: type, *, source: str) -> list[str]:
-    """Settings as flags; a section's name may be left out, but must not be wrong."""
-    parts = {item.name: _part(item) for item in fields(kind) if _part(item)}
-    named = {flag: name for name, flag in FLAGS.items() if name in setting_names(kind)}
-    arguments: list[str] = []
+def named(values: Mapping[str, Any], kind: type, *, source: str) -> dict[str, Any]:
+    """The settings of a file by name, each of its type; a section's name may be left out, but must not be wrong."""
+    known, sections = _known(kind), {item.name for item in fields(kind) if _part(item)}
+    alone = {flag: name for name, flag in FLAGS.items() if name in known}  # model = "..." as --model
+    found: dict[str, Any] = {}
     for key, value in values.items():
-        if key in parts and isinstance(value, dict):
-            for inner, inner_value in value.items():
-                _refuse_unknown(inner, kind, source, section=key)
-                _refuse_kind(inner, inner_value, kind, source)
-                arguments += _flag(inner, inner_value)
+        if key in sections and isinstance(value, Mapping):
+            inside = [(name, inner, key) for name, inner in value.items()]
         else:
-            key = named.get(key, key)  # model = "..." as --model
-            _refuse_unknown(key, kind, source)
-            _refuse_kind(key, value, kind, source)
-            arguments += _flag(key, value)
-    return arguments
+            inside = [(alone.get(key, key), value, None)]
+        for name, inner, section in inside:
+            _refuse_unknown(name, known, source, section)
+            found[name] = _of_type(name, inner, known[name][1], source)
+    return found
+
+
+def built(kind: type[Config], values: Mapping[str, Any], *, checked: bool = True) -> Config:
+    """A config with these settings, its parts included; not `checked` where flags may still change them."""
+    own: dict[str, Any] = {}
+    for item in fields(kind):  # type: ignore[arg-type]
+        if part := _part(item):
+            own[item.name] = built(part, values, checked=checked)
+        elif item.name in values or item.default is not MISSING:
+            own[item.name] = values.get(item.name, item.default)
+    if checked:
+        return kind(**own)
+    config = object.__new__(kind)
+    for name, value in own.items():
+        object.__setattr__(config, name, value)
+    return config
+
+
+def typed(value: Any, hint: Any) -> Any:
+    """A value of TOML, or a word, as a setting of some type takes it; otherwise ValueError with what it takes."""
+    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    left_out = value is None or (value == "None" and NAME not in getattr(hint, "__metadata__", ()))
+    if left_out and NoneType in kinds:
+        return None
+    for kind in kinds:
+        if get_origin(kind) is tuple:
+            return tuple(map(str, value if isinstance(value, list | tuple) else [value]))
+        if get_origin(kind) is Literal and value in get_args(kind):
+            return value
+        if isinstance(value, bool) != (kind is bool) or isinstance(value, list | dict):
+            continue
+        if kind in (bool, str):
+            return kind(value)
+        with suppress(ValueError):
+            if kind in (int, float):
+                return kind(str(value))
+    words = [get_args(kind) if get_origin(kind) is Literal else [WORDS[kind]] for kind in kinds]
+    raise ValueError(" or ".join(word for several in words for word in several))
 
 
 def flag_of(name: str) -> str:
@@ -91,40 +113,34 @@ def flag_of(name: str) -> str:
     return "--" + FLAGS.get(name, name).replace("_", "-")
 
 
-def _flag(name: str, value: Any) -> list[str]:
-    flag = flag_of(name)
-    if isinstance(value, bool):
-        return [flag if value else f"--no-{flag.removeprefix('--')}"]
-    if isinstance(value, list):
-        return [flag, *map(str, value)]
-    return [f"{flag}={value}"]  # one word, so that a value may begin with a dash
-
-
-def _refuse_unknown(key: str, kind: type, source: str, section: str | None = None) -> None:
+def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: str | None) -> None:
     """Refuse a key that is not a setting, or is in the wrong section."""
-    home = {item.name: None for item in fields(kind) if not _part(item)}
-    home |= {name: item.name for item in fields(kind) if _part(item) for name in setting_names(_part(item))}
     if key in ONLY_FLAGS:
         raise SettingError(
             key, f"{source} sets {key!r}, which only the command line can set: give `{key}` there"
         )
-    if key not in home:
-        close = difflib.get_close_matches(key, [*home, *filter(None, home.values())], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; the settings are {', '.join(sorted(home))}"
+    if key not in known:
+        sections = {home for home, _ in known.values() if home}
+        close = difflib.get_close_matches(key, [*known, *sections], 1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; the settings are {', '.join(sorted(known))}"
         raise SettingError(key, f"{source} sets {key!r}, which is not a setting{hint}")
-    if section is not None and home[key] != section:
-        place = f"in [{home[key]}]" if home[key] else "at the top, above all sections"
+    home = known[key][0]
+    if section is not None and home != section:
+        place = f"in [{home}]" if home else "at the top, above all sections"
         raise SettingError(
             key, f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there"
         )
 
 
-def _refuse_kind(key: str, value: Any, kind: type, source: str) -> None:
-    """Refuse a switch that is not true or false, and any other setting that is: as flags both would be lost."""
-    if (key in _switches(kind)) == isinstance(value, bool):
-        return
-    wanted = "neither true nor false" if isinstance(value, bool) else "true or false, without quotes"
-    raise SettingError(key, f"{source} sets {key} = {json.dumps(value, default=str)}; expected {wanted}")
+def _of_type(name: str, value: Any, hint: Any, source: str) -> Any:
+    try:
+        return typed(value, hint)
+    except ValueError as error:
+        wanted = "neither true nor false" if isinstance(value, bool) else str(error)
+        wanted += ", without quotes" if hint is bool else ""
+        raise SettingError(
+            name, f"{source} sets {name} = {json.dumps(value, default=str)}; expected {wanted}"
+        ) from None
 
 
 def differing(one: Any, other: Any) -> list[str]:
@@ -141,19 +157,23 @@ def differing(one: Any, other: Any) -> list[str]:
 
 def setting_names(kind: type) -> set[str]:
     """Names of all settings of a config, its parts included."""
-    return {item.name for item in _settings(kind)}
+    return set(_known(kind))
 
 
-def _switches(kind: type) -> set[str]:
-    """Names of the settings that are on or off."""
-    return {item.name for item in _settings(kind) if isinstance(item.default, bool)}
+def hint_of(kind: type, name: str) -> Any:
+    """The type of a setting."""
+    return _known(kind)[name][1]
 
 
-def _settings(kind: type) -> Iterator[Any]:
-    """The settings of a config: its own fields and those of its parts, but not the parts themselves."""
+def _known(kind: type, section: str | None = None) -> dict[str, tuple[str | None, Any]]:
+    """Section and type of each setting of a config, its parts' included."""
+    hints, known = get_type_hints(kind, include_extras=True), {}
     for item in fields(kind):
-        part = _part(item)
-        yield from _settings(part) if part else [item]
+        if part := _part(item):
+            known |= _known(part, item.name)
+        else:
+            known[item.name] = section, hints[item.name]
+    return known
 
 
 def _part(item: Any) -> Any:

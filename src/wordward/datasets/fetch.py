@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from urllib.request import Request, urlopen
 
 from wordward.datasets.published import Download
 from wordward.support.errors import DataError
+from wordward.support.files import put, write
 from wordward.support.locks import locked
 
 LEDGER = "hashes.json"  # in the data folder: hashes of first downloads
@@ -50,7 +50,7 @@ def fetch(
                 _download(download.url, part, report, attempts=attempts, pause=pause, timeout=timeout)
                 _check(part, download, expected(download, folder, ledger), ledger)
                 record(part, download, folder, ledger)
-                os.replace(part, target)
+                put(part, target)
                 _discard(part)
     except OSError as error:
         raise DataError(
@@ -72,9 +72,7 @@ def record(path: Path, download: Download, folder: Path, ledger: Path) -> None:
         known = _recorded(ledger)
         if (key := f"{folder.name}/{download.name}") not in known:
             known[key] = checksum(path, "sha256")
-            new = ledger.with_name(ledger.name + ".new")
-            new.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            os.replace(new, ledger)
+            write(ledger, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def verify(path: Path, wanted: str | None, remedy: str = "delete it and fetch it again") -> None:

@@ -6,7 +6,6 @@ import difflib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -16,6 +15,7 @@ from wordward.datasets.archive import ENDINGS, is_archive
 from wordward.datasets.files import read
 from wordward.datasets.published import Corpus, CorpusInfo, Splits
 from wordward.support.errors import DataError, MissingError
+from wordward.support.files import whole
 
 CORPORA = {
     "imdb": "wordward.datasets.imdb",
@@ -87,18 +87,18 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
             "deeper: name the folder that contains them",
             source,
         )
-    new = target.with_name(f".{target.name}.new")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if link:
             target.symlink_to(source, target_is_directory=source.is_dir())
             return
-        _clear(new)  # left by a command that was killed
-        if source.is_dir():
-            shutil.copytree(source, new, ignore_dangling_symlinks=True)
-        else:
-            shutil.copyfile(source, new)
-        os.replace(new, target)
+        with whole(
+            target, target.with_name(f".{target.name}.new")
+        ) as new:  # hidden, so that it is never read
+            if source.is_dir():
+                shutil.copytree(source, new, ignore_dangling_symlinks=True)
+            else:
+                shutil.copyfile(source, new)
     except OSError as error:
         # For a folder, every failed file is reported; the first is enough.
         reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
@@ -107,17 +107,6 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
             "`data`, or give `link=True`, which copies nothing",
             target.parent,
         ) from None
-    finally:
-        _clear(new)
-
-
-def _clear(path: Path) -> None:
-    """Delete a file or folder if it exists."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
 
 
 def holds(path: Path, info: CorpusInfo, depth: int = 3) -> bool:

@@ -6,8 +6,8 @@ from importlib import resources
 from importlib.util import find_spec, module_from_spec
 
 from wordward.datasets.example import Example
-from wordward.support.errors import DataError, SettingError
 from wordward.datasets.lines import csv_rows
+from wordward.support.errors import DataError, SettingError
 
 SOURCES = ("rotten_tomatoes", "imdb")
 LABELS = {"0": "negative", "1": "positive"}

@@ -1,7 +1,29 @@
 """Which word of a text is pulled toward which words: finding it, and showing it."""
 
 from wordward.explain.explainer import Explanations, explain
-from wordward.explain.explanation import Explanation, Place, Pull
+from wordward.explain.explanation import Explanation, Place, Pull, from_json, to_json
+from wordward.explain.figure import figure
+from wordward.explain.html import STYLE, html_fragment, page
 from wordward.explain.swaps import Swap, apply, swaps
+from wordward.explain.terminal import terminal
+from wordward.runs.run import Run
 
-__all__ = ["Explanation", "Explanations", "Place", "Pull", "Swap", "apply", "explain", "swaps"]
+Run.explain = explain
+
+__all__ = [
+    "STYLE",
+    "Explanation",
+    "Explanations",
+    "Place",
+    "Pull",
+    "Swap",
+    "apply",
+    "explain",
+    "figure",
+    "from_json",
+    "html_fragment",
+    "page",
+    "swaps",
+    "terminal",
+    "to_json",
+]

@@ -1,25 +1,19 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from wordward.datasets import Example
 from wordward.explain.explanation import Explanation, Place, pulls_of
 from wordward.explain.html import STYLE, html_fragment
-from wordward.explain.labels import Labels, check_focuses, encode_labelled, labels_of
-from wordward.explain.piece_pulls import pull_finder
-from wordward.explain.pulls import TEXTS, TOKENS, BatchPulls, PullFinder, TextPulls, adversary_for, find_pulls
-from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
-from wordward.perturbation.tap import evaluating
+from wordward.explain.labels import Labels, check_focuses, labels_of
+from wordward.explain.pulls import TextPulls, text_pulls
+from wordward.perturbation.recipes import RECIPES, Method
+from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run
+from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
-from wordward.text.vocabulary import small_batches
 
 
 class Explanations(list[Explanation]):
@@ -31,84 +25,58 @@ class Explanations(list[Explanation]):
 
 
 def explain(
-    run: Run, examples: Sequence[Example], *, method: str = "iadvt", top: int = 3, focus: int | None = None
+    run: Run, texts: Sequence[Text], *, method: str = "iadvt", top: int = 3, focus: int | None = None
 ) -> Explanations:
     """For each text the words that pull each of its words, where a label's loss rises most.
 
-    The label is the example's where it has one, else what the model predicts. `focus`: the position of the one
-    word whose tag counts, for a tagger; its true tag may then be the example's label.
+    Args:
+        run: A trained model, as `wordward.load_run` opens it.
+        texts: Strings or `Example`s. The label whose loss rises is the example's where it has one, else what the
+            model predicts.
+        method: Whose perturbation is read as words: iadvt, ivat, advt, vat or an ablation.
+        top: How many pulling words each word gets, the strongest first.
+        focus: For a tagger, the position of the one word whose tag counts; its true tag may then be the example's
+            label.
+
+    Returns:
+        An `Explanation` for each text, in the same order, in a list that a notebook shows as a picture.
+
+    Example:
+        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
+        >>> run.explain(["a warm and funny film"])[0].strongest.pull.toward  # doctest: +SKIP
+        'cold'
     """
-    return Explainer(run, method, top=top)(examples, focus=focus)
+    return Explainer(run, method, top=top)(texts, focus=focus)
 
 
 class Explainer:
     """A method on a run; nearest words found for one text are reused for the next."""
 
     def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
-        self.run, self.method, self.top = run, one_method(run, method), top
         if top < 1:
             raise SettingError("top", f"top must be 1 or more, but is {top}")
-        self._finders: dict[int | None, PullFinder] = {}  # by the focus it is for
+        self.run, self.top = run, top
+        self.adversary = run.adversary(method)
 
-    def __call__(self, examples: Sequence[Example], *, focus: int | None = None) -> Explanations:
+    def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """As `explain`."""
-        run = self.run
-        texts = [run.read(example) for example in examples]
-        check_focuses(run, texts, focus)
-        labels: list[Labels] = [None] * len(texts)
-        if self.method.recipe.objective == "label_loss":
-            labels = [
-                labels_of(run, example, text, focus) for example, text in zip(examples, texts, strict=True)
-            ]
-        explanations = [
-            _unexplained(run, self.method, text, names, focus)
-            for text, names in zip(texts, labels, strict=True)
-        ]
-        filled = [at for at, text in enumerate(texts) if text.words]
-        if filled:
-            find = self._finder(focus)
-            for pulls in find([texts[at] for at in filled], [labels[at] for at in filled], focus=focus):
-                number = filled[pulls.number]
-                explanations[number] = _explained(run, explanations[number], texts[number], pulls)
-        return Explanations(explanations)
-
-    def _finder(self, focus: int | None) -> PullFinder:
-        """The cached function that finds pulls; for a KL method there is one per focus."""
-        key = focus if self.method.recipe.objective == "kl" else None
-        if key not in self._finders:
-            if self.run.of_pieces:
-                self._finders[key] = pull_finder(self.run, self.method, top=self.top)
-            else:
-                adversary = adversary_for(self.run, self.method, focus=key)
-                self._finders[key] = partial(_text_pulls, self.run, adversary, top=self.top)
-        return self._finders[key]
-
-
-def _text_pulls(
-    run: Run,
-    adversary: Adversary,
-    texts: Sequence[Reading],
-    labels: Sequence[Labels],
-    *,
-    top: int,
-    focus: int | None,
-) -> Iterator[TextPulls]:
-    """What the model says of each text, and the ids, strengths and cosines that pull its words."""
-    corpus = encode_labelled(run, texts, labels)
-    with evaluating(run.model):
-        for index in small_batches(corpus.lengths, TEXTS, TOKENS):
-            batch = corpus.batch(index, run.device)
-            forward = partial(run.model, batch.ids, batch.mask)
-            pulls = find_pulls(adversary, forward, batch, top=top, focus=focus, seed=run.config.training.seed)
-            yield from map(TextPulls._make, zip(index.tolist(), *_on_cpu(pulls), strict=True))
-
-
-def one_method(run: Run, name: str) -> Method:
-    """The method of that name, with the settings that the run was trained with."""
-    methods = parse_methods(name, run.config.perturbation)
-    if len(methods) != 1:
-        raise SettingError("method", f"expected one method ({', '.join(RECIPES)}); got {name!r}")
-    return at_text(methods[0])
+        run, method = self.run, self.adversary.method
+        examples = [as_example(text) for text in texts]
+        readings = [run.read(example) for example in examples]
+        check_focuses(run, readings, focus)
+        labels: list[Labels] = [None] * len(readings)
+        if method.recipe.objective == "label_loss":
+            labels = [labels_of(run, *pair, focus) for pair in zip(examples, readings, strict=True)]
+        explanations = Explanations(
+            _unexplained(run, method, reading, names, focus)
+            for reading, names in zip(readings, labels, strict=True)
+        )
+        filled = [at for at, reading in enumerate(readings) if reading.words]
+        chosen = [readings[at] for at in filled], [labels[at] for at in filled]
+        for found in text_pulls(run, self.adversary, *chosen, top=self.top, focus=focus):
+            at = filled[found.number]
+            explanations[at] = _explained(run, explanations[at], readings[at], found)
+        return explanations
 
 
 def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus: int | None) -> Explanation:
@@ -127,39 +95,30 @@ def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus:
         places=(),
         focus=focus,
         unread=text.unread,
-        model=run.folder.name,
+        model=run.name,
     )
-
-
-def _on_cpu(pulls: BatchPulls) -> tuple[list[Any], ...]:
-    """What each row's probabilities, words, strengths and cosines are."""
-    logits, *tensors = pulls
-    return (list(logits.float().softmax(-1).cpu().numpy()), *(tensor.tolist() for tensor in tensors))
 
 
 def _explained(run: Run, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
     """The explanation with what the model says of the text, and what pulls its words."""
-    chances = found.probabilities
-    largest = max((pull[0] for pull, _ in zip(found.strengths, text.tokens, strict=False)), default=0.0)
+    largest = max((pull[0] for pull in found.strengths), default=0.0)
     places = []
     for at, token in enumerate(text.tokens):
         names = map(run.vocabulary.word, found.words[at])
         toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
         pulls = pulls_of(toward, word=token.text, largest=largest)
-        written, is_known = text.text[token.start : token.end], token.text in run.vocabulary
-        tag = _likeliest(run, chances[at]) if run.tagging else (None, None)
-        places.append(Place(at, written, token.start, token.end, is_known, pulls, *tag))
+        tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
+        places.append(Place(at, text.written(at), token.start, token.end, text.known[at], pulls, *tag))
     known = replace(known, places=tuple(places))
     counts = RECIPES[known.method].objective == "label_loss"
     if run.tagging:
         label = places[known.focus].label if counts and known.focus is not None else None
         return replace(known, label=known.label or label)
-    named = {label: round(float(chance), 6) for label, chance in zip(run.labels, chances, strict=True)}
-    predicted, _ = _likeliest(run, chances)
+    predicted, by_name = named(run.labels, found.probabilities)
     label = known.label or (predicted if counts else None)
-    return replace(known, label=label, predicted=predicted, probabilities=named)
+    return replace(known, label=label, predicted=predicted, probabilities=by_name)
 
 
-def _likeliest(run: Run, chances: np.ndarray) -> tuple[str, float]:
-    best = int(chances.argmax())
-    return run.labels[best], round(float(chances[best]), 6)
+def _tag(labels: Sequence[str], probabilities: np.ndarray) -> tuple[str, float]:
+    label, by_name = named(labels, probabilities)
+    return label, by_name[label]

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from wordward.support.errors import DataError
 
 FORMAT = 1  # of the JSON; increased when readers of the previous one would break
 
@@ -69,3 +71,34 @@ class Explanation:
         """The place of the largest pull in the text."""
         pulled = [place for place in self.places if place.pulls]
         return max(pulled, key=lambda place: place.pulls[0].strength, default=None)
+
+
+def to_json(explanation: Explanation) -> dict[str, Any]:
+    """A record for `json.dumps`; docs/explain.md says what each field means."""
+    fields = {
+        name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"
+    }
+    places = [  # not with `asdict`, which takes longer than explaining
+        vars(place) | {"pulls": [dict(vars(pull)) for pull in place.pulls]} for place in explanation.places
+    ]
+    return {"format": FORMAT, **fields, "probabilities": dict(explanation.probabilities), "places": places}
+
+
+def from_json(record: Mapping[str, Any]) -> Explanation:
+    """The explanation that `to_json` wrote."""
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        actual = record.get("format") if isinstance(record, Mapping) else type(record).__name__
+        raise DataError(
+            f"expected an explanation of format {FORMAT}, as `wordward explain` writes in JSON; got {actual}"
+        )
+    fields = {name: value for name, value in record.items() if name not in ("format", "number")}
+    try:
+        fields["places"] = tuple(
+            Place(**place | {"pulls": tuple(Pull(**pull) for pull in place["pulls"])})
+            for place in fields["places"]
+        )
+        return Explanation(**fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"expected the fields of an explanation of format {FORMAT}; got others: {error}"
+        ) from None

@@ -1,6 +1,7 @@
 """Labels, and the word in focus, that come with texts to be explained: checked, and as numbers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,6 @@ from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
-from wordward.text.corpus import Corpus
 
 Labels = list[str | None] | None
 
@@ -42,10 +42,11 @@ def labels_of(run: Run, example: Example, text: Reading, focus: int | None) -> L
         labels: list[str | None] = [example.label]
     elif example.tags is not None:
         labels = list(example.tags)
-        if len(labels) != len(text.tokens):
+        if len(labels) != text.words:
             raise DataError(
-                f"expected a tag for each of {len(text.tokens)} tokens; got {len(labels)}", line=example.line
+                f"expected a tag for each of {text.words} tokens; got {len(labels)}", line=example.line
             )
+        labels = labels[: len(text.tokens)]  # the model may not read all of them
     else:
         labels = [None] * len(text.tokens)
         if example.label is not None:
@@ -67,11 +68,11 @@ def check_known_labels(run: Run, names: Sequence[str | None], line: int = 0) -> 
             raise DataError(f"expected a label that the model knows ({known}); got {name!r}", line=line)
 
 
-def encode_labelled(run: Run, texts: Sequence[Reading], labels: Sequence[Labels]) -> Corpus:
-    """The ids of the texts and the numbers of their labels; IGNORE where none is given."""
-    numbered = []
-    for text, names in zip(texts, labels, strict=True):
-        names = names or [None] * (len(text.tokens) if run.tagging else 1)
-        numbers = [IGNORE if name is None else run.labels.index(name) for name in names]
-        numbered.append(np.array(numbers, dtype=np.int64) if run.tagging else numbers[0])
-    return Corpus([run.row(text).ids for text in texts], numbered)
+def numbered(run: Run, text: Reading, names: Labels) -> Any:
+    """The labels of a text as numbers, a tagger's at first pieces; IGNORE where the prediction is to count."""
+    if not run.tagging:
+        return IGNORE if names is None or names[0] is None else run.labels.index(names[0])
+    numbers = [
+        IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(text.tokens)
+    ]
+    return text.row.at_first(np.array(numbers, dtype=np.int64))

@@ -1,23 +1,22 @@
 """Which words a batch of texts is pulled toward: a perturbation of it, read as words."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.explain.labels import Labels
-from wordward.perturbation.adversary import Adversary, Found, Loss
-from wordward.perturbation.objective import IGNORE, kl
-from wordward.perturbation.recipes import Method
+from wordward.explain.labels import Labels, numbered
+from wordward.perturbation.adversary import Adversary, Found
+from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.space import BLOCK
-from wordward.perturbation.tap import gradient_at
-from wordward.runs.reading import Reading
-from wordward.runs.run import Run, adversary_of
+from wordward.perturbation.tap import evaluating, gradient_at
+from wordward.runs.reading import Reading, Row
+from wordward.runs.run import Run
 from wordward.text.corpus import Batch
-from wordward.text.vocabulary import SPECIALS
+from wordward.text.vocabulary import small_batches
 
 TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
 
@@ -32,7 +31,7 @@ class BatchPulls(NamedTuple):
 
 
 class TextPulls(NamedTuple):
-    """The same of one text, on the CPU: a list for each of its words, or longer where the batch was padded."""
+    """The same of one text, on the CPU: a list for each of its words."""
 
     number: int  # of the text among those asked about
     probabilities: np.ndarray  # (classes,), a tagger's (words, classes)
@@ -41,86 +40,100 @@ class TextPulls(NamedTuple):
     cosines: list[list[float]]  # (words, top)
 
 
-class PullFinder(Protocol):
-    """Finds what pulls the words of texts, in any order; those of similar length are read together."""
+def text_pulls(
+    run: Run,
+    adversary: Adversary,
+    texts: Sequence[Reading],
+    labels: Sequence[Labels],
+    *,
+    top: int,
+    focus: int | None,
+) -> Iterator[TextPulls]:
+    """What a run's model says of each text, and what pulls its words: each as its strongest piece is pulled.
 
-    def __call__(
-        self, texts: Sequence[Reading], labels: Sequence[Labels], *, focus: int | None
-    ) -> Iterator[TextPulls]: ...
+    The texts come in any order, since those of similar length are read together.
+    """
+    rows = [text.row for text in texts]
+    numbers = [numbered(run, text, names) for text, names in zip(texts, labels, strict=True)]
+    corpus, allowed = run.corpus([row.ids for row in rows], numbers), run.ordinary()
+    with evaluating(run.model):
+        for index in small_batches(corpus.lengths, TEXTS, TOKENS):
+            batch, chosen = corpus.batch(index, run.device), [rows[at] for at in index]
+            forward = partial(run.model, batch.ids, batch.mask)
+            batch = batch._replace(mask=run.perturbed(batch))
+            counted = _counted(batch.mask, chosen, focus) if run.tagging else None
+            seed = run.config.training.seed
+            pulls = find_pulls(adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed)
+            found = pulls.logits.float().softmax(-1).cpu().numpy()
+            of_pieces = [values.cpu().numpy() for values in pulls[1:]]
+            for at, (number, row) in enumerate(zip(index.tolist(), chosen, strict=True)):
+                strongest = _strongest(row, of_pieces[1][at, :, 0])
+                of_words = [values[at][strongest].tolist() for values in of_pieces]
+                yield TextPulls(number, found[at][row.first] if run.tagging else found[at], *of_words)
 
 
-def adversary_for(
-    run: Run, method: Method, *, focus: int | None = None, loss: Loss | None = None
-) -> Adversary:
-    """A method on a run's model; `focus`: the one token whose tag counts, `loss`: instead of the method's own."""
-    # The table does not change, so nearest words need no second search; a GPU searches those of a batch quickly,
-    # but would search those of all words at once if they were to be kept.
-    refresh = "batch" if run.device.type == "cuda" else "epoch"
-    method = replace(method, settings=replace(method.settings, refresh=refresh))
-    if run.of_pieces:
-        return Adversary(
-            run.model, method, candidates=torch.from_numpy(run.vocabulary.candidates()), loss=loss
-        )
-    if loss is None and focus is not None and method.recipe.objective == "kl":
-        loss = lambda logits, clean: kl(logits[:, focus], clean[:, focus])  # noqa: E731
-    return adversary_of(method, run.model, run.vocabulary, run.config.training.min_candidate_count, loss=loss)
+def _counted(mask: Tensor, rows: Sequence[Row], focus: int | None) -> Tensor:
+    """Where a tag's loss counts, (batch, time): at the first piece of each word, or of the one in focus."""
+    counted = torch.zeros_like(mask)
+    for at, row in enumerate(rows):
+        counted[at, row.first if focus is None else row.first[focus]] = True
+    return counted
+
+
+def _strongest(row: Row, strengths: np.ndarray) -> list[int]:
+    """Of each word the piece that is pulled hardest."""
+    by_word = [np.flatnonzero(row.word == number) for number in range(len(row.first))]
+    return [int(pieces[strengths[pieces].argmax()]) for pieces in by_word]
 
 
 def find_pulls(
     adversary: Adversary,
     forward: Callable[[], Tensor],
     batch: Batch,
+    counted: Tensor | None = None,
     *,
     top: int,
-    focus: int | None,
     seed: int,
-    allowed: Tensor | None = None,
+    allowed: Tensor,
 ) -> BatchPulls:
     """The `top` words that pull each token hardest; a label IGNORE stands for the predicted one.
 
-    `allowed`: ids of the words that a free perturbation is compared with, by default all but our special tokens.
+    `counted` (batch, time): where a tagger's loss counts. `allowed`: ids of the words that a free perturbation is
+    compared with.
     """
     noise = noise_for(adversary, batch, seed)
-    # Like calling the adversary, but without the perturbed pass, which explanations do not need.
-    if adversary.method.recipe.objective == "kl":
-        gradient, logits = kl_gradient(adversary, forward, batch, noise)
-    else:
-        gradient, logits = _label_gradient(adversary, forward, batch, focus)
+    gradient, logits = gradient_of(adversary, forward, batch, noise, counted)
     found = adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
     if found.candidates is not None:
         return BatchPulls(logits.detach(), *_toward_words(adversary, found, batch, top))
-    if allowed is None:
-        allowed = torch.arange(len(SPECIALS), adversary.tap.size, device=batch.ids.device)
     return BatchPulls(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
 
 
-def kl_gradient(
-    adversary: Adversary, forward: Callable[[], Tensor], batch: Batch, noise: Tensor | None
+def gradient_of(
+    adversary: Adversary,
+    forward: Callable[[], Tensor],
+    batch: Batch,
+    noise: Tensor | None,
+    counted: Tensor | None = None,
 ) -> tuple[Tensor | None, Tensor]:
-    """The gradient of KL at the vectors, where the method follows it, and the logits of the texts themselves."""
-    with torch.no_grad():
-        clean = adversary.tap.run(forward)
-    if not adversary.method.recipe.follows_gradient:
-        return None, clean.logits
-    with torch.enable_grad():
-        return adversary.kl_gradient(forward, clean, batch.mask, noise), clean.logits
+    """The gradient at the vectors of what the method raises (None for one that draws), and the texts' logits.
 
-
-def _label_gradient(
-    adversary: Adversary, forward: Callable[[], Tensor], batch: Batch, focus: int | None
-) -> tuple[Tensor | None, Tensor]:
-    """As `kl_gradient`, of the label loss."""
-    guided = adversary.method.recipe.follows_gradient
-    with torch.enable_grad():
-        clean = adversary.tap.run(forward, watch=guided)
-        if not guided:
+    Like calling the adversary, but without the perturbed pass. A label IGNORE stands for the predicted one.
+    """
+    recipe = adversary.method.recipe
+    if recipe.objective == "kl" or not recipe.follows_gradient:
+        with torch.no_grad():
+            clean = adversary.tap.run(forward)
+        if not recipe.follows_gradient:
             return None, clean.logits
+        with torch.enable_grad():
+            return adversary.kl_gradient(forward, clean, batch.mask, noise, counted=counted), clean.logits
+    with torch.enable_grad():
+        clean = adversary.tap.run(forward, watch=True)
         assert batch.labels is not None
         labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
-        if focus is not None:
-            others = torch.arange(labels.shape[1], device=labels.device) != focus
-            labels = labels.masked_fill(others, IGNORE)
-        return gradient_at(adversary.loss(clean.logits, labels, batch.mask), clean.shift), clean.logits
+        loss = adversary.loss(clean.logits, labels, batch.mask if counted is None else counted)
+        return gradient_at(loss, clean.shift), clean.logits
 
 
 def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Wording shared by all renderings of an explanation."""
+"""The words and numbers of an explanation that the terminal, HTML and the figure share."""
 
 import unicodedata
 from collections import Counter
@@ -18,26 +18,31 @@ LABELS = 3  # of a classifier that are named, the likeliest
 
 
 @dataclass(frozen=True)
-class Row:
-    """One word of a text, as each of several explanations sees it."""
+class Line:
+    """A line of a table of explanations: one word of their text, with what each of them says of it."""
 
     word: str
     start: int
-    places: tuple[Place | None, ...]  # None where that model does not read the word
+    places: tuple[Place | None, ...]  # one an explanation; None where its model does not read the word
 
     @property
     def end(self) -> int:
-        """The character after its last."""
+        """Where the word ends in the text."""
         return self.start + len(self.word)
 
     @property
+    def place(self) -> Place:
+        """The word as the first model that reads it sees it."""
+        return next(place for place in self.places if place)
+
+    @property
     def strongest(self) -> float:
-        """The largest relative strength at this word."""
+        """The relative strength of the strongest pull on this word; 0 where no word pulls."""
         return max((place.pulls[0].relative for place in self.places if place and place.pulls), default=0.0)
 
 
-def rows_of(explanations: Sequence[Explanation]) -> list[Row]:
-    """The words of one text side by side, in the order of the text."""
+def lines_of(explanations: Sequence[Explanation]) -> list[Line]:
+    """A line for each word that any of the models reads, in the order of the text."""
     if not explanations:
         raise SettingError("explanations", "expected an explanation or more; got none")
     if len({e.text for e in explanations}) > 1 or len({e.task for e in explanations}) > 1:
@@ -49,16 +54,19 @@ def rows_of(explanations: Sequence[Explanation]) -> list[Row]:
         for place in explanation.places:
             spans.setdefault((place.start, place.end), [None] * len(explanations))[number] = place
     text = explanations[0].text
-    return [Row(text[start:end], start, tuple(spans[start, end])) for start, end in sorted(spans)]
+    return [Line(text[start:end], start, tuple(spans[start, end])) for start, end in sorted(spans)]
 
 
-def excerpt(rows: Sequence[Row], limit: int) -> tuple[int, int]:
-    """From where to where to show a long text: `limit` words on end around its strongest pull, with most others."""
-    if len(rows) <= limit:
-        return 0, len(rows)
-    weights = [row.strongest for row in rows]
-    peak = max(range(len(rows)), key=weights.__getitem__)
-    low, high = max(0, peak - limit + 1), min(peak, len(rows) - limit)
+def excerpt(lines: Sequence[Line], limit: int) -> tuple[int, int]:
+    """The first line of a long text to show and the one after the last: `limit` lines in a row.
+
+    They hold the text's strongest pull and, of all such stretches, pull most strongly in sum.
+    """
+    if len(lines) <= limit:
+        return 0, len(lines)
+    weights = [line.strongest for line in lines]
+    peak = max(range(len(lines)), key=weights.__getitem__)
+    low, high = max(0, peak - limit + 1), min(peak, len(lines) - limit)
     middle = peak - limit // 2  # among equals the one that has the strongest pull in the middle
     starts = range(low, high + 1)
     best = max(
@@ -71,7 +79,7 @@ def excerpt(rows: Sequence[Row], limit: int) -> tuple[int, int]:
 class Part:
     """The part of a text that is shown."""
 
-    rows: Sequence[Row]
+    lines: Sequence[Line]
     start: int  # its characters in the text
     end: int
     before: bool  # whether there is text before it
@@ -81,27 +89,27 @@ class Part:
     @property
     def has_unknown(self) -> bool:
         """Whether a word that is shown is not in the vocabulary."""
-        return any(place and not place.known for row in self.rows for place in row.places)
+        return any(place and not place.known for line in self.lines for place in line.places)
 
 
 def part_of(explanations: Sequence[Explanation], limit: int) -> Part:
     """The whole text, or of a long one `limit` words around its strongest pull."""
-    rows = rows_of(explanations)
-    first, last = excerpt(rows, limit)
+    lines = lines_of(explanations)
+    first, last = excerpt(lines, limit)
     text, unread = explanations[0].text, max(e.unread for e in explanations)
-    before, after = first > 0, last < len(rows) or unread > 0
-    start, end = rows[first].start if before else 0, rows[last - 1].end if after and rows else len(text)
-    counts = {"before": first, "after": len(rows) - last}
+    before, after = first > 0, last < len(lines) or unread > 0
+    start, end = lines[first].start if before else 0, lines[last - 1].end if after and lines else len(text)
+    counts = {"before": first, "after": len(lines) - last}
     notes = [f"{_words(count)} {where} left out" for where, count in counts.items() if count]
     if unread:
         notes.append(f"{_words(unread)} at the end not read")
-    if rows and not any(place and place.known for row in rows for place in row.places):
+    if lines and not any(place and place.known for line in lines for place in line.places):
         notes.append("no word of this text is in the vocabulary")
-    return Part(rows[first:last], start, end, before, after, "; ".join(notes))
+    return Part(lines[first:last], start, end, before, after, "; ".join(notes))
 
 
 def marked(explanation: Explanation) -> list[Place]:
-    """The places whose pull is worth a mark in the sentence, in the order of the text."""
+    """The few places that are pulled most strongly, to be marked in the text, in its order."""
     pulled = [place for place in explanation.places if place.pulls and place.pulls[0].relative >= MARKED]
     strongest = sorted(pulled, key=lambda place: -place.pulls[0].strength)[:MARKS]
     return sorted(strongest, key=lambda place: place.start)
@@ -116,7 +124,7 @@ def title(method: str) -> str:
 
 
 def headings(explanations: Sequence[Explanation]) -> list[str]:
-    """What tells each explanation from the others: its method, its model, or both."""
+    """A heading for each explanation by what differs between them: the method, the model, or both."""
     methods = [title(e.method) for e in explanations]
     if len({e.model for e in explanations}) == 1:
         return methods
@@ -126,7 +134,7 @@ def headings(explanations: Sequence[Explanation]) -> list[str]:
 
 
 def question(explanation: Explanation) -> str:
-    """What the pulls are an answer to."""
+    """What the words shown would do to the prediction, such as: words that make good less likely."""
     e, recipe = explanation, RECIPES.get(explanation.method)
     if recipe is not None and not recipe.follows_gradient:
         return "words in a direction drawn at random"
@@ -151,7 +159,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
 
 
-def much(relative: float) -> str:
+def two_digits(relative: float) -> str:
     """A relative strength with two digits, never rounded to zero."""
     return "<0.01" if 0 < relative < 0.005 else f"{relative:.2f}"
 
@@ -170,17 +178,19 @@ def tags_of(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def predicted(explanation: Explanation) -> str:
-    """What the model says, in a line."""
+    """The prediction in a line of text: labels with probabilities, or how many words have each tag."""
     ranked, others = likeliest(explanation)
-    parts = [f"{label} {percent(chance)}" for label, chance in ranked]
+    parts = [f"{label} {percent(probability)}" for label, probability in ranked]
     parts += [f"and {others} more"] if others else []
-    parts += [f"{tag}: {times}" for tag, times in tags_of(explanation)]
+    parts += [f"{tag}: {words}" for tag, words in tags_of(explanation)]
     parts += [f"(model {explanation.model})"] if explanation.model else []
     return "   ".join(parts)
 
 
 def plain(text: str, *, keep: str = "") -> str:
     """A text without line breaks and without the characters that steer a terminal."""
+    if text.isprintable():  # most are; this takes no time
+        return text
     steering = ("Cc", "Zl", "Zp", "Cs")  # the last are halves of characters, which no file can hold
     return "".join(" " if unicodedata.category(c) in steering and c not in keep else c for c in text)
 

@@ -28,7 +28,6 @@ from wordward.report.telling import Telling, tell, telling
 from wordward.runs.metrics import Interval
 from wordward.runs.neighbors import nearest_words
 from wordward.runs.opening import load_run
-from wordward.runs.run import evaluate
 from wordward.runs.run_folder import RunError
 from wordward.support.console import say
 from wordward.text.vocabulary import split_words
@@ -79,7 +78,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
         )
         result = _unless_stopped(train(config, out / method, quiet=quiet))
         run = load_run(out / method)
-        rows.append((method, evaluate(run, run.encode(test, labelled=True))["error"], result["seconds"]))
+        rows.append((method, run.evaluate(test).scores["error"], result["seconds"]))
     _show(out, rows, test)
     _write_page(out, seed, quiet=quiet)
     _close(out, time.monotonic() - started)

@@ -1,17 +1,13 @@
 """The TOML files of experiments/: settings of rows and language models, checked against those of their records."""
 
-import io
 import json
 from collections.abc import Iterable
-from contextlib import redirect_stderr
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import tyro
-
-from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
-from wordward.config.toml import flags, flags_of, from_toml
+from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig, TrainingSettings, filled
+from wordward.config.toml import built, from_toml, named, read_toml
 from wordward.paper.results import Record
 from wordward.paper.tables import Column, Row
 from wordward.runs import run_folder
@@ -31,7 +27,7 @@ SPLIT_SEED = 1  # of the texts held out if a column has no dev texts: the same f
 _SMALL: dict[str, Any] = {"limit": 1000, "max_length": 60, "precision": "fp32"}
 _SIZES: dict[str, Any] = _SMALL | {"max_vocabulary": 5000, "dim": 32, "hidden": 32}
 SMALL_READING = _SIZES | {"epochs": 1, "streams": 8, "learning_rate": 0.0003}
-SMALL_TRAINING = _SIZES | {"head": PRESETS["small"]["head"], "vectors": "None", "rescaled": False}
+SMALL_TRAINING = _SIZES | {"head": PRESETS["small"]["head"], "vectors": None, "rescaled": False}
 SMALL_TRAINING |= {"word_dropout": 0.2, "head_dropout": 0.0, "learning_rate": 0.01, "averaging": 0.0}
 SMALL_TRAINING |= {"epsilon": 0.3, "epochs": 5, "batch_size": 16, "unlabelled_batch_size": 16}
 SMALL_FINE_TUNING = _SMALL | {"limit": 64, "max_length": 32, "epochs": 1}
@@ -55,16 +51,14 @@ class Plan:
 
 def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
     """A config from TOML files, later ones overriding earlier ones, and `settings` overriding all."""
-    arguments = [flag for file in files if file.exists() for flag in flags(file, kind)]
-    arguments += flags_of(settings, kind, source="reproduce")
-    shown = io.StringIO()
+    values: dict[str, Any] = {}
+    for file in files:
+        values |= named(read_toml(file), kind, source=str(file)) if file.exists() else {}
     try:
-        with redirect_stderr(shown):
-            return tyro.cli(kind, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
-    except SystemExit as stopped:  # raised by tyro; it would also prevent the columns after this one
-        reason = getattr(stopped.__context__, "message", None) or f"\n{shown.getvalue()}"
+        return built(kind, values | named(settings, kind, source="reproduce"))
+    except ValueError as error:
         raise DataError(
-            f"{' and '.join(map(str, files))}: expected valid values of their settings; got: {reason}"
+            f"{' and '.join(map(str, files))}: expected valid values of their settings; got: {error}"
         ) from None
 
 
@@ -129,8 +123,10 @@ def _split_settled(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings_of(config: Any) -> dict[str, Any]:
-    """Settings by name, including those of its parts."""
+    """Settings by name, including those of its parts, numbers that are left open filled in."""
     settings: dict[str, Any] = {}
+    if isinstance(config, TrainingSettings | PretrainConfig):
+        config = filled(config)
     for name, value in vars(config).items():
         settings |= _settings_of(value) if is_dataclass(value) else {name: value}
     return settings

@@ -28,10 +28,10 @@ from wordward.paper.experiments import (
 )
 from wordward.paper.tables import TABLES, Column, Row
 from wordward.perturbation.recipes import parse_methods
-from wordward.report.texts import score
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.support import wording
 from wordward.support.console import progress, say
 from wordward.support.device import release
 from wordward.support.distributed import refuse_several
@@ -109,8 +109,8 @@ def _trained(config: TrainConfig, folder: Path, *, quiet: bool) -> dict[str, Any
 
 def _tested(run: Run, *, quiet: bool) -> dict[str, Any]:
     """The score on the test texts, and which of them were wrong."""
-    scored = score(run, test_corpus(run, quiet=quiet), "test", quiet=quiet)
-    measured, wrong = scored.measured[run.config.training.criterion], scored.wrong
+    evaluation = run.evaluate_corpus(test_corpus(run, quiet=quiet), "test", quiet=quiet)
+    measured, wrong = evaluation.scores[run.config.training.criterion], evaluation.wrong
     return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
 
 
@@ -156,13 +156,13 @@ def reproduce(
             if len(TABLES[table]) == 1:
                 raise
             say(f"{column.name} was not found and is skipped", quiet=plan.quiet)
-            shown.append(f"### {column.title}\n\nnot found: {error}\n")
+            shown.append(f"### {column.title}\n\nnot found: {wording.shown(str(error))}\n")
             missing += 1
         except (ValueError, OSError, RuntimeError) as error:
             if len(TABLES[table]) == 1:
                 raise
             say(f"{column.name} failed: {error}", quiet=plan.quiet)
-            shown.append(f"### {column.title}\n\nfailed: {error}\n")
+            shown.append(f"### {column.title}\n\nfailed: {wording.shown(str(error))}\n")
             failed.append(f"{column.name}: {error}")
         except KeyboardInterrupt:
             say("run the same command again to continue", quiet=plan.quiet)

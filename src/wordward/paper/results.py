@@ -12,6 +12,7 @@ import numpy as np
 from wordward.paper.tables import TABLES, Column
 from wordward.runs.metrics import mcnemar
 from wordward.support.errors import DataError
+from wordward.support.files import write
 from wordward.support.locks import locked
 
 Record = dict[str, Any]
@@ -25,8 +26,6 @@ T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 
 
 def append(path: Path, record: Record) -> None:
     """Add a record; one of the same row, seed and preset is replaced. Several processes may do so at once."""
-    from wordward.runs.run_folder import write  # imports torch, which the tables do not need
-
     try:
         with locked(path.with_name(path.name + ".lock")):
             kept = [other for other in load(path) if _identity(other) != _identity(record)]

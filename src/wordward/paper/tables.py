@@ -57,6 +57,11 @@ IMDB = Column(
         ("One-hot bi-LSTM (Johnson and Zhang 2016)", 5.94),
     ),
 )
+IMDB_IN_ORDER = Column(
+    "imdb_in_order",
+    "IMDB from a language model that reads in the publisher's order, test error (%)",
+    IMDB.rows,
+)
 ELEC = Column("elec", "Elec, test error (%)", _rows(6.24, 5.94, 5.58, 5.66, 5.18))
 RCV1 = Column("rcv1", "RCV1, test error (%)", _rows(12.01, 10.93, 10.07, 11.80, 11.68))
 ROTTEN = Column(
@@ -120,6 +125,7 @@ MINILM_IMDB = Column(
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "imdb": (IMDB,),
+    "imdb-in-order": (IMDB_IN_ORDER,),
     "elec-rcv1-rotten": (ELEC, ELEC_STAND_IN, RCV1, R52, ROTTEN),
     "dbpedia": (DBPEDIA, DBPEDIA_SAMPLE),
     "fce": (FCE,),

@@ -17,7 +17,7 @@ from wordward.perturbation.checks import (
     checked_mask,
     marks_tokens,
 )
-from wordward.perturbation.choice import deviation, scattered, unit, within
+from wordward.perturbation.choice import across, deviation, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
 from wordward.perturbation.recipes import PAPER_EPSILON, Method
@@ -309,7 +309,7 @@ class Adversary:
             if left:
                 ascent = space.vectors(space.strengths(gradient * real))
                 step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
-        return gradient
+        return across(gradient, step) if self.method.through_start else gradient
 
     @torch.no_grad()
     def perturb(self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Noise = None) -> Found:

@@ -45,6 +45,19 @@ def unit(values: Tensor, dims: tuple[int, ...]) -> Tensor:
     return scaled / torch.where(sound, scaled.square().sum(dims, keepdim=True).sqrt(), 1.0)
 
 
+def across(gradient: Tensor, step: Tensor) -> Tensor:
+    """The gradient (batch, time, dim) without each token's part along a step."""
+    along = unit(step, (2,))
+    return gradient - (gradient * along).sum(-1, keepdim=True) * along
+
+
+def centred(values: Tensor, possible: Tensor) -> Tensor:
+    """Values (batch, time, k) less the mean of each token's possible ones; 0 at the others."""
+    possible = possible.expand_as(values)
+    mean = (values * possible).sum(-1, keepdim=True) / possible.sum(-1, keepdim=True).clamp(min=1)
+    return (values - mean) * possible
+
+
 def within(values: Tensor, length: Tensor | float) -> Tensor:
     """The values projected onto the ball of radius `length`, (batch, 1, 1) or the same for all sentences."""
     norm = values.flatten(1).norm(dim=1).view(-1, 1, 1)

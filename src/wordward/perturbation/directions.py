@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 import torch
 from torch import Tensor
 
-from wordward.perturbation.choice import CHOICES
+from wordward.perturbation.choice import CHOICES, centred
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.space import (
     AllWords,
@@ -100,6 +100,7 @@ class Directions:
                     f"{gradient.shape[-1]}: pass the embedding itself or its dropout as `site=`",
                 )
             values = space.strengths(gradient.to(self.tap.dtype) * real)
+            values = centred(values, possible()) if self.method.through_start else values
         else:
             values = self.noise(space, ids, noise)
         choice = self.method.recipe.choice

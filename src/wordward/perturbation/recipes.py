@@ -204,7 +204,8 @@ class MethodSettings:
         refresh: When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto:
             every 100 steps.
         normalization: Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length
-            per token, then the perturbation at length epsilon over the sentence.
+            per token, then the perturbation at length epsilon over the sentence; iVAT's gradient goes through its
+            first step.
         average: For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens.
         same_dropout: Use the same dropout masks in all passes over a batch, so that r raises the very loss it was
             found for (Miyato et al.); by default each pass draws its own, as in the authors' code.
@@ -270,11 +271,26 @@ class Method:
                 f"normalization='authors' sets lengths token by token, so {self.name} takes one step, but "
                 f"ascent_steps is {self.recipe.steps}: set normalization='paper'",
             )
+        if self.through_start and self.settings.power_iterations > 1:
+            raise SettingError(
+                "power_iterations",
+                f"normalization='authors' takes the gradient through the first step, so {self.name} takes one, but "
+                f"power_iterations is {self.settings.power_iterations}: set normalization='paper'",
+            )
 
     @property
     def per_token(self) -> bool:
         """Whether strengths are normalised per token, then r per sentence (authors' code; words only)."""
         return self.settings.normalization == "authors" and self.recipe.space == "words"
+
+    @property
+    def through_start(self) -> bool:
+        """Whether the gradient passes through both normalisations of the first step (authors' iVAT).
+
+        Their strengths start equal, at unit length per token, and make a step of unit length per token. So the
+        gradient loses its part along that step, and a token's strengths lose their mean.
+        """
+        return self.per_token and self.recipe.objective == "kl" and self.recipe.follows_gradient
 
 
 def parse_methods(names: str | Recipe, settings: MethodSettings | None = None) -> tuple[Method, ...]:

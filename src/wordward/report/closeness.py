@@ -11,11 +11,7 @@ from torch import Tensor
 from wordward.attack.sense import STRONGER, SURE, Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.perturbation.space import nearest
-from wordward.runs import run_folder
 from wordward.runs.run import Run
-from wordward.support.errors import RunError
-from wordward.text.corpus import Corpus
-from wordward.train.data import Data, build
 
 MIN_COUNT = 5  # occurrences of a word to be shown, as in `wordward neighbors`
 FEW = 50  # words below which all are shown
@@ -52,28 +48,6 @@ class Moved:
     other: str
     before: Standing | None  # None where what the run started from is not known
     after: Standing
-
-
-def starting_table(run: Run) -> tuple[Tensor | None, str]:
-    """The word vectors that the run started from; else None and why."""
-    config = run.config
-    if run.of_pieces:
-        from wordward.runs.transformer import starting_vectors
-
-        return starting_vectors(run)
-    if not (config.pretrained or config.vectors):
-        return None, "This run started from vectors drawn at random, so there is no meaningful “before”."
-    try:
-        vocabulary = run_folder.load_vocabulary(config.pretrained) if config.pretrained else run.vocabulary
-        if vocabulary.fingerprint != run.vocabulary.fingerprint:
-            raise RunError(f"{config.pretrained} has another vocabulary now")
-        none = Corpus([])
-        data = Data(vocabulary, run.labels, none, none, None, run.tagging)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.training.seed)  # as in training: also words without a vector start there
-            return build(config, data).words.table.weight.detach(), ""
-    except (OSError, ValueError) as error:
-        return None, f"The vectors that this run started from cannot be read: {error}."
 
 
 def moved(

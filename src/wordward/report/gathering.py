@@ -14,18 +14,20 @@ from wordward.config.attack import AttackSettings
 from wordward.datasets import Example, some_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.report.closeness import Moved, moved, starting_table
+from wordward.report.closeness import Moved, moved
 from wordward.report.telling import Telling, telling
-from wordward.report.texts import Scored, dev_texts, score, texts_to_score
+from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.runs.scoring import Evaluation
 from wordward.support.console import say
 from wordward.support.errors import RunError
 from wordward.support.rules import NOT_NEGATIVE, check
 
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
+SENSES = {"any": "any swaps", "kept": "swaps judged to keep the sense"}  # which swaps attacks may make
 WORDS = 6  # words whose neighbours are shown
 SHOWN = 40  # words of a text whose bars fit on a page without a cut
 
@@ -53,13 +55,13 @@ class Subject:
     name: str
     result: dict[str, Any]  # of result.json; empty if the run is not finished
     metrics: list[dict[str, Any]]  # of metrics.jsonl
-    dev: Scored | None = None
-    test: Scored | None = None
+    dev: Evaluation | None = None
+    test: Evaluation | None = None
     attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
     notes: tuple[str, ...] = ()
 
     @property
-    def scored(self) -> Scored | None:
+    def scored(self) -> Evaluation | None:
         """On test texts where there are some, else on dev texts."""
         return self.test or self.dev
 
@@ -107,9 +109,11 @@ def gather(
         examples, corpus, note = dev_texts(run)
         held_out.append(examples)
         if corpus is not None:
-            subject = replace(subject, dev=score(run, corpus, "dev"))
+            subject = replace(subject, dev=run.evaluate_corpus(corpus, "dev", quiet=False))
         if tested is not None:
-            subject = replace(subject, test=score(run, tested.corpora[number], tested.source))
+            subject = replace(
+                subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=False)
+            )
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
@@ -173,7 +177,7 @@ def _differs(subject: Subject) -> str:
     criterion, before = subject.run.config.training.criterion, subject.result.get("dev") or {}
     if subject.dev is None or criterion not in before:
         return ""
-    now = subject.dev.measured[criterion].value
+    now = subject.dev.scores[criterion].value
     if abs(now - before[criterion]) < 1e-9:
         return ""
     return (
@@ -219,7 +223,7 @@ def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
 def _with_words(report: Report) -> Report:
     """The report with the neighbours of some words."""
     first = report.subjects[0]
-    before, note = starting_table(first.run)
+    before, note = first.run.starting_table()
     flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
     swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
     swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]

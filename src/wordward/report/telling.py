@@ -3,17 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from wordward.datasets import Example, some_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
 from wordward.explain.swaps import apply
+from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 
 SHORT = range(5, 15)  # words of a sentence that is quickly read
 POOL = 500  # sentences to choose from, at most
-Record = dict[str, Any]  # what `Run.predict` says of a text
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,11 @@ def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
     ]
     predictions = run.predict([explanation.text for _, explanation, _ in pulled] + texts)
     return [
-        Telling(explanation, place, text, label, *_chances(explanation.focus, label, before, after))
+        Telling(explanation, place, text, label, *_before_and_after(explanation.focus, label, before, after))
         for (label, explanation, place), text, before, after in zip(
             pulled, texts, predictions[: len(texts)], predictions[len(texts) :], strict=True
         )
-        if explanation.focus is None
-        or len(before["tokens"]) == len(after["tokens"])  # a word may hold a blank
+        if explanation.focus is None or len(before.labels) == len(after.labels)  # a word may hold a blank
     ]
 
 
@@ -101,9 +99,9 @@ def _tags(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]
     plain = [example for example in plain if len(example.text.split()) == len(example.tags or ())]
     wanted = _wanted(run, [tag for example in plain for tag in example.tags or ()])
     by_focus: dict[int, list[Example]] = {}
-    for example, record in zip(plain, run.predict([example.text for example in plain]), strict=True):
-        pairs = zip(example.tags or (), record["tokens"], strict=True)
-        right = [at for at, (tag, token) in enumerate(pairs) if tag == token["label"] and tag in wanted]
+    for example, predicted in zip(plain, run.predict(plain), strict=True):
+        pairs = zip(example.tags or (), predicted.labels, strict=True)
+        right = [at for at, (tag, label) in enumerate(pairs) if tag == label and tag in wanted]
         if right:
             by_focus.setdefault(right[0], []).append(example)
     return [
@@ -120,7 +118,9 @@ def _wanted(run: Run, tags: Iterable[str]) -> set[str]:
     return set(run.labels) - {tag for tag, _ in Counter(tags).most_common(1)}
 
 
-def _chances(focus: int | None, label: str, before: Record, after: Record) -> tuple[float, float, str, str]:
+def _before_and_after(
+    focus: int | None, label: str, before: Prediction, after: Prediction
+) -> tuple[float, float, str, str]:
     """How likely the label is before and after, and what is said instead."""
-    first, last = (record if focus is None else record["tokens"][focus] for record in (before, after))
-    return first["probabilities"][label], last["probabilities"][label], first["label"], last["label"]
+    first, last = (each if focus is None else each.tokens[focus] for each in (before, after))
+    return first.probabilities[label], last.probabilities[label], str(first.label), str(last.label)

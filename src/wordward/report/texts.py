@@ -3,30 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from wordward.config.settings import DataSettings
 from wordward.datasets import Example
-from wordward.runs.metrics import Interval
 from wordward.runs.run import Run
-from wordward.runs.scoring import probabilities, scores
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
-from wordward.text.corpora import PACK, open_corpus
+from wordward.text.corpora import PACK
 from wordward.text.corpus import Corpus
 
 SPLITS = ("dev", "test")
-
-
-@dataclass(frozen=True)
-class Scored:
-    """How a run does on some texts."""
-
-    source: str
-    texts: int
-    measured: dict[str, Interval]  # as `wordward evaluate` prints them
-    confusion: np.ndarray  # (true, predicted), texts or tokens
-    wrong: np.ndarray  # (texts or tokens,) bool
 
 
 @dataclass(frozen=True)
@@ -63,14 +48,8 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
             _, examples, _ = labelled_examples(config)
             source = config.data.dev or config.data.train
             return examples, run.encode(examples, labelled=True, source=source, cut=True), ""
-        if run.of_pieces:
-            examples = split_examples(config.data, "dev")
-            return examples, run.encode(examples, labelled=True, cut=True), ""
-        few = config.data.limit
-        encoded = open_corpus(
-            config.data.corpus, config.text, limit=few, vocabulary=run.vocabulary, quiet=True
-        )
-        return _split(config.data, "dev"), encoded.splits["dev"], ""
+        examples = _split(config.data, "dev")
+        return examples, run.split("dev", limit=config.data.limit, cut=True, quiet=True), ""
     except (OSError, ValueError) as error:
         why = str(error) or type(error).__name__
         return (
@@ -83,15 +62,3 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
 def _split(data: DataSettings, name: str) -> list[Example]:
     """The texts of a split; none of a packed file, which holds word numbers alone."""
     return [] if str(data.corpus).endswith(PACK) else split_examples(data, name)
-
-
-def score(run: Run, corpus: Corpus, source: str, *, quiet: bool = False) -> Scored:
-    """What `wordward.runs.run.evaluate` measures, with the predictions behind it."""
-    chances_of_texts = probabilities(run.model, corpus, run.device, quiet=quiet)
-    measured = scores(corpus, chances_of_texts, len(run.labels), positive=run.positive)
-    assert corpus.labels is not None
-    gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
-    predicted = np.concatenate([np.atleast_1d(chances.argmax(-1)) for chances in chances_of_texts])
-    confusion = np.zeros((len(run.labels), len(run.labels)), dtype=np.int64)
-    np.add.at(confusion, (gold, predicted), 1)
-    return Scored(source, len(corpus.rows), measured, confusion, gold != predicted)

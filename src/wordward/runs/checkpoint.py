@@ -9,7 +9,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.runs.run_folder import (
     CLASS_COUNTS,
     CONFIG,
@@ -18,9 +17,9 @@ from wordward.runs.run_folder import (
     WEIGHTS,
     RunError,
     drop_checkpoints,
-    put,
-    write,
 )
+from wordward.support.files import whole, write
+from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary
 
 
@@ -108,7 +107,11 @@ def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor
 
 def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Restore what `pack` took."""
-    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise RunError(f"the checkpoint does not fit the model of {CONFIG}: {error}") from None
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -123,15 +126,15 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
 
 
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:
-    part = path.with_name(path.name + ".part")
     try:
-        part.touch()
-        mode = part.stat().st_mode  # as of any file made here; safetensors makes its own for the owner alone
-        save_file(tensors, part, metadata)
-        part.chmod(mode)
+        with whole(path) as part:
+            part.touch()
+            mode = (
+                part.stat().st_mode
+            )  # as of any file made here; safetensors makes its own for the owner alone
+            save_file(tensors, part, metadata)
+            part.chmod(mode)
     except (SafetensorError, OSError) as error:
-        part.unlink(missing_ok=True)
         raise RunError(
             f"{path} cannot be written: {error}: continue from the last checkpoint with `resume=True`"
         ) from None
-    put(part, path)

@@ -5,10 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import checkpoint, run_folder
-from wordward.runs.models import Classifier, Tagger
+from wordward.runs import lstm, run_folder, transformer
 from wordward.runs.run import Run
-from wordward.runs.transformer import open_run
 from wordward.support.device import pick_device
 from wordward.support.errors import SettingError
 
@@ -21,14 +19,8 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
     config = run_folder.load_config(path, TrainConfig)
     if positive is not None:
         config = _flagging(positive, config, path)
-    if config.transformer is not None:
-        return open_run(Path(path), config, pick_device(device))
-    vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
-    kind = Tagger if config.task == "tag" else Classifier
-    model = kind(len(vocabulary), len(labels), config.model)
-    checkpoint.load_weights(path, model, vocabulary)
-    where = pick_device(device)
-    return Run(Path(path), config, vocabulary, labels, model.to(where).eval(), where)
+    kind = lstm if config.transformer is None else transformer
+    return kind.open_run(Path(path), config, pick_device(device))
 
 
 def opener(run: Run) -> partial[Run]:

@@ -40,8 +40,9 @@ class LogitsModel(nn.Module):
 class PieceVocabulary:
     """The pieces of a tokenizer, as the vocabulary of a run; the words among them are its candidates."""
 
-    def __init__(self, tokenizer: Any, size: int) -> None:
+    def __init__(self, tokenizer: Any, size: int, *, whole_words: bool = True) -> None:
         self.tokenizer, self.size = tokenizer, size  # size: rows of the model's table
+        self._whole_words = whole_words  # whether only pieces that are words by themselves are candidates
 
     def __len__(self) -> int:
         return self.size
@@ -74,7 +75,7 @@ class PieceVocabulary:
 
     @cached_property
     def _candidates(self) -> np.ndarray:
-        return np.array(candidate_ids(self.tokenizer))
+        return np.array(candidate_ids(self.tokenizer, whole_words=self._whole_words))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -105,9 +106,8 @@ class PieceCorpus(Corpus):
         return Batch(ids, mask, self.labels_of(index, device))
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
-        """What a tagger says of a row's words: what it says of their first pieces."""
-        assert self.first is not None
-        return each[self.first[at]]
+        """A tagger's output for a row's words, which is that for their first pieces; else for all pieces."""
+        return super().of_row(at, each) if self.first is None else each[self.first[at]]
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,21 @@ class PieceReader:
 
     def _words(self, words: Sequence[str]) -> list[str]:
         """Words with one that can be read in place of each that has no pieces, since each is to get a tag."""
+        with_pieces = self.have_pieces(words)
+        return [
+            word if readable else self.tokenizer.unk_token or "."
+            for word, readable in zip(words, with_pieces, strict=True)
+        ]
+
+    def have_pieces(self, words: Sequence[str]) -> list[bool]:
+        """Of each word, whether the tokenizer makes any piece of it; an empty one, say, has none."""
         new = [word for word in dict.fromkeys(words) if word not in self._pieceless]
         if new:
             read = self.tokenizer([[w] for w in new], is_split_into_words=True, add_special_tokens=False)
             self._pieceless.update(
                 (word, not pieces) for word, pieces in zip(new, read["input_ids"], strict=True)
             )
-        return [self.tokenizer.unk_token or "." if self._pieceless[word] else word for word in words]
+        return [not self._pieceless[word] for word in words]
 
     def encode(
         self,

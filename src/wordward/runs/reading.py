@@ -1,35 +1,67 @@
-"""The words that a model reads in a text, with their positions."""
+"""What a model reads of a text: the words where they stand, and the ids that stand for them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from wordward.perturbation.objective import IGNORE
 from wordward.text.vocabulary import Token
 
 
-class Reading(NamedTuple):
-    """A text and the words that a model reads in it."""
+class Row(NamedTuple):
+    """The ids of a text and which word each is a piece of; an LSTM reads every word as one piece."""
 
-    text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
-    tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
-    words: int  # before that; 0: there is nothing to predict from
-    unread: int  # words after the longest length
-
-
-class Pieces(NamedTuple):
-    """Where the words of a text are among ids that stand for pieces of words."""
-
+    ids: np.ndarray  # (time,)
     word: np.ndarray  # (time,) the word that each id is part of; -1: of none
     first: np.ndarray  # (words,) where each word begins
     numbers: np.ndarray  # (time,) of that word, for the rule of sense
 
+    def swapped(self, position: int, word: int) -> "Row":
+        """The row with one id in place of all pieces of the word at `position`."""
+        (pieces,) = np.nonzero(self.word == position)
+        before, after = slice(pieces[0]), slice(pieces[-1] + 1, None)
 
-class Row(NamedTuple):
-    """What a model reads of a text."""
+        def put(values: np.ndarray, new: int) -> np.ndarray:
+            return np.concatenate([values[before], [new], values[after]]).astype(values.dtype)
 
-    ids: np.ndarray  # (time,)
-    pieces: Pieces | None = None  # None: one id a word, in the order of the words
+        later = np.arange(len(self.first)) > position
+        first = self.first - np.where(later, pieces[-1] - pieces[0], 0)
+        return Row(put(self.ids, word), put(self.word, position), first, put(self.numbers, word))
+
+    def at_first(self, labels: np.ndarray) -> np.ndarray:
+        """Labels of words, (words,), as labels of ids, (time,): at each word's first piece, IGNORE elsewhere."""
+        of_ids = np.full(len(self.ids), IGNORE, dtype=np.int64)
+        of_ids[self.first] = labels
+        return of_ids
+
+    def at_all(self, chosen: np.ndarray) -> np.ndarray:
+        """Which ids are part of the chosen words: (time,) bool from (words,) bool."""
+        of_ids = np.zeros(len(self.ids), dtype=bool)
+        real = self.word >= 0
+        of_ids[real] = chosen[self.word[real]]
+        return of_ids
+
+
+class Reading(NamedTuple):
+    """A text and what a model reads in it."""
+
+    text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
+    tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
+    known: list[bool]  # of each token, whether the model reads it as itself and not as <unk>
+    words: int  # before anything was left out or cut; 0: there is nothing to predict from
+    unread: int  # words after the longest length
+    row: Row
+
+    def written(self, position: int) -> str:
+        """A word as it stands in the text."""
+        token = self.tokens[position]
+        return self.text[token.start : token.end]
+
+
+def target_of(row: Row, labels: Any) -> Any:
+    """A text's label as a corpus holds it: a class as it is, a tagger's labels of words as labels of ids."""
+    return row.at_first(labels) if isinstance(labels, np.ndarray) else labels
 
 
 def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[str, list[Token]]:

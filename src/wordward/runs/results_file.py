@@ -9,11 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wordward.support.version import __version__
-from wordward.runs import run_folder
-from wordward.support.console import say
 from wordward.datasets import DataError, Example
+from wordward.runs import run_folder
 from wordward.runs.run import Run
+from wordward.support.console import say
+from wordward.support.files import write
+from wordward.support.locks import locked
+from wordward.support.version import __version__
 
 Read = TypeVar("Read")
 
@@ -125,11 +127,27 @@ class ResultsFile:
         """Write the lines of one more text immediately."""
         if not self.done:
             self.path.unlink(missing_ok=True)  # before its new description is written
-            run_folder.write(self.beside, json.dumps(self._described, indent=1, ensure_ascii=False) + "\n")
+            write(self.beside, json.dumps(self._described, indent=1, ensure_ascii=False) + "\n")
         lines = [json.dumps({"number": self.done, **record}, ensure_ascii=False) for record in records]
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write("".join(f"{line}\n" for line in lines))
         self.done += 1
+
+
+@contextmanager
+def held(path: str | Path | None, flag: str) -> Iterator[None]:
+    """Hold a file of results while writing it; refuse one that another process is writing. A pipe is not held."""
+    if path is None or (Path(path).exists() and not Path(path).is_file()):
+        yield
+        return
+
+    def busy() -> None:
+        raise DataError(
+            f"another command is writing it: wait until that has ended, or choose another {flag}", path
+        )
+
+    with locked(Path(f"{path}.lock"), busy=busy):
+        yield
 
 
 @contextmanager

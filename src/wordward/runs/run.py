@@ -1,8 +1,8 @@
-"""A trained run: how it reads texts, and what it predicts."""
+"""A trained model at work: one interface, whatever the model reads."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,31 +13,44 @@ from torch import Tensor
 from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.objective import Loss
-from wordward.perturbation.recipes import Method
-from wordward.runs import run_folder
-from wordward.runs.metrics import Interval
-from wordward.runs.models import Classifier, Tagger
-from wordward.runs.reading import Reading, Row, place_tokens
-from wordward.runs.scoring import probabilities, scores
+from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
+from wordward.runs.prediction import Prediction, TokenPrediction, named
+from wordward.runs.reading import Reading, Row
+from wordward.runs.scoring import Evaluation, evaluation, probabilities
 from wordward.support.errors import SettingError
-from wordward.text.corpora import open_corpus
-from wordward.text.corpus import Batch, Corpus, encode, encode_words
-from wordward.text.tokens import words_of
-from wordward.text.vocabulary import SPECIALS, Vocabulary, split_words, tokenize
+from wordward.text.corpus import Batch, Corpus
+from wordward.text.vocabulary import Vocabulary
+
+Text = str | Example
+
+
+def as_example(text: Text) -> Example:
+    """A text with what is known of it; of a plain string nothing else is."""
+    return Example(text) if isinstance(text, str) else text
 
 
 @dataclass(frozen=True)
-class Run:
-    """A trained model with everything needed to read a text; `wordward.runs.transformer` has one for word pieces."""
+class Run(ABC):
+    """A trained model with everything needed to read a text: `wordward.load_run` opens one.
 
-    of_pieces: ClassVar[bool] = False
+    `run.predict`, `run.evaluate`, `run.explain` and `run.attack` take strings or `Example`s.
+    """
+
     folder: Path
     config: TrainConfig
-    vocabulary: Vocabulary
+    vocabulary: Any  # of the ids: a Vocabulary of words, or a PieceVocabulary
     labels: tuple[str, ...]
-    model: Classifier | Tagger
+    model: Any  # a module that is called with ids and mask, (batch, time) each, for logits
     device: torch.device
+
+    # `wordward.explain.explain` and `wordward.attack.attack_texts`: entered by those rooms, which stand above this.
+    explain: ClassVar[Callable[..., Any]]
+    attack: ClassVar[Callable[..., Any]]
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and pictures."""
+        return self.folder.name
 
     @property
     def positive(self) -> int | None:
@@ -51,162 +64,161 @@ class Run:
         return self.config.task == "tag"
 
     @property
+    @abstractmethod
     def text(self) -> TextSettings:
         """How texts are read; a tagger's are cut in training only, since every token is to get a tag."""
-        return replace(self.config.text, max_length=None) if self.tagging else self.config.text
 
     @property
+    @abstractmethod
     def learnt(self) -> Vocabulary:
         """The words that were counted in the training texts of each class."""
-        return self.vocabulary
 
     @property
+    @abstractmethod
     def weights(self) -> list[Path]:
         """The files that hold the model."""
-        file = self.folder / run_folder.WEIGHTS
-        return [file] if file.exists() else []
 
-    def words(self, example: Example) -> list[str]:
-        """The words of an example as this run reads them, before the cut to max_length."""
-        return words_of(self._tokenised(example), self.text)
-
+    @abstractmethod
     def encode(
         self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
     ) -> Corpus:
         """Examples as this run reads them; `cut`: a tagger's to the longest length too, as in training."""
-        classes, settings = self.labels if labelled else None, self.config.text if cut else self.text
-        read = [self._tokenised(example) for example in examples]
-        return encode(read, self.vocabulary, settings, classes, tagging=self.tagging, source=source)
 
-    def split(self, name: str, *, limit: int | None = None, quiet: bool = False) -> Corpus:
-        """A split of the known corpus that the run is on."""
-        corpus, words = str(self.config.data.corpus), self.vocabulary
-        return open_corpus(corpus, self.config.text, limit=limit, vocabulary=words, quiet=quiet).splits[name]
+    @abstractmethod
+    def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
+        """A split of the known corpus that the run is on; `cut` as in `encode`."""
 
+    @abstractmethod
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
         """Ids as batches of them go into the model."""
-        return Corpus(rows, labels)
 
+    @abstractmethod
     def read(self, example: Example) -> Reading:
-        """The words of an example where they stand: word for word what `encode` makes ids of."""
-        settings, text = self.text, example.text
-        if example.tokens is not None:
-            text, tokens_in_text = place_tokens(text, example.tokens, lowercase=settings.lowercase)
-        else:
-            tokens_in_text = tokenize(
-                text, "whitespace" if self.tagging else settings.tokenizer, settings.lowercase
-            )
-        kept = tokens_in_text
-        if not self.tagging and settings.unknown == "drop":
-            kept = [token for token in tokens_in_text if token.text in self.vocabulary]
-        tokens = kept[: settings.max_length]
-        return Reading(text, tokens, len(tokens_in_text), len(kept) - len(tokens))
+        """The words of an example where they stand, and the ids that `encode` makes of them."""
 
-    def row(self, text: Reading) -> Row:
-        """The ids of what was read."""
-        return Row(self._ids([token.text for token in text.tokens]))
+    @abstractmethod
+    def ids_of(self, text: str) -> np.ndarray:
+        """The ids of a text, (time,)."""
+
+    @abstractmethod
+    def perturbed(self, batch: Batch) -> Tensor:
+        """Where a perturbation may be, (batch, time)."""
+
+    @abstractmethod
+    def table(self) -> Tensor:
+        """The vectors of all ids."""
+
+    @abstractmethod
+    def starting_table(self) -> tuple[Tensor | None, str]:
+        """The vectors that training started from; else None and why."""
+
+    @abstractmethod
+    def vector(self, word: str) -> Tensor:
+        """The vector of a word as it stands in a text."""
+
+    @abstractmethod
+    def ordinary(self) -> Tensor:
+        """Ids of words, which alone a perturbation is compared with."""
+
+    @abstractmethod
+    def writable(self) -> np.ndarray:
+        """Which ids, written alone, are read as themselves: (ids,) bool."""
+
+    @abstractmethod
+    def judged(self, judge: Any) -> Any:
+        """The rule of sense over ids, from that over the words of `learnt`."""
+
+    @abstractmethod
+    def _adversary(self, method: Method) -> Adversary:
+        """A method applied to the model, with this run's candidates."""
+
+    def adversary(self, method: str | Method) -> Adversary:
+        """A method applied to the trained model, with the settings of its training unless `method` has its own.
+
+        Args:
+            method: A method's name, such as "iadvt", or a `Method` with settings of its own.
+
+        Returns:
+            An `Adversary` whose candidates are the words that this run knows.
+        """
+        method = self.method(method) if isinstance(method, str) else method
+        # The table does not change, so nearest words need no second search; a GPU searches those of a batch quickly,
+        # but would search those of all words at once if they were to be kept.
+        refresh = "batch" if self.device.type == "cuda" else "epoch"
+        return self._adversary(replace(method, settings=replace(method.settings, refresh=refresh)))
+
+    def method(self, name: str) -> Method:
+        """The method of that name, with the settings that the run was trained with."""
+        methods = parse_methods(name, self.config.perturbation)
+        if len(methods) != 1:
+            raise SettingError("method", f"expected one method ({', '.join(RECIPES)}); got {name!r}")
+        return at_text(methods[0])
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
         """The row with one word replaced, as `text` spells it; None if the text is read differently."""
-        ids = row.ids.copy()
-        ids[position] = word
-        return Row(ids) if np.array_equal(self._ids(self.words(Example(text))), ids) else None
+        new = row.swapped(position, word)
+        return new if np.array_equal(self.ids_of(text), new.ids) else None
 
-    def perturbed(self, batch: Batch) -> Tensor:
-        """Where a perturbation may be, (batch, time)."""
-        return batch.mask
+    def predict(self, texts: Sequence[Text]) -> list[Prediction]:
+        """The label of each text; for a tagger, of each of its tokens.
 
-    def table(self) -> Tensor:
-        """The vectors of all ids."""
-        return self.model.words.table.weight.detach()
+        Args:
+            texts: Strings or `Example`s; a tagger's strings are split at blanks.
 
-    def vector(self, word: str) -> Tensor:
-        """The vector of a word as it stands in a text."""
-        return self.table()[self.vocabulary[word.lower() if self.text.lowercase else word]]
+        Returns:
+            A `Prediction` for each text, in the same order; one that could not be read has a `problem`.
 
-    def ordinary(self) -> Tensor:
-        """Ids of words, which alone a perturbation is compared with."""
-        return torch.arange(len(SPECIALS), len(self.vocabulary), device=self.device)
+        Example:
+            >>> run.predict(["a warm and funny film"])[0].label  # doctest: +SKIP
+            'positive'
+        """
+        return self.predict_readings([self.read(as_example(text)) for text in texts])
 
-    def writable(self) -> np.ndarray:
-        """Which words, standing alone, are read as themselves: (words,)."""
-        tokenizer = "whitespace" if self.tagging else self.text.tokenizer
-        return _writable(self.vocabulary, tokenizer, self.text.lowercase)
+    def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:
+        """As `predict`, of texts that were read already."""
+        problems = [self._problem(reading) for reading in readings]
+        filled = [at for at, problem in enumerate(problems) if problem is None]
+        corpus = self.corpus([readings[at].row.ids for at in filled])
+        predictions = [
+            Prediction(reading.text, problem=why) for reading, why in zip(readings, problems, strict=True)
+        ]
+        for at, found in zip(filled, probabilities(self.model, corpus, self.device), strict=True):
+            predictions[at] = self._prediction(readings[at], found)
+        return predictions
 
-    def judged(self, judge: Any) -> Any:
-        """The rule of sense over ids, from that over the words of `learnt`."""
-        return judge
+    def _problem(self, reading: Reading) -> str | None:
+        """Why a text cannot be predicted; None where it can."""
+        return None if reading.words else "the text is empty: no words to read"
 
-    def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        """Label and probabilities of each text; for a tagger of each token."""
-        words = [self.words(Example(text)) for text in texts]
-        rows = [self._ids(of_text) for of_text in words]
-        filled = [at for at, of_text in enumerate(words) if of_text]
-        chances_of_texts = probabilities(self.model, Corpus([rows[at] for at in filled]), self.device)
-        records = [self._record(text, None, [], known=False) for text in texts]
-        for at, chances in zip(filled, chances_of_texts, strict=True):
-            known = bool((rows[at] >= len(SPECIALS)).any())
-            records[at] = self._record(texts[at], chances, words[at], known=known)
-        return records
-
-    def _ids(self, words: Sequence[str]) -> np.ndarray:
-        """The ids of words, (time,)."""
-        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
-
-    def _tokenised(self, example: Example) -> Example:
-        """A tagger's text comes tokenised: as given, else by blanks."""
-        if not self.tagging or example.tokens is not None:
-            return example
-        return replace(example, tokens=tuple(example.text.split()))
-
-    def _record(
-        self, text: str, chances: np.ndarray | None, words: list[str], *, known: bool
-    ) -> dict[str, Any]:
-        if chances is None:
-            return {"text": text, "error": "the text is empty: no words to read"}
-        record: dict[str, Any] = {"text": text}
-        if self.tagging:
-            record["tokens"] = [
-                {"token": word, "label": self.labels[int(each.argmax())], "probabilities": self._named(each)}
-                for word, each in zip(words, chances, strict=True)
-            ]
-        else:
-            record |= {"label": self.labels[int(chances.argmax())], "probabilities": self._named(chances)}
-        if not known:
-            record["warning"] = "no word of this text is in the vocabulary"
-        return record
-
-    def _named(self, chances: np.ndarray) -> dict[str, float]:
-        return {label: round(float(chance), 6) for label, chance in zip(self.labels, chances, strict=True)}
-
-
-@lru_cache(maxsize=8)  # a vocabulary does not change, and many texts may be attacked one by one
-def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
-    writable = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
-    writable[: len(SPECIALS)] = [False] * len(SPECIALS)
-    return np.array(writable)
-
-
-def evaluate(run: Run, corpus: Corpus) -> dict[str, Interval]:
-    """The scores of a run on a labelled corpus."""
-    return scores(
-        corpus, probabilities(run.model, corpus, run.device), len(run.labels), positive=run.positive
-    )
-
-
-def adversary_of(
-    method: Method,
-    model: Classifier | Tagger,
-    learnt: Vocabulary,
-    min_candidate_count: int,
-    *,
-    loss: Loss | None = None,
-) -> Adversary:
-    """A method on one of our models."""
-    candidates = torch.from_numpy(learnt.candidates(min_candidate_count))
-    if method.recipe.space == "words" and not len(candidates):
-        raise SettingError(
-            "min_candidate_count",
-            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower `min_candidate_count`",
+    def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
+        warning = None if any(reading.known) else "no word of this text is in the vocabulary"
+        if not self.tagging:
+            return Prediction(reading.text, *named(self.labels, found), warning=warning)
+        tokens = tuple(
+            TokenPrediction(reading.written(at), *named(self.labels, each))
+            for at, each in enumerate(found[reading.row.first])
         )
-    return Adversary(model, method, site=model.words.dropout, candidates=candidates, loss=loss)
+        return Prediction(reading.text, tokens=tokens, warning=warning)
+
+    def evaluate(self, texts: Sequence[Example], *, source: str = "", quiet: bool = True) -> Evaluation:
+        """How well the run does on labelled texts.
+
+        Args:
+            texts: `Example`s with labels, or for a tagger with tokens and tags.
+            source: Where they are from, for messages.
+            quiet: Show no progress.
+
+        Returns:
+            Scores with 95 % intervals by name (`error`, `macro_f1`; with a positive tag `precision`, `recall`,
+            `f0.5`), the confusion matrix, and which texts or tokens are wrong.
+
+        Example:
+            >>> run.evaluate([Example("a dull film", "negative")]).scores["error"].value  # doctest: +SKIP
+            0.0
+        """
+        return self.evaluate_corpus(self.encode(texts, labelled=True, source=source), source, quiet=quiet)
+
+    def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
+        """As `evaluate`, of texts that were encoded already."""
+        found = probabilities(self.model, corpus, self.device, quiet=quiet)
+        return evaluation(corpus, found, len(self.labels), positive=self.positive, source=source)

@@ -1,20 +1,19 @@
 """The run folder: settings, vocabulary, labels, metrics and result, all as plain files."""
 
 import json
-import os
 import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import torch
 
 from wordward.config.toml import Config, from_toml, to_toml
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import RunError
+from wordward.support.files import append, denied, whole, write
 from wordward.support.locks import locked
 from wordward.support.version import __version__
 from wordward.text.vocabulary import Vocabulary
@@ -57,34 +56,14 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = (), resumab
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be written or created, before hours of work depend on it."""
-    if not folder.is_file() and (why := _denied(folder)):  # a file is refused elsewhere
+    if not folder.is_file() and (why := denied(folder)):  # a file is refused elsewhere
         raise RunError(f"{folder} cannot be written ({why}): choose another `out`")
 
 
-def check_file(path: str | Path, name: str) -> None:
-    """Refuse a file that cannot be written, before time is spent on its content; `name` is the setting's."""
-    path = Path(path)
-    if path.is_dir():
-        raise SettingError(name, f"{name} {path}: expected the name of a file; this is a folder")
-    pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
-    if not pipe and (why := _denied(path.parent)):
-        raise SettingError(name, f"{name} {path} cannot be written ({why}): choose another place")
-
-
-def _denied(folder: Path) -> str | None:
-    """Why a folder, or its nearest existing parent, cannot be written; None if it can."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
-    try:
-        TemporaryFile(dir=existing).close()
-    except OSError as error:
-        return f"{existing}: {error.strerror or error}"
-    return None
-
-
-def create(path: str | Path, *, force: bool = False, resumable: bool = True) -> Path:
+def create(path: str | Path, *, force: bool = False) -> Path:
     """Create an empty run folder; an existing one is refused, or with `force` cleared of a run's files."""
     folder = Path(path)
-    check_free(folder, force=force, resumable=resumable)
+    check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
     drop_checkpoints(folder, keep=None)
     for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):
@@ -112,9 +91,8 @@ def held(folder: Path) -> Iterator[None]:
 def save_settings(folder: Path, config: Any, vocabulary: Vocabulary, labels: Iterable[str] = ()) -> None:
     """Write what defines a run, before it starts."""
     write(folder / CONFIG, to_toml(config))
-    part = folder / f"{VOCABULARY}.part"
-    vocabulary.save(part)
-    put(part, folder / VOCABULARY)
+    with whole(folder / VOCABULARY) as part:
+        vocabulary.save(part)
     write(folder / LABELS, "".join(f"{json.dumps(label, ensure_ascii=False)}\n" for label in labels))
 
 
@@ -128,10 +106,10 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
     file = Path(path) / CONFIG
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="replace")
     try:
-        return from_toml(kind, text)
-    except (TypeError, AttributeError, ValueError) as error:
+        return from_toml(kind, text, source="it")
+    except ValueError as error:
         mark, why = OTHER_KIND[kind.__name__]
         if re.search(rf"^{mark} = ", text, re.MULTILINE):
             raise RunError(why.format(path)) from None
@@ -183,9 +161,8 @@ def drop_checkpoints(folder: Path, *, keep: str | None) -> None:
 
 
 def append_metrics(folder: Path, record: dict[str, Any]) -> None:
-    """One line of metrics.jsonl."""
-    with (folder / METRICS).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+    """One line of metrics.jsonl, on disk before the checkpoint that counts it."""
+    append(folder / METRICS, json.dumps(record) + "\n")
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
@@ -198,9 +175,9 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def keep_metrics(folder: Path, count: int) -> None:
-    """Cut metrics.jsonl back to the lines that a checkpoint knew of."""
-    write(folder / METRICS, "".join(json.dumps(record) + "\n" for record in read_metrics(folder)[:count]))
+def restore_metrics(folder: Path, records: list[dict[str, Any]]) -> None:
+    """Make metrics.jsonl what a checkpoint knew, whatever was added since or lost."""
+    write(folder / METRICS, "".join(json.dumps(record) + "\n" for record in records))
 
 
 def load_result(folder: Path) -> dict[str, Any] | None:
@@ -243,39 +220,8 @@ def copy_run(source: Path, target: Path) -> None:
     """Copy a finished run's files, without those needed only to resume it."""
     for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):
         if (source / name).exists():
-            part = target / f"{name}.part"
-            shutil.copy2(source / name, part)
-            put(part, target / name)
+            with whole(target / name) as part:
+                shutil.copy2(source / name, part)
     if (source / TRANSFORMER).is_dir():
-        part = target / f"{TRANSFORMER}.part"
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(source / TRANSFORMER, part)
-        put_folder(part, target / TRANSFORMER)
-
-
-def put_folder(part: Path, path: Path) -> None:
-    """Replace a folder by a finished one, keeping the old one until the last moment."""
-    before = path.with_name(path.name + ".before")
-    shutil.rmtree(before, ignore_errors=True)
-    if path.exists():
-        os.replace(path, before)
-    os.replace(part, path)
-    shutil.rmtree(before, ignore_errors=True)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file completely or not at all, creating its folder if needed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(text.encode())
-        put(part, path)
-    finally:
-        part.unlink(missing_ok=True)  # left behind if the disk was full
-
-
-def put(part: Path, path: Path) -> None:
-    """Move a finished file into place; synced to disk before it is renamed, so that a power cut does no harm."""
-    with part.open("r+b") as file:  # Windows syncs only files that are open for writing
-        os.fsync(file.fileno())
-    os.replace(part, path)
+        with whole(target / TRANSFORMER) as part:
+            shutil.copytree(source / TRANSFORMER, part)

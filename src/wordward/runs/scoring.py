@@ -1,17 +1,29 @@
 """What a model predicts for the texts of a corpus, and how much of it is right."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import nn
 
+from wordward.perturbation.tap import evaluating
+from wordward.runs.metrics import Interval, error_rate, macro_f1, precision_recall_f
 from wordward.support.console import progress
 from wordward.text.corpus import Corpus
-from wordward.runs.metrics import Interval, error_rate, macro_f1, precision_recall_f
-from wordward.perturbation.tap import evaluating
 
 EVALUATION_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a run does on some texts."""
+
+    source: str
+    texts: int
+    scores: dict[str, Interval]  # by name, as `wordward evaluate` prints them
+    confusion: np.ndarray  # (true, predicted), texts or tokens
+    wrong: np.ndarray  # (texts or tokens,) bool
 
 
 @torch.no_grad()
@@ -23,9 +35,9 @@ def probabilities(
     with evaluating(model), progress(quiet=quiet) as bars:
         bar = bars.add_task("scoring", total=len(corpus.rows), unit="texts")
         for index, batch in corpus.in_order(EVALUATION_BATCH, device):
-            chances = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
-            for at, chance in zip(index, chances, strict=True):
-                by_text[at] = chance if chance.ndim == 1 else corpus.of_row(at, chance)
+            found = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
+            for at, of_text in zip(index, found, strict=True):
+                by_text[at] = of_text if of_text.ndim == 1 else corpus.of_row(at, of_text)
             bars.advance(bar, len(index))
     return by_text
 
@@ -56,3 +68,16 @@ def scores(
     return {
         name: Interval(interval.value, interval.value, interval.value) for name, interval in measured.items()
     }
+
+
+def evaluation(
+    corpus: Corpus, found: Sequence[np.ndarray], classes: int, *, positive: int | None, source: str
+) -> Evaluation:
+    """The scores of what was found for a labelled corpus, and the predictions behind them."""
+    measured = scores(corpus, found, classes, positive=positive)
+    assert corpus.labels is not None
+    gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
+    predicted = np.concatenate([np.atleast_1d(each.argmax(-1)) for each in found])
+    confusion = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(confusion, (gold, predicted), 1)
+    return Evaluation(source, len(corpus.rows), measured, confusion, gold != predicted)

@@ -4,30 +4,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.runs import run_folder
 from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
-from wordward.text.corpus import Batch, Corpus
-from wordward.text.chosen import at_hand, split_examples
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import Method
+from wordward.perturbation.tap import Tap
+from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest
 from wordward.runs.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary
-from wordward.text.word_pieces import Word, special_ids, unperturbed_ids, words_of
+from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
-from wordward.runs.reading import Pieces, Reading, Row, place_tokens
-from wordward.runs.scoring import probabilities
-from wordward.perturbation.tap import Tap
+from wordward.text.chosen import at_hand, split_examples
+from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Token, Vocabulary, tokenize
+from wordward.text.word_pieces import Word, unperturbed_ids, words_of
 
-UNCUT = 1 << 24  # pieces: no text has as many
 
-
-def open_run(path: Path, config: TrainConfig, device: torch.device) -> "PieceRun":
+def open_run(path: Path, config: TrainConfig, device: torch.device) -> "TransformerRun":
     """The best model of a run folder."""
     folder, labels = path / run_folder.TRANSFORMER, run_folder.load_labels(path)
     if not (folder / "config.json").exists():
@@ -37,38 +36,25 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> "PieceRun
     tagging = config.task == "tag"
     tokenizer = load_tokenizer(str(folder), tagging=tagging)
     model = LogitsModel(load_model(str(folder), tagging=tagging, labels=labels)).to(device).eval()
-    vocabulary: Any = PieceVocabulary(tokenizer, Tap(model).size)
-    return PieceRun(path, config, vocabulary, labels, model, device)  # type: ignore[arg-type]
-
-
-def starting_vectors(run: Run) -> tuple[Tensor | None, str]:
-    """The table of the model that a run was made of; else None and why."""
-    try:
-        source = at_hand(str(run.config.transformer))
-        model = load_model(source, tagging=run.tagging, labels=run.labels)
-        table = Tap(LogitsModel(model)).table()
-    except (OSError, ValueError, RuntimeError) as error:
-        return None, f"The vectors that this run started from cannot be read: {error}."
-    if table.shape != run.table().shape:
-        return None, f"The vectors of {source} are not those that this run started from."
-    return table, ""
+    return TransformerRun(path, config, PieceVocabulary(tokenizer, Tap(model).size), labels, model, device)
 
 
 @dataclass(frozen=True)
-class PieceRun(Run):
-    """A run whose model reads word pieces; its vocabulary is a `PieceVocabulary`."""
+class TransformerRun(Run):
+    """A run whose model reads word pieces."""
 
-    of_pieces: ClassVar[bool] = True
+    vocabulary: PieceVocabulary
+    model: LogitsModel
 
     @property
     def tokenizer(self) -> Any:
         """The model's own."""
-        return self.vocabulary.tokenizer  # type: ignore[attr-defined]
+        return self.vocabulary.tokenizer
 
     @cached_property
     def reader(self) -> PieceReader:
         """How texts become pieces: a classifier's cut as in training, a tagger's only where the model must."""
-        can = longest(self.model.model, self.tokenizer)  # type: ignore[arg-type]
+        can = longest(self.model.model, self.tokenizer)
         asked = None if self.tagging else self.config.text.max_length
         return PieceReader(self.tokenizer, self.tagging, min(can, asked or can))
 
@@ -90,13 +76,6 @@ class PieceRun(Run):
         """The files that hold the model."""
         return sorted((self.folder / run_folder.TRANSFORMER).glob("*.safetensors"))
 
-    def words(self, example: Example) -> list[str]:
-        """The words of an example, also those that the model does not read."""
-        if self.tagging:
-            return self.reader.text_of(example)
-        encoding = self.reader.encoding([example.text], most=UNCUT)
-        return [word.text for word in words_of(encoding, example.text)]
-
     def encode(
         self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
     ) -> Corpus:
@@ -104,67 +83,61 @@ class PieceRun(Run):
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
         return self.reader.encode(examples, self.labels if labelled else None, most=most, source=source)
 
-    def split(self, name: str, *, limit: int | None = None, quiet: bool = False) -> Corpus:
+    def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
         """A split of the known corpus that the run is on."""
         examples = split_examples(replace(self.config.data, limit=limit), name)
-        return self.encode(examples, labelled=True, source=f"{self.config.data.corpus} {name}")
+        return self.encode(examples, labelled=True, source=f"{self.config.data.corpus} {name}", cut=cut)
 
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
         """Ids of pieces; a tagger's labels are pieces' too."""
         return PieceCorpus(rows, labels, pad_id=self.tokenizer.pad_token_id)
 
     def read(self, example: Example) -> Reading:
-        """The words of an example that the model reads, where they stand."""
+        """The words of an example that the model reads, where they stand, and their pieces."""
         lowercase, text = self.text.lowercase, example.text
-        if self.tagging:
-            tokens = tokenize(text, "whitespace", lowercase)
-            if example.tokens is not None:
-                text, tokens = place_tokens(text, example.tokens, lowercase=lowercase)
-            words = self._read([text[token.start : token.end] for token in tokens])[1] if tokens else []
-            return Reading(text, tokens[: len(words)], len(tokens), len(tokens) - len(words))
-        words = self._read(text)[1]
-        tokens = [Token(w.text.lower() if lowercase else w.text, w.start, w.end) for w in words]
-        unread = len(text[words[-1].end :].split()) if words else 0
-        return Reading(text, tokens, len(tokens) + unread, unread)
+        if not self.tagging:
+            ids, words = self._pieces(text)
+            tokens = [Token(w.text.lower() if lowercase else w.text, w.start, w.end) for w in words]
+            unread = len(text[words[-1].end :].split()) if words else 0
+            return self._reading(text, tokens, ids, words, unread)
+        tokens = tokenize(text, "whitespace", lowercase)
+        if example.tokens is not None:
+            text, tokens = place_tokens(text, example.tokens, lowercase=lowercase)
+        ids, words = self._pieces([text[token.start : token.end] for token in tokens])
+        return self._reading(text, tokens[: len(words)], ids, words, len(tokens) - len(words))
 
-    def _read(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
+    def _pieces(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
+        """A classifier's text, or a tagger's words, as ids, and where words are among them."""
+        if not text:
+            return [], []
         encoding: Any = self.reader.encoding([text])  # type: ignore[arg-type]
         return encoding["input_ids"][0], words_of(encoding, text)
 
-    def row(self, text: Reading) -> Row:
-        """The pieces of what was read, and which word each is part of."""
-        as_read = [text.text[t.start : t.end] for t in text.tokens] if self.tagging else text.text
-        ids, words = self._read(as_read)
-        word_of = np.full(len(ids), -1)
+    def _reading(
+        self, text: str, tokens: list[Token], ids: Sequence[int], words: Sequence[Word], unread: int
+    ) -> Reading:
+        word_of, pieces = np.full(len(ids), -1), np.array(ids, dtype=np.int32)
         for number, word in enumerate(words):
             word_of[list(word.pieces)] = number
-        return Row(np.array(ids, dtype=np.int32), self._pieces(word_of, [word.text for word in words]))
+        first = np.array([word.pieces[0] for word in words], dtype=np.int64)
+        # A word's number in the rule of sense: after those of the pieces.
+        learnt = [0 if self.tagging else self._learnt(word.text) for word in words]
+        numbers = len(self.vocabulary) + np.array([*learnt, 0])
+        known = [self.tokenizer.unk_token_id not in pieces[list(word.pieces)] for word in words]
+        row = Row(pieces, word_of, first, numbers[word_of])
+        return Reading(text, tokens, known, len(tokens) + unread, unread, row)
 
-    def _pieces(self, word_of: np.ndarray, words: Sequence[str]) -> Pieces:
-        first = np.array([int(np.argmax(word_of == number)) for number in range(len(words))], dtype=np.int64)
-        learnt = np.array([*(self._judged(word) for word in words), 0])
-        return Pieces(word_of, first, learnt[word_of])
+    def _learnt(self, word: str) -> int:
+        return self.learnt[word.lower()]
 
-    def _judged(self, word: str) -> int:
-        """A word's row in the rule of sense: after those of the pieces."""
-        return len(self.vocabulary) + (0 if self.tagging else self.learnt[word.lower()])
+    def ids_of(self, text: str) -> np.ndarray:
+        """The ids of a text, (time,)."""
+        return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
 
-    def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
-        """The pieces of a text in which one piece took a word's place; None where it is not read so."""
-        ids, pieces = row
-        assert pieces is not None
-        (replaced,) = np.nonzero(pieces.word == position)
-        before, after = int(replaced[0]), int(replaced[-1]) + 1
-        wanted = np.concatenate([ids[:before], [word], ids[after:]])
-        as_read = text.split() if self.tagging else text
-        if self.tagging and len(as_read) != len(pieces.first):
-            return None
-        if not np.array_equal(self.reader.encoding([as_read])["input_ids"][0], wanted):  # type: ignore[arg-type]
-            return None
-        word_of = np.concatenate([pieces.word[:before], [position], pieces.word[after:]])
-        numbers = np.concatenate([pieces.numbers[:before], [word], pieces.numbers[after:]])
-        first = pieces.first - np.where(np.arange(len(pieces.first)) > position, after - before - 1, 0)
-        return Row(wanted.astype(np.int32), Pieces(word_of, first, numbers))
+    def _problem(self, reading: Reading) -> str | None:
+        if self.tagging and reading.unread:
+            return self.reader.too_long(reading.words)
+        return super()._problem(reading)
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Where pieces stand for text, (batch, time)."""
@@ -178,17 +151,29 @@ class PieceRun(Run):
         """The vectors of all pieces, as the embedding gives them."""
         return Tap(self.model).table()
 
+    def starting_table(self) -> tuple[Tensor | None, str]:
+        """The vectors of the model that training started from."""
+        try:
+            source = at_hand(str(self.config.transformer))
+            model = load_model(source, tagging=self.tagging, labels=self.labels)
+            table = Tap(LogitsModel(model)).table()
+        except (OSError, ValueError, RuntimeError) as error:
+            return None, f"The vectors that this run started from cannot be read: {error}."
+        if table.shape != self.table().shape:
+            return None, f"The vectors of {source} are not those that this run started from."
+        return table, ""
+
     def vector(self, word: str) -> Tensor:
         """The mean of the vectors of a word's pieces."""
         pieces = self.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
         return self.table()[pieces or [self.tokenizer.pad_token_id]].mean(0)
 
     def ordinary(self) -> Tensor:
-        """Ids of words, which alone a perturbation is compared with."""
+        """Ids of pieces that are words by themselves."""
         return torch.from_numpy(self.vocabulary.candidates()).to(self.device)
 
     def writable(self) -> np.ndarray:
-        """Which pieces are words by themselves: (pieces,)."""
+        """Which pieces are words by themselves: (pieces,) bool."""
         whole = np.zeros(len(self.vocabulary), dtype=bool)
         whole[self.vocabulary.candidates()] = True
         return whole
@@ -202,21 +187,5 @@ class PieceRun(Run):
             judge, **{name: torch.cat([table[learnt_ids], table]) for name, table in tables.items()}
         )
 
-    def predict(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        """Label and probabilities of each text; for a tagger of each token."""
-        as_read = [self.reader.text_of(Example(text)) for text in texts]
-        filled = [at for at, text in enumerate(texts) if text.split()]
-        records = [self._record(text, None, [], known=False) for text in texts]
-        if not filled:
-            return records
-        corpus = self.reader.encode([Example(texts[at]) for at in filled], most=self.reader.most)
-        chances_of_texts = probabilities(self.model, corpus, self.device)
-        special, silent = set(special_ids(self.tokenizer)), set(self._unperturbed.tolist())
-        for at, row, chances in zip(filled, corpus.rows, chances_of_texts, strict=True):
-            ids = row.tolist()
-            if self.tagging and len(chances) < len(as_read[at]):
-                records[at] = {"text": texts[at], "error": self.reader.too_long(len(as_read[at]))}
-            elif not silent.issuperset(ids):  # else a text of blanks and the like, to which no words came
-                words, known = as_read[at] if self.tagging else [], not special.issuperset(ids)
-                records[at] = self._record(texts[at], chances, words, known=known)
-        return records
+    def _adversary(self, method: Method) -> Adversary:
+        return Adversary(self.model, method, candidates=torch.from_numpy(self.vocabulary.candidates()))

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
-from wordward.explain.terminal import to_json
+from wordward.explain.explanation import to_json
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Gate, Limits, Turns
@@ -72,8 +72,8 @@ def examples_for(run: Run) -> list[str]:
     """Those of our own sentences that the run can read: half of the words known, or more."""
     readable = []
     for text in OURS["tag" if run.tagging else "classify"]:
-        words = run.words(Example(text))
-        if sum(word in run.vocabulary for word in words) >= len(words) / 2:
+        known = run.read(Example(text)).known
+        if sum(known) >= len(known) / 2:
             readable.append(text)
     return readable
 
@@ -96,7 +96,7 @@ def _add_api(app: FastAPI, service: Service, turns: Turns, examples: Sequence[st
     @app.post("/api/predict", response_model_exclude_none=True)
     async def predict(asked: schemas.Asked, request: Request) -> schemas.Predicted:
         """The label of a text, or a tagger's tags."""
-        return schemas.Predicted(**await turns.take(request, lambda: service.predict(asked)))
+        return schemas.Predicted(**(await turns.take(request, lambda: service.predict(asked))).to_json())
 
     @app.post("/api/explain")
     async def explained(asked: schemas.AskedExplain, request: Request) -> schemas.Explained:

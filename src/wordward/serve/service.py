@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack
@@ -11,9 +10,10 @@ from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
+from wordward.explain.html import html_fragment, page
 from wordward.explain.swaps import apply
-from wordward.explain.terminal import html_fragment, page
 from wordward.perturbation.recipes import RECIPES
+from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Limits
@@ -42,7 +42,7 @@ class Service:
                 f"the text has {len(text):,} characters; at most {self.limits.characters:,} are accepted here: cut "
                 "it, or use the command line",
             )
-        count = len(run.words(Example(text)))
+        count = run.read(Example(text)).words
         if count > words:
             raise SettingError(
                 "text",
@@ -53,7 +53,7 @@ class Service:
             raise SettingError("text", "the text is empty: no words to read")
         return name, run
 
-    def predict(self, asked: schemas.Asked) -> dict[str, Any]:
+    def predict(self, asked: schemas.Asked) -> Prediction:
         """What the run says of a text."""
         _, run = self._run(asked)
         return run.predict([asked.text])[0]
@@ -154,15 +154,15 @@ def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:
     assert text == attacked.adversarial
     steps = []
     for change, prediction, start in zip(attacked.changes, run.predict(texts), places, strict=True):
-        of_word = prediction["tokens"][change.position] if run.tagging else prediction
+        of_word = prediction.tokens[change.position] if run.tagging else prediction
         steps.append(
             schemas.Step(
                 word=change.word,
                 toward=change.toward,
                 start=start,
                 sense=change.sense,
-                label=of_word["label"],
-                probability=of_word["probabilities"][of_word["label"]],
+                label=str(of_word.label),
+                probability=of_word.probabilities[str(of_word.label)],
             )
         )
     return steps

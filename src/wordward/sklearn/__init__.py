@@ -20,6 +20,7 @@ from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support.device import pick_device
 from wordward.support.errors import MissingExtraError, SettingError
+from wordward.support.files import write
 from wordward.train.training import DivergedError, train
 
 try:
@@ -197,9 +198,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, out: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
-        place = run_folder.create(out, force=force, resumable=False)
-        for name, content in self._files.items():
-            (place / name).write_bytes(content)
+        run_folder.check_free(place := Path(out), force=force, resumable=False)
+        with run_folder.held(place):
+            run_folder.create(place, force=force)
+            for name, content in self._files.items():
+                write(place / name, content)
         return place
 
     def _config(self, data: DataSettings) -> TrainConfig:

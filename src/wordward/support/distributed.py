@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from wordward.support.errors import ModelError, SettingError
+from wordward.support.errors import SettingError
 from wordward.support.random_state import put_back, state_of
 
 Value = TypeVar("Value")
@@ -175,9 +175,10 @@ def launched() -> int:
 def refuse_several(what: str) -> None:
     """Stop if a launcher started several processes for something that takes one."""
     if launched() > 1:
-        raise ModelError(
+        raise SettingError(
+            "WORLD_SIZE",
             f"{what} takes one process, but {launched()} were started: start one command per GPU, "
-            "each with its own CUDA_VISIBLE_DEVICES and `out`"
+            "each with its own CUDA_VISIBLE_DEVICES and `out`",
         )
 
 
@@ -201,9 +202,10 @@ def _backend(device: str) -> str:
             "give `device='cpu'`, or `device='cuda'` without a number",
         )
     if number >= gpus:
-        raise ModelError(
+        raise SettingError(
+            "LOCAL_RANK",
             f"process {number + 1} of this machine has no GPU: there are {gpus}, so start {gpus} with "
-            f"--nproc-per-node {gpus}"
+            f"--nproc-per-node {gpus}",
         )
     torch.cuda.set_device(number)
     return "cpu:gloo,cuda:nccl"

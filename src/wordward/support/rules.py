@@ -16,6 +16,7 @@ FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
 SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
 DROPOUT: Rule = "0 or more and less than 1", lambda value: 0 <= value < 1
 NOT_NEGATIVE: Rule = "0 or more", lambda value: 0 <= value < inf
+SEED: Rule = "0 or more and less than 2**64", lambda value: 0 <= value < 1 << 64
 NOT_NEGATIVE_OR_NONE: Rule = "0 or more, or None", lambda value: value is None or 0 <= value < inf
 
 

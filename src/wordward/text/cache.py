@@ -153,7 +153,7 @@ def load(folder: Path) -> Encoded:
     """An encoded corpus whose ids stay on disk until they are used."""
     header = json.loads((folder / "corpus.json").read_text())
     vocabulary = Vocabulary.load(folder / "vocabulary.txt")
-    if len(vocabulary) != header.get("words", len(vocabulary)):  # missing in earlier versions
+    if len(vocabulary) != header["words"]:
         raise ValueError(f"{len(vocabulary)} words in vocabulary.txt instead of {header['words']}")
     splits = {}
     for name in header["splits"]:

@@ -1,13 +1,13 @@
 """Building blocks of the cache: folders written atomically, and the stamps of the files they are made from."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from wordward.datasets import DataError
 from wordward.support.console import say
+from wordward.support.files import whole
 from wordward.support.locks import locked
 
 VARIABLE = "WORDWARD_CACHE"
@@ -46,7 +46,6 @@ def _inside(folder: Path, prefix: str, above: tuple[Path, ...]) -> Iterator[Stam
 
 def keep(place: Path, write: Callable[[Path], None], *, quiet: bool = False) -> None:
     """Let `write` create a folder, which is renamed to `place` once complete; one process at a time."""
-    part = place.with_name(f"{place.name}.part")
 
     def busy() -> None:
         say(f"another command is writing {place}; waiting for it", quiet=quiet)
@@ -55,26 +54,14 @@ def keep(place: Path, write: Callable[[Path], None], *, quiet: bool = False) -> 
         with locked(place.with_name(f"{place.name}.lock"), busy=busy):
             if place.exists():
                 return  # another process was faster
-            shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
-            try:
+            with whole(place) as part:
                 write(part)
-                _on_disk(part)
-                part.rename(place)
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise DataError(
             f"expected a cache that can be written; got: {error}: free some space, or name another folder "
             f"with {VARIABLE}",
             place.parent,
         ) from None
-
-
-def _on_disk(folder: Path) -> None:
-    """Wait until a folder's files are on disk, so that after a power cut it is either complete or absent."""
-    for path in folder.iterdir():
-        with path.open("r+b") as file:
-            os.fsync(file.fileno())
 
 
 @contextmanager

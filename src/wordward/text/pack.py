@@ -2,7 +2,6 @@
 
 import json
 import lzma
-import os
 from collections.abc import Set
 from dataclasses import asdict
 from pathlib import Path
@@ -13,13 +12,13 @@ import numpy as np
 from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, MissingError
 from wordward.support.console import progress
+from wordward.support.files import whole
 from wordward.text.cache import Encoded
 from wordward.text.corpus import Corpus
 from wordward.text.ragged import Rows
 from wordward.text.vocabulary import Vocabulary
 
 MAGIC = b"wordward-pack 2\n"
-EARLIER = b"wordward-pack 1\n"  # lacked the text settings
 PIECE = 1 << 20
 
 
@@ -40,22 +39,18 @@ def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: b
     header |= {"splits": splits, "text": asdict(settings)}
     head = json.dumps(header, ensure_ascii=False).encode()
     payload = b"".join([len(head).to_bytes(8, "little"), head, *(array.tobytes() for array in arrays)])
-    part = path.with_name(path.name + ".part")
     try:
-        with lzma.open(part, "wb") as file, progress(quiet=quiet) as bars:
+        with whole(path) as part, lzma.open(part, "wb") as file, progress(quiet=quiet) as bars:
             bar = bars.add_task("packing", total=len(payload), unit="bytes")
             file.write(MAGIC)
             for start in range(0, len(payload), PIECE):
                 bars.advance(bar, file.write(payload[start : start + PIECE]))
-        os.replace(part, path)
     except OSError as error:
         raise DataError(
             f"expected a file that can be written; got: {error.strerror or error}: free some space, or name "
             "another place; an existing file was left unchanged",
             path,
         ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_pack(path: Path, settings: TextSettings) -> Encoded:
@@ -67,24 +62,15 @@ def read_pack(path: Path, settings: TextSettings) -> Encoded:
     try:
         with lzma.open(path, "rb") as opened:
             file = cast(BinaryIO, opened)
-            _refuse_kind(path, file.read(len(MAGIC)))
+            if file.read(len(MAGIC)) != MAGIC:
+                raise DataError(
+                    "expected a corpus packed by `wordward data pack`; got another kind of file", path
+                )
             header: dict[str, Any] = json.loads(_exactly(file, int.from_bytes(_exactly(file, 8), "little")))
             _refuse_others(path, header["text"], settings)
             return _read(file, header)
     except (lzma.LZMAError, EOFError) as error:
         raise DataError(f"expected a complete packed corpus; got: {error}", path) from None
-
-
-def _refuse_kind(path: Path, kind: bytes) -> None:
-    """Refuse a file that is not a pack, or one without its text settings."""
-    if kind == EARLIER:
-        raise DataError(
-            "expected a packed corpus with its text settings; this one was written before they were stored: "
-            "write it again with `wordward data pack`",
-            path,
-        )
-    if kind != MAGIC:
-        raise DataError("expected a corpus packed by `wordward data pack`; got another kind of file", path)
 
 
 def _refuse_others(path: Path, packed: dict[str, Any], asked: TextSettings) -> None:

@@ -8,22 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from wordward.config.settings import PretrainConfig, TrainConfig
+from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
-from wordward.runs import checkpoint, run_folder
-from wordward.runs.models import Classifier, LanguageModel, Tagger
-from wordward.runs.run import adversary_of
-from wordward.support.console import say, waiting
+from wordward.runs import initial, run_folder
+from wordward.runs.lstm import adversary_of
+from wordward.runs.models import Classifier, Tagger
+from wordward.support.console import waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given, file_at_hand, labelled_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.chosen import Given, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
-from wordward.train.initial import from_language_model, from_vectors
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def prepare(
 
 
 def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
-    """Fill in the task and the criterion for the best epoch if the config leaves them open."""
+    """Fill in the numbers, the task and the criterion for the best epoch if the config leaves them open."""
     if (config.task == "tag") != data.tagging and config.task != "auto":
         raise DataError(
             f"expected texts to {config.task}; got {'tags' if data.tagging else 'labels'}", config.data.train
@@ -116,7 +115,7 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     if criterion == "auto":
         criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
     positive = None if data.positive is None else data.classes[data.positive]
-    training = replace(config.training, criterion=criterion, positive=positive)
+    training = replace(filled(config.training), criterion=criterion, positive=positive)
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
@@ -196,17 +195,8 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
 
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier | Tagger:
     """The model, initialised as configured."""
-    kind = Tagger if data.tagging else Classifier
-    model = kind(len(data.vocabulary), len(data.classes), config.model)
-    if config.pretrained:
-        theirs = run_folder.load_config(config.pretrained, PretrainConfig)
-        language_model = LanguageModel(len(data.vocabulary), theirs.model)
-        checkpoint.load_weights(config.pretrained, language_model, data.vocabulary)
-        from_language_model(model, language_model, data.vocabulary.counts)
-    if config.vectors:
-        found = from_vectors(model.words.table, file_at_hand(config.vectors), data.vocabulary)
-        say(f"{config.vectors} has vectors for {found:,} of the {len(data.vocabulary):,} words", quiet=quiet)
-    return model
+    classes = len(data.classes)
+    return initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
 
 
 def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> list[Adversary]:

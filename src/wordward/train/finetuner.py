@@ -18,6 +18,7 @@ from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress
+from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.record import Record
 from wordward.train.step import CHECKED, diverged, settled_precision
@@ -150,18 +151,17 @@ class FineTuning(transformers.TrainerCallback):
 
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
-        part = self.folder / f"{run_folder.TRANSFORMER}.part"
-        self.model.save_pretrained(part)
-        self.tokenizer.save_pretrained(part)
-        for weights in part.glob("*.safetensors"):  # which are made for the owner alone
-            shutil.copymode(part / "config.json", weights)
-        run_folder.put_folder(part, self.folder / run_folder.TRANSFORMER)
+        with whole(self.folder / run_folder.TRANSFORMER) as part:
+            self.model.save_pretrained(part)
+            self.tokenizer.save_pretrained(part)
+            for weights in part.glob("*.safetensors"):  # which are made for the owner alone
+                shutil.copymode(part / "config.json", weights)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Make a checkpoint whole."""
         self.record.stop_clock()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
-        run_folder.write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
         self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from wordward.config.settings import PretrainConfig
 from wordward.datasets import DataError
 from wordward.runs import checkpoint
+from wordward.runs.initial import from_vectors
 from wordward.runs.metrics import perplexity
 from wordward.runs.models import LanguageModel
 from wordward.support.console import progress
@@ -22,7 +23,6 @@ from wordward.text.corpus import to_device
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import Reader
 from wordward.train.graphed import GraphedWindow
-from wordward.train.initial import from_vectors
 from wordward.train.record import Record
 from wordward.train.step import Updater
 
@@ -96,7 +96,7 @@ class Pretrainer:
         state, record = None, self.record
         record.start_clock()
         self.model.train()
-        rng = np.random.default_rng([self.config.seed, 3, record.epoch])
+        rng = np.random.default_rng([self.config.seed, 3, record.epoch]) if self.config.shuffle else None
         with progress(quiet=self.quiet) as bars:
             name = f"language model, epoch {record.epoch + 1}/{self.config.epochs}"
             words = self.train_reader.streams * (self.train_reader.length - 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wordward.config.settings import PretrainConfig, given_of
+from wordward.config.settings import PretrainConfig, filled, given_of
 from wordward.datasets import Example, examples_of, read, split
 from wordward.runs import run_folder
 from wordward.support.console import waiting
@@ -79,6 +79,7 @@ def pretrain(
                 "texts", "texts were given in memory, but the settings name others: leave one out"
             )
         config = replace(config, texts=(IN_MEMORY,))
+    config = filled(config)
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
@@ -108,7 +109,7 @@ def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> N
 
 
 def _texts(
-    config: PretrainConfig, given: list[Example] | None, *, quiet: bool
+    config: PretrainConfig, given: list[Example] | None = None, *, quiet: bool
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
     if given is not None:
@@ -135,16 +136,20 @@ def _encoded(
     examples: list[Example], config: PretrainConfig
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """As `_texts`, of texts in memory."""
+    given = {id(example): at for at, example in enumerate(examples)}
     if config.limit is not None and len(examples) > config.limit:
         examples = split(examples, config.limit / len(examples), config.seed)[1]
     kept, held_out = split(examples, config.held_out_share, config.seed)
+    if not config.shuffle:
+        kept.sort(key=lambda example: given[id(example)])
     vocabulary = vocabulary_of(kept, config.text)
     rows, held = (encode(part, vocabulary, config.text).rows for part in (kept, held_out))
     return vocabulary, rows, held
 
 
 def _hold_out(rows: Sequence[np.ndarray], config: PretrainConfig) -> tuple[Chosen, Chosen]:
-    """The rows to read and those held out."""
+    """The rows to read, in their own order unless it is drawn anew, and those held out."""
     order = np.random.default_rng(config.seed).permutation(len(rows))
     cut = max(1, round(config.held_out_share * len(rows)))
-    return Chosen(rows, order[cut:]), Chosen(rows, order[:cut])
+    kept = order[cut:] if config.shuffle else np.sort(order[cut:])
+    return Chosen(rows, kept), Chosen(rows, order[:cut])

@@ -126,13 +126,13 @@ class Record:
             "loss": self._total,
             "counted": self.losses,
             "seconds": self.seconds,
-            "metrics": len(run_folder.read_metrics(self.folder)),
+            "metrics": run_folder.read_metrics(self.folder),
         }
 
     def load(self, state: dict[str, Any] | None) -> None:
         """Continue from a checkpoint's `state`, or from the start where there is none."""
         if self.first:
-            run_folder.keep_metrics(self.folder, state["metrics"] if state else 0)
+            run_folder.restore_metrics(self.folder, state["metrics"] if state else [])
         if state is None:
             return
         self.epoch, self.best, self.seconds = state["epoch"], state["best"], state["seconds"]

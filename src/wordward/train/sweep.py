@@ -1,23 +1,20 @@
 """Try several values of a setting, and keep the run that is best on dev."""
 
-import io
 import itertools
 import json
 from collections.abc import Sequence
-from contextlib import redirect_stderr
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
-
-import tyro
+from typing import Any
 
 from wordward.config.settings import TrainConfig
-from wordward.config.toml import differing, from_toml, setting_names, to_toml
+from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
 from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import RunError, SettingError
+from wordward.support.files import write
 from wordward.train.data import adversaries, build, prepare
 from wordward.train.training import DivergedError, inputs_of, train
 
@@ -51,32 +48,21 @@ def with_setting(config: Any, name: str, value: str) -> Any:
     for item in fields(config):
         part = getattr(config, item.name)
         if item.name == name:
-            return replace(config, **{name: _read(name, value, get_type_hints(type(config))[name])})
+            return replace(config, **{name: _read(name, value)})
         if is_dataclass(part) and name in setting_names(type(part)):
             return replace(config, **{item.name: with_setting(part, name, value)})
     raise AssertionError(f"{name} is not in {type(config).__name__}")
 
 
-def _read(name: str, value: str, kind: Any) -> Any:
+def _read(name: str, value: str) -> Any:
     """A value converted to its setting's type."""
-    if kind is str:
-        return value
+    hint = hint_of(TrainConfig, name)
     try:
-        with redirect_stderr(io.StringIO()):  # reported below in our own words
-            return tyro.cli(kind, args=[value.capitalize() if kind is bool else value])
-    except SystemExit:
-        raise SettingError(
-            "sweep", f"a sweep tries {name}={value}, but {name} must be {_accepted(kind)}"
-        ) from None
-
-
-def _accepted(kind: Any) -> str:
-    """What a setting of some type may be, in words."""
-    if get_origin(kind) is Literal:
-        return " or ".join(map(str, get_args(kind)))
-    if get_args(kind):
-        return " or ".join(map(_accepted, get_args(kind)))
-    return {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, "None")
+        return typed(
+            {"true": True, "false": False}.get(value.lower(), value) if hint is bool else value, hint
+        )
+    except ValueError as error:
+        raise SettingError("sweep", f"a sweep tries {name}={value}, but {name} must be {error}") from None
 
 
 def train_sweep(
@@ -95,8 +81,23 @@ def train_sweep(
     if not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
-    if not resume:
-        run_folder.create(folder, force=force)
+    with run_folder.held(folder):
+        if not resume:
+            run_folder.create(folder, force=force)
+        return _try_all(config, trials, failures, folder, force=force, resume=resume, quiet=quiet)
+
+
+def _try_all(
+    config: TrainConfig,
+    trials: list[tuple[dict[str, str], TrainConfig]],
+    failures: dict[str, str],
+    folder: Path,
+    *,
+    force: bool,
+    resume: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Train the trials one after the other, and copy the best; `failures`: those that failed before a resume."""
     tried: list[dict[str, Any]] = []
     record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
     _write(folder, record)
@@ -165,7 +166,7 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
         raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out `resume`")
     with run_folder.readable(file):
         record = json.loads(file.read_text(encoding="utf-8"))
-        names = differing(config, from_toml(TrainConfig, record["config"])) if "config" in record else []
+        names = differing(config, from_toml(TrainConfig, record["config"]))
         failed = {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
     if names:
         raise run_folder.RunError(
@@ -205,7 +206,7 @@ def _outcome(entry: dict[str, Any]) -> str:
 
 
 def _write(folder: Path, record: dict[str, Any]) -> None:
-    run_folder.write(folder / run_folder.SWEEP, json.dumps(record, indent=1) + "\n")
+    write(folder / run_folder.SWEEP, json.dumps(record, indent=1) + "\n")
 
 
 def _label(chosen: dict[str, str]) -> str:

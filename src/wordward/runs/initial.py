@@ -7,10 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from wordward.config.settings import PretrainConfig, TrainConfig
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
+from wordward.runs import checkpoint, run_folder
 from wordward.runs.models import Classifier, LanguageModel, Tagger, Words
+from wordward.support.console import say
 from wordward.support.errors import SettingError
+from wordward.text.chosen import file_at_hand
 from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
 
 FLOOR = 1e-3  # under a standard deviation, so that a dimension that never varies is not blown up
@@ -114,3 +118,24 @@ def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndar
         return np.array(values, dtype=np.float32)
     except ValueError as error:
         raise DataError(f"expected {dim} numbers after the word; got: {error}", path, line) from None
+
+
+def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bool) -> Classifier | Tagger:
+    """A model of the configured sizes, at random."""
+    return (Tagger if tagging else Classifier)(len(words), classes, config.model)
+
+
+def build(
+    config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging: bool, quiet: bool = True
+) -> Classifier | Tagger:
+    """A model for training, initialised as configured: at random, from a language model, from word vectors."""
+    model = network(config, vocabulary, classes, tagging=tagging)
+    if config.pretrained:
+        theirs = run_folder.load_config(config.pretrained, PretrainConfig)
+        language_model = LanguageModel(len(vocabulary), theirs.model)
+        checkpoint.load_weights(config.pretrained, language_model, vocabulary)
+        from_language_model(model, language_model, vocabulary.counts)
+    if config.vectors:
+        found = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary)
+        say(f"{config.vectors} has vectors for {found:,} of the {len(vocabulary):,} words", quiet=quiet)
+    return model

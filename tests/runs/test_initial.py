@@ -12,9 +12,9 @@ from torch import nn
 
 from wordward.config.settings import ModelSettings
 from wordward.datasets import DataError
+from wordward.runs.initial import from_language_model, from_vectors, normalize
 from wordward.runs.models import Classifier, LanguageModel, Tagger
 from wordward.text.vocabulary import Vocabulary
-from wordward.train.initial import from_language_model, from_vectors, normalize
 
 SIZES = ModelSettings(dim=5, hidden=7, head=4)
 COUNTS = np.array([0, 3, 9, 40, 20, 10, 5, 4, 2, 1])

@@ -1,0 +1,179 @@
+"""A run whose model is one of the paper's: it reads words, each as one id."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordward.config.settings import TextSettings, TrainConfig
+from wordward.datasets import Example
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import Method
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.initial import build, network
+from wordward.runs.models import Classifier, Tagger
+from wordward.runs.reading import Reading, Row, place_tokens
+from wordward.runs.run import Run
+from wordward.support.errors import RunError, SettingError
+from wordward.text.corpora import open_corpus
+from wordward.text.corpus import Batch, Corpus, encode, encode_words
+from wordward.text.tokens import words_of
+from wordward.text.vocabulary import SPECIALS, Vocabulary, split_words, tokenize
+
+
+@dataclass(frozen=True)
+class LstmRun(Run):
+    """A classifier or tagger of the paper."""
+
+    vocabulary: Vocabulary
+    model: Classifier | Tagger
+
+    @property
+    def text(self) -> TextSettings:
+        """How texts are read; a tagger's are cut in training only, since every token is to get a tag."""
+        return replace(self.config.text, max_length=None) if self.tagging else self.config.text
+
+    @property
+    def learnt(self) -> Vocabulary:
+        """The words that were counted in the training texts of each class: all that it reads."""
+        return self.vocabulary
+
+    @property
+    def weights(self) -> list[Path]:
+        """The file that holds the model."""
+        file = self.folder / run_folder.WEIGHTS
+        return [file] if file.exists() else []
+
+    @property
+    def _tokenizer(self) -> str:
+        """How words are told apart: a tagger's come with blanks between."""
+        return "whitespace" if self.tagging else self.text.tokenizer
+
+    def encode(
+        self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
+    ) -> Corpus:
+        """Examples as ids of words."""
+        classes, settings = self.labels if labelled else None, self.config.text if cut else self.text
+        if self.tagging:
+            examples = [_with_tokens(example) for example in examples]
+        return encode(examples, self.vocabulary, settings, classes, tagging=self.tagging, source=source)
+
+    def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
+        """A split of the known corpus that the run is on, encoded as for training."""
+        corpus, words = str(self.config.data.corpus), self.vocabulary
+        return open_corpus(corpus, self.config.text, limit=limit, vocabulary=words, quiet=quiet).splits[name]
+
+    def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
+        """Ids as batches of them go into the model."""
+        return Corpus(rows, labels)
+
+    def read(self, example: Example) -> Reading:
+        """The words of an example where they stand: word for word what `encode` makes ids of."""
+        settings, text = self.text, example.text
+        if example.tokens is not None:
+            text, in_text = place_tokens(text, example.tokens, lowercase=settings.lowercase)
+        else:
+            in_text = tokenize(text, self._tokenizer, settings.lowercase)
+        kept = in_text
+        if not self.tagging and settings.unknown == "drop":
+            kept = [token for token in in_text if token.text in self.vocabulary]
+        tokens = kept[: settings.max_length]
+        ids = self._ids([token.text for token in tokens])
+        words = np.arange(len(tokens))
+        word = np.concatenate([words, np.full(len(ids) - len(tokens), -1)])  # <eos> is part of no word
+        known = [token.text in self.vocabulary for token in tokens]
+        row = Row(ids, word, words, ids.astype(np.int64))
+        return Reading(text, tokens, known, len(in_text), len(kept) - len(tokens), row)
+
+    def ids_of(self, text: str) -> np.ndarray:
+        """The ids of a text, (time,)."""
+        example = Example(text)
+        return self._ids(words_of(_with_tokens(example) if self.tagging else example, self.text))
+
+    def _ids(self, words: Sequence[str]) -> np.ndarray:
+        return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
+
+    def perturbed(self, batch: Batch) -> Tensor:
+        """At every token."""
+        return batch.mask
+
+    def table(self) -> Tensor:
+        """The vectors of all words."""
+        return self.model.words.table.weight.detach()
+
+    def starting_table(self) -> tuple[Tensor | None, str]:
+        """The vectors of the language model, or of the file, that training started from."""
+        config = self.config
+        if not (config.pretrained or config.vectors):
+            return None, "This run started from vectors drawn at random, so there is no meaningful “before”."
+        try:
+            vocabulary = (
+                run_folder.load_vocabulary(config.pretrained) if config.pretrained else self.vocabulary
+            )
+            if vocabulary.fingerprint != self.vocabulary.fingerprint:
+                raise RunError(f"{config.pretrained} has another vocabulary now")
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(
+                    config.training.seed
+                )  # as in training: words without a vector start there too
+                model = build(config, vocabulary, len(self.labels), tagging=self.tagging)
+                return model.words.table.weight.detach(), ""
+        except (OSError, ValueError) as error:
+            return None, f"The vectors that this run started from cannot be read: {error}."
+
+    def vector(self, word: str) -> Tensor:
+        """The vector of a word as it stands in a text."""
+        return self.table()[self.vocabulary[word.lower() if self.text.lowercase else word]]
+
+    def ordinary(self) -> Tensor:
+        """All words but the special ones."""
+        return torch.arange(len(SPECIALS), len(self.vocabulary), device=self.device)
+
+    def writable(self) -> np.ndarray:
+        """Which words, standing alone, are read as themselves: (words,) bool."""
+        return _writable(self.vocabulary, self._tokenizer, self.text.lowercase)
+
+    def judged(self, judge: Any) -> Any:
+        """The rule itself: its words are the ids."""
+        return judge
+
+    def _adversary(self, method: Method) -> Adversary:
+        return adversary_of(method, self.model, self.vocabulary, self.config.training.min_candidate_count)
+
+
+def _with_tokens(example: Example) -> Example:
+    """A tagger's text with its tokens: as given, else by blanks."""
+    return example if example.tokens is not None else replace(example, tokens=tuple(example.text.split()))
+
+
+@lru_cache(maxsize=8)  # a vocabulary does not change, and many texts may be attacked one by one
+def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.ndarray:
+    writable = [split_words(word, tokenizer, lowercase) == [word] for word in vocabulary.words]
+    writable[: len(SPECIALS)] = [False] * len(SPECIALS)
+    return np.array(writable)
+
+
+def open_run(path: Path, config: TrainConfig, device: torch.device) -> LstmRun:
+    """The best model of a run folder."""
+    vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
+    model = network(config, vocabulary, len(labels), tagging=config.task == "tag")
+    checkpoint.load_weights(path, model, vocabulary)
+    return LstmRun(path, config, vocabulary, labels, model.to(device).eval(), device)
+
+
+def adversary_of(
+    method: Method, model: Classifier | Tagger, vocabulary: Vocabulary, min_candidate_count: int
+) -> Adversary:
+    """A method on one of our models."""
+    candidates = torch.from_numpy(vocabulary.candidates(min_candidate_count))
+    if method.recipe.space == "words" and not len(candidates):
+        raise SettingError(
+            "min_candidate_count",
+            f"no word occurs {min_candidate_count:,} times in the training texts: give a lower `min_candidate_count`",
+        )
+    return Adversary(model, method, site=model.words.dropout, candidates=candidates)

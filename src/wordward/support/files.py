@@ -1,0 +1,88 @@
+"""Files and folders written whole or not at all, whatever stops the process or the machine."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from wordward.support.errors import SettingError
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all, creating its folder if needed; a pipe or device is written to as it is."""
+    content = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    with whole(path) as part:
+        part.write_bytes(content)
+
+
+@contextmanager
+def whole(path: Path, part: Path | None = None) -> Iterator[Path]:
+    """The name to write a file or folder under, which takes the place of `path` once it is complete.
+
+    After an error nothing is left of it, and `path` is as it was.
+    """
+    part = part or path.with_name(f"{path.name}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    delete(part)  # left by a process that was killed
+    try:
+        yield part
+        put(part, path)
+    finally:
+        delete(part)
+
+
+def put(part: Path, path: Path) -> None:
+    """Move what is complete into place; synced to disk before it is renamed, so that a power cut does no harm."""
+    for file in part.rglob("*") if part.is_dir() else [part]:
+        if file.is_file() and os.access(file, os.W_OK):  # a copy of a read-only file can be made again
+            with file.open("r+b") as opened:  # Windows syncs only files that are open for writing
+                os.fsync(opened.fileno())
+    before = path.with_name(f"{path.name}.before")
+    if not (part.is_dir() and path.is_dir()):
+        os.replace(part, path)
+        return
+    delete(before)
+    os.replace(path, before)  # a folder cannot be replaced by another in one move
+    os.replace(part, path)
+    delete(before)
+
+
+def append(path: Path, text: str) -> None:
+    """Add lines to a file and wait until they are on disk."""
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def delete(path: Path) -> None:
+    """Delete a file or folder if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def denied(folder: Path) -> str | None:
+    """Why a folder, or its nearest existing parent, cannot be written; None if it can."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    try:
+        TemporaryFile(dir=existing).close()
+    except OSError as error:
+        return f"{existing}: {error.strerror or error}"
+    return None
+
+
+def check_file(path: str | Path, name: str) -> None:
+    """Refuse a file that cannot be written, before time is spent on its content; `name` is the setting's."""
+    path = Path(path)
+    if path.is_dir():
+        raise SettingError(name, f"{name} {path}: expected the name of a file; this is a folder")
+    pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
+    if not pipe and (why := denied(path.parent)):
+        raise SettingError(name, f"{name} {path} cannot be written ({why}): choose another place")

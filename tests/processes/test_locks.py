@@ -1,0 +1,102 @@
+"""Two commands that would write the same folder or file: one of them is refused, and nothing is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from reviews import reviews, write_csv
+
+from wordward.cli.main import main
+from wordward.runs import run_folder
+from wordward.support.locks import locked
+
+SIZES = "--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --device cpu --quiet".split()
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a process is held by POSIX signals")
+
+
+@contextmanager
+def halted(command: list[str], lock: Path, begun: Path) -> Iterator[None]:
+    """Another process that runs a command, halted when it has begun a file; afterwards it has ended well."""
+    process = subprocess.Popen([sys.executable, "-m", "wordward", *command], stdout=subprocess.DEVNULL)
+    try:
+        while not begun.exists():
+            assert process.poll() is None, "it ended before it was seen to hold its lock"
+            time.sleep(0.002)
+        process.send_signal(signal.SIGSTOP)
+        assert lock.exists()
+        yield
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(timeout=120) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert not lock.exists()
+
+
+def test_a_sweep_holds_its_folder(csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "sweep"
+    train = ["train", "--train", str(csv_file), "--out", str(out), "--epochs", "2", *SIZES]
+    sweep = [*train, "--sweep", "epsilon=1,2"]
+    with halted(sweep, out / run_folder.LOCK, out / run_folder.SWEEP):
+        for command in (train, sweep, [*sweep, "--resume"]):
+            assert main([*command, *(["--force"] if "--resume" not in command else [])]) == 1
+            assert f"another process is training into {out}: wait" in capsys.readouterr().err
+    record = json.loads((out / run_folder.SWEEP).read_text())
+    assert [entry["choice"] for entry in record["tried"]] == [{"epsilon": "1"}, {"epsilon": "2"}]
+    with run_folder.held(out):
+        assert main([*sweep, "--force"]) == 1
+
+
+@pytest.mark.parametrize("command", ["attack", "explain"])
+def test_results_are_written_by_one_command(
+    command: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, data = str(tmp_path / "run"), write_csv(tmp_path / "test.csv", reviews(300, seed=5))
+    assert main(["train", "--train", str(csv_file), "--out", run, "--epochs", "1", *SIZES]) == 0
+    asked = ["attack", run, str(data)] if command == "attack" else ["explain", run, "--file", str(data)]
+    out, flag = tmp_path / "out.jsonl", "--out" if command == "attack" else "--json"
+    asked += ["--device", "cpu", "--quiet", flag]
+    assert main([*asked, str(tmp_path / "alone.jsonl")]) == 0
+    capsys.readouterr()
+    with halted([*asked, str(out)], Path(f"{out}.lock"), out):
+        before = out.read_bytes()
+        for force in ([], ["--force"]):
+            assert main([*asked, str(out), *force]) == 1
+            said = (
+                f"{out}: another command is writing it: wait until that has ended, or choose another {flag}"
+            )
+            assert said in capsys.readouterr().err
+        assert out.read_bytes() == before
+    assert out.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+    assert main([*asked, str(out)]) == 0  # nothing is left to do
+    assert out.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+
+
+def test_many_processes_take_turns(tmp_path: Path) -> None:
+    """A number in a file, raised by several processes at once, counts them all."""
+    file, lock = tmp_path / "number", tmp_path / "number.lock"
+    file.write_text("0")
+    code = (
+        "import sys; from pathlib import Path; from wordward.support.locks import locked\n"
+        "file = Path(sys.argv[1])\n"
+        "for _ in range(40):\n"
+        "    with locked(Path(sys.argv[2])): file.write_text(str(int(file.read_text()) + 1))"
+    )
+    workers = [subprocess.Popen([sys.executable, "-c", code, file, lock]) for _ in range(3)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0, 0, 0]
+    assert file.read_text() == "120"
+    assert not lock.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_no_lock(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError), locked(tmp_path / "a.lock"):
+        pass

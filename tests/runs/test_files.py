@@ -1,0 +1,69 @@
+"""Files and folders that are written whole or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wordward.support import files
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_file_is_whole_or_as_it_was(existing: bool, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file.txt"
+    if existing:
+        files.write(path, "before")
+    with pytest.raises(LookupError), files.whole(path) as part:
+        raise LookupError(part.write_text("half"))
+    assert names(path.parent) == (["file.txt"] if existing else [])
+    files.write(path, b"after\r\n")
+    assert path.read_bytes() == b"after\r\n"
+    assert names(path.parent) == ["file.txt"]
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_folder_is_whole_or_as_it_was(existing: bool, tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    if existing:
+        path.mkdir()
+        (path / "before").touch()
+    (tmp_path / "folder.part").mkdir()
+    (tmp_path / "folder.part" / "left").touch()  # by a process that was killed
+    with pytest.raises(LookupError), files.whole(path) as part:
+        raise LookupError(part.mkdir())
+    assert names(tmp_path) == (["folder"] if existing else [])
+    with files.whole(path) as part:
+        (part / "inner").mkdir(parents=True)
+        (part / "inner" / "after").touch()
+    assert names(tmp_path) == ["folder"]
+    assert names(path) == ["inner"]
+
+
+def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(OSError, match=r"mine"), files.whole(tmp_path / "mine") as part:
+        part.touch()
+    assert names(tmp_path) == ["mine"]
+
+
+def test_all_files_of_a_folder_are_synced_before_it_is_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append((tmp_path / "folder").exists()))
+    with files.whole(tmp_path / "folder") as part:
+        (part / "inner").mkdir(parents=True)
+        for name in ("a", "inner/b"):
+            (part / name).touch()
+    assert synced == [False, False]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes that have a name")
+def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
+    before = os.stat(os.devnull)
+    files.write(Path(os.devnull), "text")
+    assert os.path.samestat(before, os.stat(os.devnull))
