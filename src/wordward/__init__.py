@@ -73,9 +73,9 @@ def load_run(path: "str | Path", *, device: str = "auto", positive: str | None =
         RunError: If the folder holds no finished run, or a damaged one.
 
     Example:
-        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
-        >>> run.predict(["a warm and funny film"])[0].label  # doctest: +SKIP
-        'positive'
+        >>> run = wordward.load_run("runs/mine")
+        >>> run.predict(["the film was warm and funny"])[0].label
+        'good'
     """
     from wordward import attack, explain  # noqa: F401  they enter run.attack and run.explain
     from wordward.runs import opening

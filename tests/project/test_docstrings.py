@@ -4,17 +4,24 @@ import doctest
 import importlib
 import inspect
 import re
+from operator import attrgetter
 from typing import Any
 
 import pytest
+from hf_tiny import bert, word_pieces
+from reviews import reviews
+from small_training import SMALL
 
 import wordward
+from wordward.config import TrainConfig, TrainingSettings
+from wordward.train import train
 
 # Rooms whose names users import.
 ROOMS = ("config", "datasets", "text", "explain", "attack", "hf", "train", "report", "serve", "sklearn")
 SECTIONS = ("Args:", "Returns:", "Example:")
 # Rooms and names that do not say all of it yet: only to be made fewer.
-PENDING = {"config", "explain", "attack", "report", "serve"}
+PENDING = {"config", "report", "serve", "attack.AttackSettings", "attack.Attacked", "attack.Change"}
+PENDING |= {f"explain.{name}" for name in wordward.explain.__all__ if name not in ("explain", "STYLE")}
 PENDING |= {
     "datasets.Columns",
     "datasets.CorpusInfo",
@@ -29,7 +36,7 @@ PENDING |= {
     "datasets.read_each",
     "datasets.some_of",
 }
-PENDING |= {"datasets.split", "text.Token", "text.split_words", "hf.explain"}
+PENDING |= {"datasets.split", "text.Token", "text.split_words"}
 
 
 def public() -> list[str]:
@@ -41,12 +48,11 @@ def public() -> list[str]:
             names += [f"{room}.{name}" for name in importlib.import_module(room).__all__]
         except ImportError:  # an optional extra that is not installed
             continue
-    return names
+    return [*names, *(f"wordward.Run.{verb}" for verb in ("predict", "evaluate", "adversary"))]
 
 
 def found(path: str) -> Any:
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
+    return attrgetter(path.removeprefix("wordward."))(wordward)
 
 
 CALLABLE = [path for path in public() if callable(found(path))]
@@ -94,13 +100,27 @@ def test_names_every_argument(path: str) -> None:
     assert not strange, f"help({path}) names what it does not take: {strange}"
 
 
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the examples may use: a folder with a run, runs/mine, that run opened, and a Hugging Face model."""
+    folder, names = tmp_path_factory.mktemp("world"), {0: "bad", 1: "good"}
+    training = TrainingSettings(epochs=8, learning_rate=0.02, device="cpu")
+    config = TrainConfig(method="baseline", model=SMALL, training=training)
+    train(config, folder / "runs" / "mine", train=reviews(160), quiet=True)
+    tokenizer = word_pieces()
+    run, model = wordward.load_run(folder / "runs" / "mine", device="cpu"), bert("sequence", len(tokenizer))
+    model.config.id2label = names
+    return {"folder": folder, "run": run, "model": model.eval(), "tokenizer": tokenizer, "wordward": wordward}
+
+
 @pytest.mark.parametrize("path", [path for path in CALLABLE if ">>> " in (inspect.getdoc(found(path)) or "")])
-def test_examples_run(path: str) -> None:
+def test_examples_run(path: str, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     value = found(path)
+    monkeypatch.chdir(world["folder"])
     finder = doctest.DocTestFinder(recurse=False)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     said: list[str] = []
-    for test in finder.find(value, path, module=False, globs={}):
+    for test in finder.find(value, path, module=False, globs=dict(world)):
         runner.run(test, out=said.append)
     assert not runner.failures, "".join(said)
     assert runner.tries

@@ -55,9 +55,10 @@ def attack_texts(
         and after.
 
     Example:
-        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
-        >>> run.attack(["a warm and funny film"])[0].adversarial  # doctest: +SKIP
-        'a cold and funny film'
+        >>> run = wordward.load_run("runs/mine")
+        >>> (found,) = run.attack(["the film was warm and funny"])
+        >>> found.before, found.after, len(found.changes) > 0
+        ('good', 'bad', True)
     """
     return list(attack(run, texts, settings, corrections=corrections, jobs=jobs))
 
@@ -83,8 +84,9 @@ def attack(
         A generator of `Attacked`; bad settings raise an error at once, not with the first text.
 
     Example:
-        >>> for attacked in attack(run, texts):  # doctest: +SKIP
-        ...     print(attacked.outcome)
+        >>> for found in wordward.attack.attack(run, ["the film was warm and funny"]):
+        ...     print(found.outcome)
+        flipped
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)

@@ -42,9 +42,12 @@ def explain(
         An `Explanation` for each text, in the same order, in a list that a notebook shows as a picture.
 
     Example:
-        >>> run = wordward.load_run("runs/mine")  # doctest: +SKIP
-        >>> run.explain(["a warm and funny film"])[0].strongest.pull.toward  # doctest: +SKIP
-        'cold'
+        >>> run = wordward.load_run("runs/mine")
+        >>> (found,) = run.explain(["the film was warm and funny"], method="iadvt")
+        >>> found.predicted, [place.word for place in found.places]
+        ('good', ['the', 'film', 'was', 'warm', 'and', 'funny'])
+        >>> found.strongest.pull.relative  # of the word that pulls hardest; `toward` is that word
+        1.0
     """
     return Explainer(run, method, top=top)(texts, focus=focus)
 

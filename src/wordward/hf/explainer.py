@@ -48,7 +48,9 @@ def explain(
         An `Explanation` for each text, in the same order.
 
     Example:
-        >>> wordward.hf.explain(model, tokenizer, ["a warm and funny film"])  # doctest: +SKIP
+        >>> (found,) = wordward.hf.explain(model, tokenizer, ["the film was warm"], labels=["bad"])
+        >>> found.label, [place.word for place in found.places]
+        ('bad', ['the', 'film', 'was', 'warm'])
     """
     if isinstance(texts, str):
         raise SettingError("texts", "texts must be a list of them, but one came: give [text]")

@@ -34,6 +34,20 @@ class Run(ABC):
     """A trained model with everything needed to read a text: `wordward.load_run` opens one.
 
     `run.predict`, `run.evaluate`, `run.explain` and `run.attack` take strings or `Example`s.
+
+    Args:
+        folder: Where training wrote it.
+        config: The settings that it was trained with.
+        vocabulary: What each id is: words, or a Hugging Face tokenizer's pieces.
+        labels: What it can predict, in the order of the model's logits.
+        model: The network, which is called with ids and mask for logits.
+        device: Where it computes.
+
+    Example:
+        >>> run.labels
+        ('bad', 'good')
+        >>> run.predict(["the film was dull"])[0].label
+        'bad'
     """
 
     folder: Path
@@ -140,6 +154,10 @@ class Run(ABC):
 
         Returns:
             An `Adversary` whose candidates are the words that this run knows.
+
+        Example:
+            >>> run.adversary("advt").method.name
+            'advt'
         """
         method = self.method(method) if isinstance(method, str) else method
         # The table does not change, so nearest words need no second search; a GPU searches those of a batch quickly,
@@ -169,8 +187,8 @@ class Run(ABC):
             A `Prediction` for each text, in the same order; one that could not be read has a `problem`.
 
         Example:
-            >>> run.predict(["a warm and funny film"])[0].label  # doctest: +SKIP
-            'positive'
+            >>> run.predict(["the film was warm and funny"])[0].label
+            'good'
         """
         return self.predict_readings([self.read(as_example(text)) for text in texts])
 
@@ -213,7 +231,8 @@ class Run(ABC):
             `f0.5`), the confusion matrix, and which texts or tokens are wrong.
 
         Example:
-            >>> run.evaluate([Example("a dull film", "negative")]).scores["error"].value  # doctest: +SKIP
+            >>> texts = [wordward.Example("the film was dull", "bad")]
+            >>> run.evaluate(texts).scores["error"].value
             0.0
         """
         return self.evaluate_corpus(self.encode(texts, labelled=True, source=source), source, quiet=quiet)
