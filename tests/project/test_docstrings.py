@@ -29,7 +29,15 @@ PENDING |= {
     "datasets.read_each",
     "datasets.some_of",
 }
-PENDING |= {"datasets.split", "text.Token", "text.split_words", "hf.explain"}
+PENDING |= {"datasets.split", "text.Token", "text.split_words", "Run"}
+
+# Examples that are skipped, since they need a run: only to be made fewer.
+NOT_RUN = {
+    "wordward.explain.explain",
+    "wordward.attack.attack",
+    "wordward.attack.attack_texts",
+    "wordward.hf.explain",
+}
 
 
 def public() -> list[str]:
@@ -103,4 +111,4 @@ def test_examples_run(path: str) -> None:
     for test in finder.find(value, path, module=False, globs={}):
         runner.run(test, out=said.append)
     assert not runner.failures, "".join(said)
-    assert runner.tries
+    assert (path in NOT_RUN) == (runner.tries == 0), "an example that is skipped shows nothing to be true"
