@@ -277,7 +277,7 @@ def test_commands_side_by_side_share_language_model_and_rows(plan: Plan) -> None
     (plan.experiments / "imdb" / "advt.toml").write_text('method = "advt"\n')
     command = [sys.executable, "-m", "experiments", "reproduce", "imdb", "--rows", "baseline", "advt"]
     command += ["--device", "cpu", "--experiments", str(plan.experiments), "--out", str(plan.out)]
-    going = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    going = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in going]
     assert [process.returncode for process in going] == [0, 0]
     assert "".join(said).count("held-out perplexity") == 1  # one epoch of one language model

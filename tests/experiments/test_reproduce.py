@@ -69,7 +69,7 @@ def test_the_command_knows_every_table(
         main(["reproduce", "--help"])
     shown = capsys.readouterr().out
     assert "{" + ",".join(TABLES) + "}" in shown.replace("\n", "")
-    assert shown.startswith("usage: python -m experiments reproduce [-h] [OPTIONS] {imdb,")
+    assert shown.startswith("usage: python -m experiments reproduce [-h] [REPRODUCE OPTIONS] {imdb,")
     assert "[ROW ...]" in shown
     assert "(default: )" not in shown
 
@@ -81,7 +81,9 @@ def test_the_installed_command_leaves_the_tables_to_a_clone(capsys: pytest.Captu
         assert name in capsys.readouterr().err
     with pytest.raises(SystemExit):
         wordward_command(["--help"])
-    assert not any(f" {name} " in capsys.readouterr().out for name in COMMANDS)
+    shown = capsys.readouterr().out
+    assert "• demo" in shown
+    assert not any(f"• {name}" in shown for name in COMMANDS)
 
 
 @pytest.fixture
@@ -291,6 +293,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     ]
     going = subprocess.Popen(
         [*command, "--seeds", "200"],
+        cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(
@@ -310,7 +313,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     assert "Traceback" not in said
     before = results.load(kept)
     assert len(before) < 100
-    subprocess.run([*command, "--seeds", "2"], check=True, capture_output=True)
+    subprocess.run([*command, "--seeds", "2"], cwd=ROOT, check=True, capture_output=True)
     after = results.load(kept)
     assert {(row, seed) for row in ("baseline", "advt") for seed in (1, 2)} <= {
         (record["row"], record["seed"]) for record in after
