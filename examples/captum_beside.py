@@ -34,6 +34,6 @@ for _ in range(60):
     optimizer.step()
 print(f"training error {(model(ids).argmax(-1) != labels).float().mean():.0%}")
 rests = LayerIntegratedGradients(model, model.embedding).attribute(ids, 0 * ids, target=labels, n_steps=20)
-for swap in wordward.explain.explainer.swaps(adv(lambda: model(ids), labels), KNOWN):  # of the first text
+for swap in wordward.explain.swaps(adv(lambda: model(ids), labels), KNOWN):  # of the first text
     rest = float(torch.as_tensor(rests)[0, swap.position].sum())
     print(f"{swap.word:>6} counts {rest:+.2f}; pulled toward {swap.toward}: {swap.relative:.2f}")

@@ -35,5 +35,5 @@ for _ in range(60):
     optimizer.step()
 
 print(f"training error {(model(ids).argmax(-1) != labels).float().mean():.0%}")
-for swap in wordward.explain.explainer.swaps(adv(lambda: model(ids), labels, mask=ids != 0), KNOWN):
+for swap in wordward.explain.swaps(adv(lambda: model(ids), labels, mask=ids != 0), KNOWN):
     print(f"{swap.word:>6} is pulled toward {swap.toward}")
