@@ -21,8 +21,8 @@ from wordward.attack.search import read
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
+from wordward.models import Classifier
 from wordward.runs.lstm import LstmRun
-from wordward.runs.models import Classifier
 from wordward.runs.run import Run
 from wordward.support.device import pick_device
 from wordward.text.vocabulary import SPECIALS, Vocabulary

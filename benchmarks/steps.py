@@ -15,9 +15,9 @@ import wordward
 from benchmarks.timing import Figure, ratio, side_by_side
 from benchmarks.words import draw
 from wordward.config.settings import ModelSettings, TrainingSettings, filled
+from wordward.models import Classifier
 from wordward.perturbation.recipes import RECIPES, parse_methods
 from wordward.runs.lstm import adversary_of
-from wordward.runs.models import Classifier
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper

@@ -27,8 +27,8 @@ from wordward.config.settings import (
 from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
+from wordward.models import Classifier
 from wordward.runs.lstm import LstmRun
-from wordward.runs.models import Classifier
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.text.corpus import Corpus

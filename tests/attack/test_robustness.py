@@ -25,9 +25,9 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.datasets import DataError, Example
+from wordward.models import Classifier, Tagger
 from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval, mean, share
-from wordward.runs.models import Classifier, Tagger
 from wordward.runs.run import Run
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary

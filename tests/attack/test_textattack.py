@@ -29,8 +29,8 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.datasets import DataError, Example
+from wordward.models import Classifier, Tagger
 from wordward.runs.lstm import LstmRun
-from wordward.runs.models import Classifier, Tagger
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.text.vocabulary import Vocabulary

@@ -596,7 +596,7 @@ USAGE = {
 }
 
 
-@pytest.mark.parametrize("command", ["train", "pretrain", "reproduce", *USAGE])
+@pytest.mark.parametrize("command", ["train", "pretrain", *USAGE])
 def test_help_names_what_is_given(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

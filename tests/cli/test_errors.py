@@ -11,17 +11,21 @@ from typing import Any
 import pytest
 
 import wordward
+from experiments import __main__ as experiments
+from experiments.reproduce import TableError
 from wordward.cli.errors import SETTING, UsageError, in_flags, settings_of, told
 from wordward.cli.main import COMMANDS, main
 from wordward.config import DataSettings, TrainingSettings
 from wordward.config.toml import flag_of
-from wordward.paper.reproduce import TableError
 from wordward.perturbation.recipes import MethodSettings
 from wordward.support import console, errors
 from wordward.support.wording import showing
 
 ROOT = Path(wordward.__file__).parent
-SETTINGS = {name for command in COMMANDS.values() for name in settings_of(command)}
+TABLES = Path(experiments.__file__).parent
+MESSAGES = [path for path in sorted(ROOT.rglob("*.py")) if not path.is_relative_to(ROOT / "cli")]
+MESSAGES += [path for path in sorted(TABLES.glob("*.py")) if path.name != "__main__.py"]
+SETTINGS = {name for command in (COMMANDS | experiments.COMMANDS).values() for name in settings_of(command)}
 FLAGS = {flag_of(name) for name in SETTINGS} | {flag_of(f"no_{name}") for name in SETTINGS}
 flags = partial(in_flags, commands=COMMANDS.values())
 
@@ -34,9 +38,8 @@ def strings(tree: ast.AST) -> list[tuple[int, str]]:
 
 def test_below_the_command_line_no_message_names_a_flag() -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {', '.join(named)}"
-        for path in sorted(ROOT.rglob("*.py"))
-        if not path.is_relative_to(ROOT / "cli")
+        f"{path}:{line}: {', '.join(named)}"
+        for path in MESSAGES
         for line, text in strings(ast.parse(path.read_text()))
         if (named := set(re.findall(r"--[a-z-]+", text)) & FLAGS)
     ]
@@ -46,9 +49,9 @@ def test_below_the_command_line_no_message_names_a_flag() -> None:
 def test_every_setting_in_a_message_is_a_flag_of_a_command() -> None:
     """Only the room that no command speaks for has arguments of its own in backquotes, such as `mask=`."""
     unknown = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in sorted(ROOT.rglob("*.py"))
-        if not path.is_relative_to(ROOT / "cli") and not path.is_relative_to(ROOT / "perturbation")
+        f"{path}: {match[0]}"
+        for path in MESSAGES
+        if not path.is_relative_to(ROOT / "perturbation")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Raise)
         for _, text in strings(node)

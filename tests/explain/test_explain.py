@@ -14,8 +14,8 @@ from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
 from wordward.explain.pulls import pointed_at
+from wordward.models import Tagger
 from wordward.perturbation.recipes import RECIPES
-from wordward.runs.models import Tagger
 from wordward.runs.run import Run
 from wordward.text.vocabulary import SPECIALS
 

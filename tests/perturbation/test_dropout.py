@@ -13,7 +13,7 @@ from stepping import a_step
 from torch import Tensor, nn
 
 import wordward
-from wordward.runs.models import Classifier, Tagger
+from wordward.models import Classifier, Tagger
 from wordward.support.random_state import drawn_on, replayed, state_of
 
 METHODS = ["random", "advt", "iadvt", "vat", "ivat", "pgd", "freelb", "smart", "random-kl"]

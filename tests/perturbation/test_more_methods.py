@@ -36,10 +36,10 @@ import wordward
 from wordward.cli.main import main
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
+from wordward.models import Classifier, Tagger
 from wordward.perturbation import objective
 from wordward.perturbation.choice import CHOICES
 from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
-from wordward.runs.models import Classifier, Tagger
 from wordward.support.distributed import Part, Shares
 
 MORE = [name for name, recipe in RECIPES.items() if recipe.reference is not None]

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks import __main__ as entry
+from benchmarks import scale, steps
+from benchmarks.timing import Figure, ratio
+from wordward.config.settings import ModelSettings
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import __main__ as entry  # noqa: E402
-from benchmarks import scale, steps  # noqa: E402
-from benchmarks.timing import Figure, ratio  # noqa: E402
-
-from wordward.config.settings import ModelSettings  # noqa: E402
-
 CPU = torch.device("cpu")
 TINY = replace(
     steps.SMALL, words=60, model=ModelSettings(dim=4, hidden=5, head=3), batch=4, length=6, repeats=2

@@ -21,6 +21,7 @@ from documented import (
     Block,
     DocumentationError,
     blocks,
+    called,
     commands,
     do,
     help_flags,
@@ -91,6 +92,9 @@ def test_blocks_run(page: str, here: Path) -> None:
     [
         ("sh", "wordward train --train reviews.csv --out runs/x --epsilom 3", "epsilom"),
         ("sh", "wordward serve RUN --prot 80", "prot"),
+        ("sh", "wordward reproduce imdb", "reproduce"),
+        ("sh", "python -m experiments reproduce imdb --sedes 3", "sedes"),
+        ("sh", "python -m experiments results --folder nowhere", "nowhere"),
         ("sh", "wordward evaluate RUN nowhere.csv", "nowhere.csv"),
         ("sh", "torchrun --standalone -m wordward trian --out x", "trian"),
         ("sh", "torchrun -m wordward trian ...", "trian"),
@@ -118,10 +122,7 @@ def test_what_is_only_parsed_is_still_in_the_pages() -> None:
         for block in blocks(page, (ROOT / page).read_text(encoding="utf-8")):
             if block.language in ("", "sh", "text"):
                 for _, command in commands(block):
-                    words = shlex.split(command, comments=True)
-                    found.add(
-                        reason_not_to_run(words[words.index("wordward") + 1 :]) if "wordward" in words else ""
-                    )
+                    found.add(reason_not_to_run(called(shlex.split(command, comments=True))[1]))
     assert found - {""} == ONLY_PARSED.keys()
 
 
@@ -134,9 +135,9 @@ def known() -> dict[str, set[str]]:
 def test_flags_in_running_text_exist(page: str, known: dict[str, set[str]]) -> None:
     every = set().union(*known.values()) | OTHERS
     for span, flags in inline((ROOT / page).read_text(encoding="utf-8")):
-        words = span.split()
-        command = " ".join(words[1:3]) if words[1:2] == ["data"] else "".join(words[1:2])
-        wanted = known[command] if words[0] == "wordward" and command in known else every
+        _, words = called(span.split())
+        command = " ".join(words[:2] if words[:1] == ["data"] else words[:1])
+        wanted = known.get(command, every)
         assert flags <= wanted, f"{page}: `{span}` names {', '.join(flags - wanted)}"
 
 

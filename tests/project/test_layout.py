@@ -1,6 +1,7 @@
 """The layout: few rooms, and imports that go down only, also those inside functions."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import wordward
 ROOT = Path(wordward.__file__).parent
 # From the ground up: a room imports from those before it only.
 ROOMS = (
-    *("support", "perturbation", "datasets", "config", "text", "runs", "explain", "attack"),
-    *("hf", "train", "report", "serve", "sklearn", "paper", "cli", "__init__", "__main__"),
+    *("support", "perturbation", "datasets", "config", "text", "models", "runs", "explain"),
+    *("attack", "hf", "train", "report", "serve", "sklearn", "cli", "__init__", "__main__"),
 )
 MODULES = {
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
@@ -79,4 +80,5 @@ def test_no_circle_within_a_room():
 
 def test_the_map_names_every_room():
     table = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
-    assert [name for name in ROOMS if not name.startswith("__") and f"| `{name}/`" not in table] == []
+    listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table, re.MULTILINE)
+    assert listed == [name for name in ROOMS if not name.startswith("__")]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from reviews import reviews, tagged
 from torch import Tensor
 
+from benchmarks import scale
 from wordward.config.settings import DataSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import DataError
 from wordward.perturbation.space import BLOCK, nearest
@@ -278,10 +279,7 @@ def test_the_budget_is_what_it_says() -> None:
     assert BLOCK * 4 == 128 * 2**20  # bytes in single precision
 
 
-def test_the_table_of_the_benchmark_names_each_group_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    from benchmarks import scale
-
+def test_the_table_of_the_benchmark_names_each_group_once() -> None:
     works: scale.Works = {"1": lambda: None, "2": lambda: sum(range(100_000))}
     lines = scale.table(
         list(scale.over_the_first("time of", works | {"3": works["2"]}, repeats=2, unit="words"))

@@ -11,10 +11,10 @@ from reported import make_runs
 
 from wordward.attack.sense import make_judge
 from wordward.config.settings import DataSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.models import Classifier
 from wordward.report.closeness import _opposites, _speaks_against, moved
 from wordward.runs import checkpoint
 from wordward.runs.lstm import LstmRun
-from wordward.runs.models import Classifier
 from wordward.runs.neighbors import nearest_words
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run

@@ -12,8 +12,8 @@ from torch import nn
 
 from wordward.config.settings import ModelSettings
 from wordward.datasets import DataError
+from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.runs.initial import from_language_model, from_vectors, normalize
-from wordward.runs.models import Classifier, LanguageModel, Tagger
 from wordward.text.vocabulary import Vocabulary
 
 SIZES = ModelSettings(dim=5, hidden=7, head=4)

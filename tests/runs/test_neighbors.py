@@ -7,8 +7,8 @@ import torch.nn.functional as F
 
 from wordward.cli.main import main
 from wordward.config.settings import ModelSettings, TrainConfig
+from wordward.models import Classifier
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.models import Classifier
 from wordward.runs.neighbors import nearest_words
 from wordward.runs.run_folder import RunError
 from wordward.text.vocabulary import Vocabulary

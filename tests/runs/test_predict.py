@@ -10,10 +10,10 @@ import torch
 import wordward
 from wordward.config.settings import ModelSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import Example
+from wordward.models import Classifier, Tagger
 from wordward.perturbation import objective
 from wordward.runs import scoring
 from wordward.runs.lstm import LstmRun
-from wordward.runs.models import Classifier, Tagger
 from wordward.runs.run import Run
 from wordward.runs.run_folder import RunError, load_config
 from wordward.runs.scoring import probabilities, scores

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import wordward
 from wordward.config.settings import ModelSettings
-from wordward.runs.models import Classifier, Tagger
+from wordward.models import Classifier, Tagger
 
 SIZE, DIM, CLASSES, PAD = 13, 5, 3, 0
 TEXTS = [[3, 7, 11, 3], [5, 2], [9]]

@@ -13,8 +13,9 @@ from typing import Any
 
 from hf_tiny import bert, word_pieces
 
+from experiments import __main__ as experiments
+from wordward.cli import main as wordward
 from wordward.cli.data import ACTIONS
-from wordward.cli.main import COMMANDS, _parse, main
 from wordward.datasets import read
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +35,7 @@ ONLY_PARSED = {
     "reproduce": "trains whole tables: tests/test_reproduce.py",
     "serve": "runs until it is stopped: tests/test_serve.py",
 }
+PROGRAMS: dict[str, Any] = {"wordward": wordward, "experiments": experiments}  # `python -m experiments`
 FEW_EPOCHS = ["--epochs", "2"]  # where a command leaves it open
 
 
@@ -120,10 +122,10 @@ def _show(block: Block) -> None:
 def command_line(words: list[str]) -> None:
     """Do one line of a shell, or at least see that it could be done."""
     program = words[0]
-    if program == "wordward":
-        _wordward(words[1:])
+    if program == "wordward" or words[1:3] == ["-m", "experiments"]:
+        _do(*called(words))
     elif program in ("torchrun", "accelerate"):  # several processes: tests/test_distributed.py
-        parse(words[words.index("wordward") + 1 :])
+        parse(*called(words))
     elif program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert set(words[1:]) <= set(targets), f"no such target; there are {', '.join(targets)}"
@@ -135,9 +137,17 @@ def command_line(words: list[str]) -> None:
         assert (ROOT / program).is_file(), f"{program} is no program that tests/documented.py knows"
 
 
-def _wordward(arguments: list[str]) -> None:
+def called(words: list[str]) -> tuple[str, list[str]]:
+    """Which of our programs a line of a shell calls, and with what; no name if it calls another."""
+    for name in PROGRAMS:
+        if name in words:
+            return name, words[words.index(name) + 1 :]
+    return "", []
+
+
+def _do(program: str, arguments: list[str]) -> None:
     if reason_not_to_run(arguments):
-        parse(arguments)
+        parse(program, arguments)
         return
     if arguments[0] in ("train", "pretrain") and "--epochs" not in arguments:
         arguments = [*arguments, *FEW_EPOCHS]
@@ -146,7 +156,7 @@ def _wordward(arguments: list[str]) -> None:
     errors = io.StringIO()
     try:
         with redirect_stderr(errors):
-            status = main(arguments)
+            status = PROGRAMS[program].main(arguments)
     except SystemExit as stopped:
         status = stopped.code
     assert not status, errors.getvalue()
@@ -168,15 +178,15 @@ def reason_not_to_run(arguments: list[str]) -> str:
     return ""
 
 
-def parse(arguments: list[str]) -> Any:
+def parse(program: str, arguments: list[str]) -> Any:
     """The command, not run; an unknown flag is refused. `...` stands for flags that are left out."""
     if "..." in arguments:
-        assert arguments[0] in COMMANDS, f"no command {arguments[0]}"
+        assert arguments[0] in PROGRAMS[program].COMMANDS, f"no command {arguments[0]}"
         return None
     errors = io.StringIO()
     try:
         with redirect_stderr(errors):
-            return _parse(arguments)
+            return PROGRAMS[program]._parse(arguments)
     except SystemExit:
         raise DocumentationError(errors.getvalue()) from None
 
@@ -205,11 +215,12 @@ def _python(arguments: list[str]) -> None:
 def help_flags() -> dict[str, set[str]]:
     """The flags of each command."""
     found = {}
-    for name in [*COMMANDS, *(f"data {action}" for action in ACTIONS)]:
+    commands = [(program, name) for program, module in PROGRAMS.items() for name in module.COMMANDS]
+    for program, name in [*commands, *(("wordward", f"data {action}") for action in ACTIONS)]:
         shown = io.StringIO()
         try:
             with redirect_stdout(shown):
-                _parse([*name.split(), "--help"])
+                PROGRAMS[program]._parse([*name.split(), "--help"])
         except SystemExit:
             found[name] = set(FLAG.findall(shown.getvalue()))
     return found

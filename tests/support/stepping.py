@@ -8,9 +8,9 @@ from counting import Count
 from torch import Tensor
 
 from wordward.config.settings import MethodSettings, ModelSettings, TrainingSettings, filled
+from wordward.models import Classifier, Tagger
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs.lstm import adversary_of
-from wordward.runs.models import Classifier, Tagger
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper

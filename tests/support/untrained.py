@@ -12,8 +12,8 @@ from wordward.config.settings import (
     TrainConfig,
     TrainingSettings,
 )
+from wordward.models import Classifier, Tagger
 from wordward.runs.lstm import LstmRun
-from wordward.runs.models import Classifier, Tagger
 from wordward.runs.run import Run
 from wordward.text.vocabulary import Vocabulary
 

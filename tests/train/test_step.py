@@ -11,8 +11,8 @@ from counting import Largest
 from stepping import BATCH, DIM, HIDDEN, TIME, WORDS, Kind, a_step, passes
 from torch import Tensor, nn
 
+from wordward.models import Classifier, Tagger
 from wordward.perturbation.choice import deviation
-from wordward.runs.models import Classifier, Tagger
 from wordward.train.step import DivergedError, Stepper, Updater
 
 

@@ -1,36 +1,26 @@
 """The command line: subcommands to functions, torch imported only by those that need it."""
 
-import io
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stderr
 from dataclasses import dataclass
-from functools import partial, reduce
 from math import inf
-from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from wordward.cli.arguments import PLAIN
 from wordward.cli.attack import Attack
 from wordward.cli.data import Data
-from wordward.cli.errors import UsageError, in_flags, told
+from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
 from wordward.cli.methods import Methods
+from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
-from wordward.cli.tables import Reproduce, Results
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
 from wordward.config.toml import built, differing, flag_of, named, read_toml
-from wordward.support.errors import WordwardError
-from wordward.support.version import __version__
-from wordward.support.wording import showing
-
-STOPPED = 130  # exit status after Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -169,7 +159,7 @@ class Demo:
     """Say nothing but errors."""
 
     def __call__(self) -> None:
-        from wordward.paper.demo import demo
+        from wordward.cli.demo import demo
 
         demo(Path(self.out), seed=self.seed, quiet=self.quiet)
 
@@ -184,8 +174,6 @@ COMMANDS: dict[str, Any] = {
     "neighbors": Neighbors,
     "methods": Methods,
     "data": Data,
-    "reproduce": Reproduce,
-    "results": Results,
     "report": Report,
     "serve": Serve,
     "demo": Demo,
@@ -236,65 +224,20 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """The command with its settings; a setting that its class refuses is reported plainly, without tyro's frame."""
-    shown, defaults = io.StringIO(), _defaults(arguments)
-    commands = [
-        Annotated[
-            Any,
-            tyro.conf.subcommand(name, constructor=kind, default=defaults.get(name, tyro.MISSING_NONPROP)),
-        ]
-        for name, kind in COMMANDS.items()
-    ]
-    kinds: Any = reduce(or_, commands)
-    try:
-        with redirect_stderr(shown):
-            return tyro.cli(
-                kinds,
-                prog="wordward",
-                description="Adversarial training for text whose perturbations point toward real words. "
-                "`wordward --version` prints the version.",
-                args=_repeated(arguments, "--sweep"),
-                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-                registry=PLAIN,
-            )
-    except SystemExit as stopped:
-        refusal = stopped.__context__  # tyro's, of a setting or of what our class said of it
-        if refusal is not None and isinstance(refusal.__context__, WordwardError):
-            raise refusal.__context__ from None
-        sys.stderr.write(shown.getvalue())
-        raise
-
-
-def _print_anywhere() -> None:
-    """Let standard output take any text even where it is not UTF-8, as in a pipe on Windows."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
-        from wordward.support.console import print_plainer  # with rich, which `wordward --help` does without
-
-        print_plainer(sys.stdout)
+    """The command with its settings."""
+    return parse(
+        _repeated(arguments, "--sweep"),
+        COMMANDS,
+        name="wordward",
+        description="Adversarial training for text whose perturbations point toward real words. "
+        "`wordward --version` prints the version.",
+        defaults=_defaults(arguments),
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
-    _print_anywhere()
-    command_line = list(sys.argv[1:] if arguments is None else arguments)
-    if command_line in (["--version"], ["-V"]):
-        print(f"wordward {__version__}")
-        return 0
-    flags = partial(in_flags, commands=COMMANDS.values())
-    try:
-        with showing(flags):
-            return _parse(command_line or ["--help"])() or 0
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stderr.close()
-        return 0
-    except Exception as error:
-        if (message := told(error)) is None:
-            raise
-        print(f"wordward: {flags(message)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("wordward: stopped", file=sys.stderr)
-        return STOPPED
+    return run(_parse, COMMANDS, arguments)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from wordward.config.settings import PretrainConfig, TrainConfig
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
+from wordward.models import Classifier, LanguageModel, Tagger, Words
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.models import Classifier, LanguageModel, Tagger, Words
 from wordward.support.console import say
 from wordward.support.errors import SettingError
 from wordward.text.chosen import file_at_hand

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
+from wordward.models import Classifier, Tagger
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import build, network
-from wordward.runs.models import Classifier, Tagger
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError

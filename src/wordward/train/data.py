@@ -10,11 +10,11 @@ import numpy as np
 
 from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
+from wordward.models import Classifier, Tagger
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import initial, run_folder
 from wordward.runs.lstm import adversary_of
-from wordward.runs.models import Classifier, Tagger
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
 from wordward.text.chosen import Given, labelled_examples, unlabelled_examples, unlabelled_texts

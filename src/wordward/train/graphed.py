@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.runs.models import LanguageModel
-from wordward.runs.softmax import NONE
+from wordward.models import NONE, LanguageModel
 from wordward.train.step import PRECISIONS, Updater
 
 WARM_UP = 3

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from wordward.config.settings import PretrainConfig
 from wordward.datasets import DataError
+from wordward.models import LanguageModel
 from wordward.runs import checkpoint
 from wordward.runs.initial import from_vectors
 from wordward.runs.metrics import perplexity
-from wordward.runs.models import LanguageModel
 from wordward.support.console import progress
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team

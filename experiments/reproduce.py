@@ -9,13 +9,8 @@ from typing import Any
 
 import torch
 
-from wordward.attack.attacker import attack
-from wordward.attack.robustness import accuracies
-from wordward.config.attack import AttackSettings
-from wordward.config.settings import TrainConfig
-from wordward.datasets import MissingError, some_of
-from wordward.paper import results
-from wordward.paper.experiments import (
+from experiments import results
+from experiments.settings import (
     COMMON,
     LANGUAGE_MODEL,
     Plan,
@@ -26,7 +21,12 @@ from wordward.paper.experiments import (
     reading_config,
     row_config,
 )
-from wordward.paper.tables import TABLES, Column, Row
+from experiments.tables import TABLES, Column, Row
+from wordward.attack.attacker import attack
+from wordward.attack.robustness import accuracies
+from wordward.config.attack import AttackSettings
+from wordward.config.settings import TrainConfig
+from wordward.datasets import MissingError, some_of
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run

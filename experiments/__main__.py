@@ -1,12 +1,15 @@
-"""The commands `wordward reproduce` and `wordward results`."""
+"""The commands `python -m experiments reproduce` and `python -m experiments results`."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from wordward.cli.arguments import Device, several
+from wordward.cli.program import parse, run
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class Reproduce:
     """Say nothing but errors."""
 
     def __call__(self) -> None:
-        from wordward.paper.experiments import Plan
-        from wordward.paper.reproduce import TableError, reproduce
+        from experiments.reproduce import TableError, reproduce
+        from experiments.settings import Plan
 
         experiments, out = Path(self.experiments), Path(self.out) / self.preset
         kept = experiments / "results" if self.preset == "paper" else out
@@ -56,6 +59,28 @@ class Results:
     """Folder of the JSON Lines files."""
 
     def __call__(self) -> None:
-        from wordward.paper.results import page
+        from experiments.results import page
 
         print(page(Path(self.folder)))
+
+
+COMMANDS: dict[str, Any] = {"reproduce": Reproduce, "results": Results}
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The command with its settings."""
+    return parse(
+        arguments,
+        COMMANDS,
+        name="python -m experiments",
+        description="The paper's tables, ours beside the paper's; in a clone of wordward.",
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    return run(_parse, COMMANDS, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,11 +14,11 @@ import pytest
 from reviews import reviews
 from rich.console import Console
 
-from wordward.cli.main import main
+from experiments import reproduce, results, settings
+from experiments.__main__ import main
+from experiments.settings import Plan
+from experiments.tables import TABLES
 from wordward.config.settings import TextSettings, TrainConfig
-from wordward.paper import experiments, reproduce, results
-from wordward.paper.experiments import Plan
-from wordward.paper.tables import TABLES
 from wordward.runs import run_folder
 from wordward.support import locks
 from wordward.text.cache import encode_splits
@@ -71,7 +71,7 @@ def run(plan: Plan) -> list[results.Record]:
 def test_every_record_has_the_settings_of_its_toml(file: Path, place: str) -> None:
     plan = Plan(ROOT / "experiments", Path(place), device="cpu")
     assert RECORDED
-    experiments.check_records(COLUMNS[file.stem], results.load(file), plan, file)
+    settings.check_records(COLUMNS[file.stem], results.load(file), plan, file)
 
 
 @pytest.mark.parametrize(
@@ -275,9 +275,9 @@ def test_a_row_of_another_command_is_left_to_it(plan: Plan, capsys: pytest.Captu
 
 def test_commands_side_by_side_share_language_model_and_rows(plan: Plan) -> None:
     (plan.experiments / "imdb" / "advt.toml").write_text('method = "advt"\n')
-    command = [sys.executable, "-m", "wordward", "reproduce", "imdb", "--rows", "baseline", "advt"]
+    command = [sys.executable, "-m", "experiments", "reproduce", "imdb", "--rows", "baseline", "advt"]
     command += ["--device", "cpu", "--experiments", str(plan.experiments), "--out", str(plan.out)]
-    going = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    going = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in going]
     assert [process.returncode for process in going] == [0, 0]
     assert "".join(said).count("held-out perplexity") == 1  # one epoch of one language model
@@ -352,7 +352,7 @@ def test_the_held_out_texts_are_the_same_for_every_seed(plan: Plan, tmp_path: Pa
     (folder / "common.toml").write_text(told)
     (folder / "baseline.toml").write_text('method = "baseline"\n')
     column = COLUMNS["r52"]
-    configs = [experiments.row_config(column, column.rows[0], seed, plan) for seed in (1, 2, 3)]
+    configs = [settings.row_config(column, column.rows[0], seed, plan) for seed in (1, 2, 3)]
     drawn = [labelled_examples(config)[:2] for config in configs]
     assert drawn[0] == drawn[1] == drawn[2]
     assert [config.training.seed for config in configs] == [1, 2, 3]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from experiments.results import Record
+from experiments.tables import Column, Row
 from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig, TrainingSettings, filled
 from wordward.config.toml import built, from_toml, named, read_toml
-from wordward.paper.results import Record
-from wordward.paper.tables import Column, Row
 from wordward.runs import run_folder
 from wordward.support.errors import DataError
 from wordward.support.rules import COUNT, check

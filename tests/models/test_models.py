@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.settings import ModelSettings
-from wordward.runs.models import LSTM, Classifier, LanguageModel, Tagger
-from wordward.runs.softmax import NONE, AdaptiveSoftmax, aligned
+from wordward.models import LSTM, NONE, AdaptiveSoftmax, Classifier, LanguageModel, Tagger, aligned
 from wordward.text.vocabulary import PAD
 
 SETTINGS = ModelSettings(dim=3, hidden=4, head=5)

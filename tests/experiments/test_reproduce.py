@@ -16,13 +16,14 @@ import pytest
 import torch
 from reviews import reviews, tagged, write_csv
 
-from wordward.cli.main import main
+from experiments import reproduce, results
+from experiments.__main__ import COMMANDS, main
+from experiments.reproduce import Plan
+from experiments.settings import SMALL_TRAINING
+from experiments.tables import TABLES, Column, Row
+from wordward.cli.main import main as wordward_command
 from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example
-from wordward.paper import reproduce, results
-from wordward.paper.experiments import SMALL_TRAINING
-from wordward.paper.reproduce import Plan
-from wordward.paper.tables import TABLES, Column, Row
 from wordward.runs import run_folder
 from wordward.runs.metrics import mcnemar
 from wordward.support import files
@@ -60,10 +61,29 @@ def test_every_file_that_a_row_reads_is_documented() -> None:
     assert [file for file in sorted(files) if f"| `{file}` |" not in page] == []
 
 
-def test_the_command_knows_every_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_knows_every_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     with pytest.raises(SystemExit):
         main(["reproduce", "--help"])
-    assert "{" + ",".join(TABLES) + "}" in capsys.readouterr().out.replace("\n", "")
+    shown = capsys.readouterr().out
+    assert "{" + ",".join(TABLES) + "}" in shown.replace("\n", "")
+    assert shown.startswith("usage: python -m experiments reproduce [-h] [REPRODUCE OPTIONS] {imdb,")
+    assert "[ROW ...]" in shown
+    assert "(default: )" not in shown
+
+
+def test_the_installed_command_leaves_the_tables_to_a_clone(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        with pytest.raises(SystemExit, match="2"):
+            wordward_command([name])
+        assert name in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        wordward_command(["--help"])
+    shown = capsys.readouterr().out
+    assert "• demo" in shown
+    assert not any(f"• {name}" in shown for name in COMMANDS)
 
 
 @pytest.fixture
@@ -251,7 +271,17 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
 def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> None:
     """Those that run are stopped, and no other is begun; the same command goes on."""
     kept = tmp_path / "out" / "cpu-small" / "imdb.jsonl"
-    command = [sys.executable, "-m", "wordward", "reproduce", "imdb", "--preset", "cpu-small", "--jobs", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "experiments",
+        "reproduce",
+        "imdb",
+        "--preset",
+        "cpu-small",
+        "--jobs",
+        "2",
+    ]
     command += [
         "--experiments",
         str(experiments),
@@ -263,6 +293,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     ]
     going = subprocess.Popen(
         [*command, "--seeds", "200"],
+        cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(
@@ -282,7 +313,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     assert "Traceback" not in said
     before = results.load(kept)
     assert len(before) < 100
-    subprocess.run([*command, "--seeds", "2"], check=True, capture_output=True)
+    subprocess.run([*command, "--seeds", "2"], cwd=ROOT, check=True, capture_output=True)
     after = results.load(kept)
     assert {(row, seed) for row in ("baseline", "advt") for seed in (1, 2)} <= {
         (record["row"], record["seed"]) for record in after
@@ -586,4 +617,4 @@ def test_so_does_its_sentence_on_the_papers_lstm() -> None:
     )
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert len(cells) == 5
-    assert f"`wordward reproduce imdb`): {told}." in readme
+    assert f"`python -m experiments reproduce imdb`): {told}." in readme

@@ -2,13 +2,14 @@
 
 import platform
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.settings import ModelSettings
-from wordward.runs.softmax import AdaptiveSoftmax
 from wordward.text.vocabulary import PAD
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
@@ -16,6 +17,8 @@ ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
 # Limits of one call to cuDNN's LSTM. Gates (batch * time * 4 * hidden): with four times as many (96 texts of 5,500
 # words) a call on an H200 hung or ended in an illegal memory access. Time steps: cuDNN accepts no more.
 GATES, STEPS = 2**29, 2**16 - 1
+NONE = -1  # pads a group of the adaptive softmax to a fixed size
+ALIGNED = 8  # a GPU's product in half precision is twice as fast where its sizes are multiples of this
 
 
 class Words(nn.Module):
@@ -116,6 +119,38 @@ class LanguageModel(nn.Module):
         return loss.view(targets.shape), after
 
 
+class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
+    """PyTorch's adaptive softmax: the same weights and the same loss, also in mixed precision.
+
+    Its targets are grouped by cluster in advance, which avoids synchronising with the device.
+    """
+
+    def groups(self, targets: Tensor) -> list[Tensor]:
+        """Which targets (n,) lie in each tail; does not synchronise if the targets are still on the CPU."""
+        return [
+            ((targets >= low) & (targets < high)).nonzero().flatten() for low, high in pairwise(self.cutoffs)
+        ]
+
+    def loss(self, states: Tensor, targets: Tensor, groups: Sequence[Tensor] | None = None) -> Tensor:
+        """-log p of each target (n,) given its state (n, hidden); a group may be padded with NONE."""
+        groups = self.groups(targets) if groups is None else groups
+        tail = torch.zeros_like(targets)  # 0: the head's own words
+        for cutoff in self.cutoffs[:-1]:
+            tail += targets >= cutoff
+        first = torch.where(tail == 0, targets, self.shortlist_size - 1 + tail)
+        scores = aligned(self.head, states) if states.is_cuda else self.head(states)
+        loss = _surprise(scores, first)
+        for rows, (low, high), inside in zip(groups, pairwise(self.cutoffs), self.tail, strict=True):
+            filling = torch.arange(len(rows), device=rows.device) % len(
+                targets
+            )  # spread: one row would be slow
+            at = torch.where(rows == NONE, filling, rows)
+            inner = (targets[at] - low).clamp(0, high - low - 1)
+            losses = _surprise(inside(states.index_select(0, at)), inner)
+            loss = loss.index_add(0, at, losses.masked_fill(rows == NONE, 0.0))
+        return loss
+
+
 class LSTM(nn.LSTM):
     """PyTorch's LSTM, without the calls that its kernels handle badly or not at all."""
 
@@ -169,3 +204,17 @@ def _flip(mask: Tensor) -> Tensor:
 def _take(values: Tensor, positions: Tensor) -> Tensor:
     """values[b, positions[b, t]], (batch, time, dim)."""
     return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+
+
+def aligned(layer: nn.Linear, states: Tensor) -> Tensor:
+    """The output of a layer, computed as a product of aligned size."""
+    missing = -len(layer.weight) % ALIGNED
+    weight = F.pad(layer.weight, (0, 0, 0, missing))
+    bias = None if layer.bias is None else F.pad(layer.bias, (0, missing))
+    return F.linear(states, weight, bias)[:, : len(layer.weight)]
+
+
+def _surprise(scores: Tensor, targets: Tensor) -> Tensor:
+    """-log p of each target (n,), in single precision at least."""
+    kind = torch.promote_types(scores.dtype, torch.float32)
+    return F.nll_loss(F.log_softmax(scores, -1, dtype=kind), targets, reduction="none")

@@ -11,11 +11,11 @@ from reported import Page
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
 from rich.console import Console
 
+from wordward.cli import demo
 from wordward.cli.main import main
 from wordward.config.settings import ModelSettings
 from wordward.datasets import Example
 from wordward.explain.explanation import Explanation, Place, Pull
-from wordward.paper import demo
 from wordward.report.telling import Telling
 from wordward.runs.run_folder import RunError
 

@@ -1,0 +1,91 @@
+"""A program of several commands: reading its arguments, showing its errors, its exit status."""
+
+import io
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
+from functools import partial, reduce
+from operator import or_
+from typing import Annotated, Any
+
+import tyro
+
+from wordward.cli.arguments import PLAIN
+from wordward.cli.errors import in_flags, told
+from wordward.support.errors import WordwardError
+from wordward.support.version import __version__
+from wordward.support.wording import showing
+
+STOPPED = 130  # exit status after Ctrl-C
+
+
+def parse(
+    arguments: list[str],
+    commands: Mapping[str, Any],
+    *,
+    name: str,
+    description: str,
+    defaults: Mapping[str, Any] | None = None,
+) -> Any:
+    """The command with its settings; a setting that its class refuses is reported plainly, without tyro's frame."""
+    shown, given = io.StringIO(), defaults or {}
+    kinds: Any = reduce(
+        or_,
+        (
+            Annotated[
+                Any,
+                tyro.conf.subcommand(each, constructor=kind, default=given.get(each, tyro.MISSING_NONPROP)),
+            ]
+            for each, kind in commands.items()
+        ),
+    )
+    try:
+        with redirect_stderr(shown):
+            return tyro.cli(
+                kinds,
+                prog=name,
+                description=description,
+                args=arguments,
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+                registry=PLAIN,
+            )
+    except SystemExit as stopped:
+        refusal = stopped.__context__  # tyro's, of a setting or of what our class said of it
+        if refusal is not None and isinstance(refusal.__context__, WordwardError):
+            raise refusal.__context__ from None
+        sys.stderr.write(shown.getvalue())
+        raise
+
+
+def run(
+    parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], arguments: Sequence[str] | None
+) -> int:
+    """Run the command that `parsed` makes of the arguments, by default this process's own; the exit status."""
+    _print_anywhere()
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    if command_line in (["--version"], ["-V"]):
+        print(f"wordward {__version__}")
+        return 0
+    flags = partial(in_flags, commands=commands.values())
+    try:
+        with showing(flags):
+            return parsed(command_line or ["--help"])() or 0
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        if (message := told(error)) is None:
+            raise
+        print(f"wordward: {flags(message)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("wordward: stopped", file=sys.stderr)
+        return STOPPED
+
+
+def _print_anywhere() -> None:
+    """Let standard output take any text even where it is not UTF-8, as in a pipe on Windows."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+        from wordward.support.console import print_plainer  # with rich, which `wordward --help` does without
+
+        print_plainer(sys.stdout)
