@@ -122,7 +122,7 @@ class Attack:
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.datasets import Example, MissingError, some_of
+        from wordward.datasets import Example, MissingError, sample
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -142,7 +142,7 @@ class Attack:
             raise MissingError(f"{error}{hint}") from None
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        return some_of(examples, self.limit)
+        return sample(examples, self.limit)
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""

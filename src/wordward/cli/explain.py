@@ -160,14 +160,14 @@ class Explain:
 
     def _examples(self, run: "Run") -> "list[Example]":
         """The texts, with the labels that came with them or were given."""
-        from wordward.datasets import Example, some_of
+        from wordward.datasets import Example, sample
 
         if source := self._source(run):
-            examples = some_of(self._read(run, source), self.limit)
+            examples = sample(self._read(run, source), self.limit)
         else:
             self._hint()
             texts = (*self.texts, *self.text) or [line for lines in standard_input() for line in lines]
-            examples = some_of([Example(text) for text in texts], self.limit)
+            examples = sample([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:
                 example.text.encode()

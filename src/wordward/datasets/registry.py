@@ -13,7 +13,7 @@ from typing import cast
 
 from wordward.datasets.archive import ENDINGS, is_archive
 from wordward.datasets.files import read
-from wordward.datasets.published import Corpus, CorpusInfo, Splits
+from wordward.datasets.published import CorpusInfo, PublishedCorpus, Splits
 from wordward.support.errors import DataError, MissingError
 from wordward.support.files import whole
 
@@ -28,13 +28,13 @@ CORPORA = {
 VARIABLE = "WORDWARD_DATA"
 
 
-def corpus(name: str) -> Corpus:
+def corpus(name: str) -> PublishedCorpus:
     """The module of a corpus, imported on demand."""
     if name not in CORPORA:
         close = difflib.get_close_matches(name, CORPORA, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise DataError(f"expected a corpus among {', '.join(CORPORA)}; got {name!r}{hint}")
-    return cast(Corpus, import_module(CORPORA[name]))
+    return cast(PublishedCorpus, import_module(CORPORA[name]))
 
 
 def folder(data: str | PathLike[str] | None = None) -> Path:

@@ -11,7 +11,7 @@ from wordward.attack.robustness import accuracies, watched
 from wordward.attack.sense import judge_of
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
-from wordward.datasets import Example, some_of
+from wordward.datasets import Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
 from wordward.report.closeness import Moved, moved
@@ -118,7 +118,7 @@ def gather(
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
     # With seed 0 those of `wordward attack` with a limit.
-    to_attack = some_of(texts, settings.attack, settings.seed)
+    to_attack = sample(texts, settings.attack, seed=settings.seed)
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),

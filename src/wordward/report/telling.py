@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wordward.datasets import Example, some_of
+from wordward.datasets import Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
 from wordward.explain.swaps import apply
@@ -58,7 +58,7 @@ def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
     short = [example for example in examples if len(example.text.split()) in SHORT]
     if len(short) < count:
         return sorted(examples, key=lambda example: len(example.text.split()))[: POOL // 5]
-    return some_of(short, POOL, seed)
+    return sample(short, POOL, seed=seed)
 
 
 def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
