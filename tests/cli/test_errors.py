@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import wordward
-from wordward.cli.errors import SETTING, UsageError, in_flags, settings_of, told
+from wordward.cli.errors import SETTING, UsageError, in_flags, message_of, settings_of
 from wordward.cli.main import COMMANDS, main
 from wordward.config import DataSettings, TrainingSettings
 from wordward.config.toml import flag_of
@@ -129,7 +129,7 @@ def test_what_a_user_can_mend_has_no_traceback(
 ) -> None:
     assert fails_with(error, monkeypatch) == 1
     shown = capsys.readouterr().err
-    assert shown == f"wordward: {flags(told(error) or '')}\n"
+    assert shown == f"wordward: {flags(message_of(error) or '')}\n"
     assert "dev_share" not in shown
 
 

@@ -20,16 +20,14 @@ PENDING |= {
     "datasets.CorpusInfo",
     "datasets.Splits",
     "datasets.check_labels",
-    "datasets.draw",
 }
 PENDING |= {
     "datasets.drop_shared",
     "datasets.find",
     "datasets.load",
     "datasets.read_each",
-    "datasets.some_of",
 }
-PENDING |= {"datasets.split", "text.Token", "text.split_words", "hf.explain"}
+PENDING |= {"text.Token", "text.split_words", "hf.explain"}
 
 
 def public() -> list[str]:

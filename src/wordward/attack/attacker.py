@@ -9,7 +9,7 @@ import numpy as np
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guide import Case, Guide, State, Target
-from wordward.attack.search import put_in, search
+from wordward.attack.search import search, text_with
 from wordward.attack.sense import judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import AttackSettings
@@ -147,17 +147,19 @@ def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -
     texts = [run.read(example) for example in examples]
     predictions = run.predict_readings(texts)
     cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
-    hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
+    searches = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
     adversarial = {
-        at: put_in(run, hunt.case, best.swaps) for at, hunt in hunts.items() if (best := hunt.beam[0]).swaps
+        at: text_with(run, one.case, best.swaps)
+        for at, one in searches.items()
+        if (best := one.beam[0]).swaps
     }
     after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
     for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
         attacked = goal.verdict(example, before, after.get(at, before))
         if at in adversarial:
-            changes = _changes(run, goal, cases[at], hunts[at].beam[0])
+            changes = _changes(run, goal, cases[at], searches[at].beam[0])
             attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
-        passes = hunts[at].passes if at in hunts else 0
+        passes = searches[at].passes if at in searches else 0
         passes += (before.problem is None) + (at in adversarial)
         yield replace(attacked, passes=passes, words=len(text.tokens))
 

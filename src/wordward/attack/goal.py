@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Outcome, Sense
-from wordward.attack.guide import Case, Target, WordSwap
+from wordward.attack.guide import Case, Replacement, Target
 from wordward.attack.sense import Judge
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Corrections, corrections_at, right_words
@@ -36,7 +36,7 @@ class Goal(Protocol):
         """The outcome, from the predictions before and after."""
         ...
 
-    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """Whether a swap keeps the true label, and what a correction would put there."""
         ...
 
@@ -84,7 +84,7 @@ class Labels:
             outcome=outcome,
         )
 
-    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """By the rule of `wordward.attack.sense`."""
         assert isinstance(case.target.lose, int)
         if self.judge is None:
@@ -128,7 +128,7 @@ class Tags:
             tokens = example.text.split()
             edits = self.corrections.get(tuple(tokens), ())
             never = frozenset(
-                WordSwap(int(at), self.run.vocabulary[self._fold(word)])
+                Replacement(int(at), self.run.vocabulary[self._fold(word)])
                 for at in np.flatnonzero(under_attack)
                 for word in right_words(edits, tokens, int(at))
             )
@@ -168,7 +168,7 @@ class Tags:
             errors=None if example.tags is None else example.tags.count(name),
         )
 
-    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """Changed where the swap is the correction, kept where the correction is another."""
         tokens = [place.word for place in case.places]
         edits = self.corrections.get(tuple(tokens), ())

@@ -24,7 +24,7 @@ TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere
 
 
-class WordSwap(NamedTuple):
+class Replacement(NamedTuple):
     """A word of a text replaced by another."""
 
     position: int  # of the word that goes
@@ -36,7 +36,7 @@ class State:
     """A text with some words swapped."""
 
     row: Row  # as the model reads it
-    swaps: tuple[WordSwap, ...] = ()  # in the order they were made
+    swaps: tuple[Replacement, ...] = ()  # in the order they were made
     margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
 
 
@@ -46,7 +46,7 @@ class Target:
 
     lose: int | np.ndarray  # the class; a tagger's (words,): the tag, IGNORE where no tag is to change
     watched: np.ndarray | None = None  # a tagger's (words,) bool, where that tag must not be in the end
-    never: frozenset[WordSwap] = frozenset()  # swaps that may not be made
+    never: frozenset[Replacement] = frozenset()  # swaps that may not be made
 
     def margin(self, logits: np.ndarray) -> float:
         """How far the logits (classes,) or (time, classes) are from another prediction."""
@@ -90,9 +90,9 @@ class Guide:
 
     def __call__(
         self, states: Sequence[State], cases: Sequence[Case]
-    ) -> tuple[list[list[WordSwap]], list[float]]:
+    ) -> tuple[list[list[Replacement]], list[float]]:
         """Swaps of each state, and how far its prediction is from changing."""
-        swaps: list[list[WordSwap]] = [[] for _ in states]
+        swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
         corpus = self.run.corpus([state.row.ids for state in states], labels)
@@ -128,7 +128,7 @@ class Guide:
 
     def _propose(
         self, batch: Batch, open: Tensor, numbers: Tensor
-    ) -> tuple[list[list[WordSwap]], np.ndarray]:
+    ) -> tuple[list[list[Replacement]], np.ndarray]:
         """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
 
         `numbers` (batch, time) are those of the words for the rule of sense.
@@ -158,7 +158,7 @@ class Guide:
 
     def _best(
         self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor
-    ) -> list[list[WordSwap]]:
+    ) -> list[list[Replacement]]:
         """The swaps of the largest values, no more than a round can use."""
         ids = batch.ids.unsqueeze(-1).expand_as(candidates)
         possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
@@ -172,7 +172,7 @@ class Guide:
         k = candidates.shape[-1]
         words = candidates.flatten(1).gather(1, places)
         return [
-            [WordSwap(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
+            [Replacement(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
             for row in zip(tops.tolist(), places.tolist(), words.tolist(), strict=True)
         ]
 
@@ -192,6 +192,6 @@ def of_words(logits: np.ndarray, row: Row) -> np.ndarray:
     return logits if logits.ndim == 1 else logits[row.first]
 
 
-def _swaps_of_words(swaps: list[WordSwap], row: Row) -> list[WordSwap]:
+def _swaps_of_words(swaps: list[Replacement], row: Row) -> list[Replacement]:
     """Swaps of ids as those of words, each once."""
-    return list(dict.fromkeys(WordSwap(int(row.word[at]), word) for at, word in swaps))
+    return list(dict.fromkeys(Replacement(int(row.word[at]), word) for at, word in swaps))

@@ -100,8 +100,8 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             "unreadable": "not read: no words, or more than the model can read",
         }[attacked.outcome]
         whose = "flag" if tagging else plain(attacked.before)
-        chance = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
-        effect = f"{chance}  sense {attacked.sense}" if attacked.changes else ""
+        probabilities = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
+        effect = f"{probabilities}  sense {attacked.sense}" if attacked.changes else ""
         console.print(f"[bold]{escape(plain(verdict))}[/]{escape(effect)}")
         console.print(_inline(attacked), soft_wrap=True)
         console.print()

@@ -17,7 +17,7 @@ import tyro
 from wordward.cli.arguments import PLAIN
 from wordward.cli.attack import Attack
 from wordward.cli.data import Data
-from wordward.cli.errors import UsageError, in_flags, told
+from wordward.cli.errors import UsageError, in_flags, message_of
 from wordward.cli.explain import Explain
 from wordward.cli.methods import Methods
 from wordward.cli.report import Report
@@ -199,12 +199,12 @@ def _defaults(arguments: list[str]) -> dict[str, Any]:
         return {}
     (command, kind), values, presets = kinds[arguments[0]], {}, []
     for file in _values(arguments, "--config"):
-        told = read_toml(file)
-        if "preset" in told:
-            presets.append(preset := told.pop("preset"))
+        found = read_toml(file)
+        if "preset" in found:
+            presets.append(preset := found.pop("preset"))
             if preset not in PRESETS:
                 raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
-        values |= named(told, kind, source=file)
+        values |= named(found, kind, source=file)
     presets += [
         preset for preset in _values(arguments, "--preset") if preset in PRESETS
     ]  # tyro refuses others
@@ -288,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        if (message := told(error)) is None:
+        if (message := message_of(error)) is None:
             raise
         print(f"wordward: {flags(message)}", file=sys.stderr)
         return 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from wordward.datasets.lines import Row
+from wordward.datasets.lines import TableRow
 from wordward.support.errors import ColumnError, DataError
 
 # Words that name a column of texts or of labels, and are seldom a whole text or label themselves.
@@ -35,7 +35,7 @@ class Columns:
         return {"text_column": self.text} | label
 
 
-def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
+def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list[int]]:
     """Whether the first row is a header, and the indices of the text (and label) columns."""
     line, cells = first
     header = [cell.strip() for cell in cells]
@@ -76,7 +76,7 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
     return True, [header.index(name) for name in wanted.values()]
 
 
-def check_row(row: Row, first: Row, path: Path, *, headed: bool) -> None:
+def check_row(row: TableRow, first: TableRow, path: Path, *, headed: bool) -> None:
     """Refuse a row with a different number of fields from the first, or that repeats the header."""
     (line, fields), width = row, len(first[1])
     if len(fields) != width:
@@ -107,7 +107,7 @@ def _hint(header: list[str], path: Path) -> str:
     return " (for one token per line: `format='conll'`)" if ".tsv" in path.name else ""
 
 
-def looks_like_header(first: Row, places: list[int]) -> bool:
+def looks_like_header(first: TableRow, places: list[int]) -> bool:
     """Whether a first row that should be a text (and its label) may name the columns instead."""
     text, *label = (first[1][at].strip() for at in places)
     names = (
@@ -128,7 +128,7 @@ def _holds(name: str, known: Container[str]) -> bool:
     return any(part.lower() in known for part in re.findall("[A-Z]?[a-z]+|[A-Z]+", name))
 
 
-def refuse_header(first: Row, places: list[int], path: Path, columns: Columns) -> NoReturn:
+def refuse_header(first: TableRow, places: list[int], path: Path, columns: Columns) -> NoReturn:
     """Report that the first line names the columns, although they are given by number."""
     line, cells = first
     names = [cells[at].strip() for at in places]

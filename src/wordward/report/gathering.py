@@ -14,7 +14,7 @@ from wordward.config.attack import AttackSettings
 from wordward.datasets import Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.report.closeness import Moved, moved
+from wordward.report.closeness import Opposites, opposites
 from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
@@ -84,7 +84,7 @@ class Report:
     same_dev: bool = True  # whether all runs have the same dev texts
     tellings: Sequence[Telling] = ()
     compared: Sequence[Explanation] = ()  # of the first of them, by iAdvT and AdvT
-    words: Sequence[Moved] = ()
+    words: Sequence[Opposites] = ()
     words_note: str = ""
 
 
@@ -227,8 +227,8 @@ def _with_words(report: Report) -> Report:
     flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
     swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
     swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]
-    moved_words = moved(first.run, before, count=WORDS, swapped=swapped)
-    return replace(report, words=moved_words, words_note=note)
+    words = opposites(first.run, before, count=WORDS, swapped=swapped)
+    return replace(report, words=words, words_note=note)
 
 
 def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
