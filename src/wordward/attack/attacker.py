@@ -104,7 +104,7 @@ class Attacker:
         self.guide = Guide(run, settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
-        """Some texts, plain as the goal makes them, attacked side by side."""
+        """Attack some texts, prepared by `goal.plain`, side by side."""
         return list(_together(self.run, examples, self.guide, self.goal))
 
 
@@ -143,7 +143,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
 
 
 def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
-    """Some texts attacked side by side."""
+    """Attack some texts side by side: search for swaps, then predict each changed text again."""
     texts = [run.read(example) for example in examples]
     predictions = run.predict_readings(texts)
     cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
@@ -172,7 +172,7 @@ def cases_of(
     settings: AttackSettings,
     goal: Goal,
 ) -> dict[int, Case]:
-    """The texts that there is something to attack in, by their number."""
+    """The texts that can be attacked, by their number."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
@@ -182,7 +182,7 @@ def cases_of(
 
 
 def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
-    """A text with what is to change, the words that may be swapped, and how many of them."""
+    """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     places = tuple(
         Place(at, text.written(at), token.start, token.end, text.known[at], ())
@@ -196,7 +196,7 @@ def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
 
 
 def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:
-    """The swaps of a text in its order."""
+    """The swaps of a text in the order of their words."""
     changes = []
     for swap in sorted(state.swaps):
         place = case.places[swap.position]

@@ -17,7 +17,7 @@ from wordward.text.corpus import label_numbers
 
 
 class Goal(Protocol):
-    """How a kind of run is attacked."""
+    """What an attack on a classifier or on a tagger tries to change, and when it has succeeded."""
 
     @property
     def judge(self) -> Judge | None:
@@ -25,19 +25,19 @@ class Goal(Protocol):
         ...
 
     def plain(self, example: Example) -> Example:
-        """An example whose text alone says what the model reads; refused where its labels do not fit."""
+        """The example with a text that is all the model reads; labels that do not fit are refused."""
         ...
 
     def target(self, example: Example, predicted: Prediction) -> Target | None:
-        """What is to change; None where there is nothing to attack."""
+        """The prediction to change; None if there is nothing to attack."""
         ...
 
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
-        """The outcome, from the predictions before and after."""
+        """The outcome of an attack, from the predictions before and after it."""
         ...
 
     def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
-        """Whether a swap keeps the true label, and what a correction would put there."""
+        """Whether a swap keeps the true label, and the correction at that word if one is known."""
         ...
 
 
@@ -49,7 +49,7 @@ def _unreadable(example: Example) -> Attacked:
 
 @dataclass(frozen=True)
 class Labels:
-    """A classifier: another label than the one it predicts, where that is right."""
+    """A classifier's correct label is to become another one."""
 
     run: Run
     judge: Judge | None
@@ -94,7 +94,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Tags:
-    """A tagger: the flag on an error is to disappear, though a word was only replaced."""
+    """A tagger's tag that flags an error is to disappear after words were replaced."""
 
     run: Run
     positive: int
@@ -187,7 +187,7 @@ class Tags:
         return np.array([label == name for label in predicted.labels])
 
     def _attacked(self, example: Example, predicted: Prediction) -> np.ndarray:
-        """Where it is predicted, and true as far as known."""
+        """Where the positive tag is predicted, and is the true tag if tags are given, (words,)."""
         flagged = self._flagged(predicted)
         if example.tags is None:
             return flagged

@@ -1,4 +1,4 @@
-"""A method as a guide: which words of many texts to swap, the most promising first."""
+"""Proposes swaps: which words of many texts to replace by which, the most promising first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Case:
     most: int  # swaps
 
     def number(self, position: int) -> int:
-        """A word's number for the rule of sense."""
+        """The number of a word in the tables of the rule of sense."""
         return int(self.row.numbers[self.row.first[position]])
 
 
@@ -91,7 +91,7 @@ class Guide:
     def __call__(
         self, states: Sequence[State], cases: Sequence[Case]
     ) -> tuple[list[list[Replacement]], list[float]]:
-        """Swaps of each state, and how far its prediction is from changing."""
+        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
         swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
@@ -119,7 +119,7 @@ class Guide:
         return torch.from_numpy(values).to(self.run.device)
 
     def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
-        """r of each text with how it is made up, the gradient it follows, and the logits of the texts themselves."""
+        """The perturbation of each text, the gradient that it follows, and the logits of the unperturbed texts."""
         forward = partial(self.run.model, batch.ids, batch.mask)
         batch = batch._replace(mask=self.run.perturbed(batch))
         noise = noise_for(self.adversary, batch, self.run.config.training.seed)
@@ -159,7 +159,7 @@ class Guide:
     def _best(
         self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor
     ) -> list[list[Replacement]]:
-        """The swaps of the largest values, no more than a round can use."""
+        """The swaps with the largest values, as many as a round can use."""
         ids = batch.ids.unsqueeze(-1).expand_as(candidates)
         possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
         if self.judge is not None:
@@ -193,5 +193,5 @@ def of_words(logits: np.ndarray, row: Row) -> np.ndarray:
 
 
 def _swaps_of_words(swaps: list[Replacement], row: Row) -> list[Replacement]:
-    """Swaps of ids as those of words, each once."""
+    """Swaps at ids as swaps at words, without repetitions."""
     return list(dict.fromkeys(Replacement(int(row.word[at]), word) for at, word in swaps))

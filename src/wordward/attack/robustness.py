@@ -28,7 +28,7 @@ SWAPS = (0, 1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class Robustness:
-    """How right a model stays as words are swapped."""
+    """The accuracy of a model by number of swaps."""
 
     model: str
     method: str  # it was trained with

@@ -34,7 +34,7 @@ class TextSearch:
 
 
 class Attempt(NamedTuple):
-    """A text with one more swap, which the model is to read."""
+    """A text with one more swap, still to be scored by the model."""
 
     text: int  # the number of its text
     state: State
@@ -51,7 +51,7 @@ def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[TextSearch]:
 
 
 def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
-    """One more swap in each text: the guide proposes, the model reads the best, the best of those is made."""
+    """One more swap in each text: the guide proposes some, the model scores the best, and the best is made."""
     settings = guide.settings
     states = [(number, state) for number, one in enumerate(searches) for state in one.beam]
     proposed, margins = guide([state for _, state in states], [searches[number].case for number, _ in states])
@@ -78,7 +78,7 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
 def _survivors(
     run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int
 ) -> Iterator[State]:
-    """The first swaps that, put into the text, are read again as the words they are."""
+    """The texts after each of the first `count` swaps that the tokenizer reads back as the words put in."""
     for swap in swaps:
         if swap in case.target.never:
             continue
@@ -92,7 +92,7 @@ def _survivors(
 
 
 def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:
-    """The text of a case with swaps made."""
+    """The text of a case after some swaps."""
     words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
     return apply(case.text, words, lowercase=run.text.lowercase)
 

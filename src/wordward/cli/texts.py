@@ -48,7 +48,7 @@ def texts_in(
 
 @contextmanager
 def naming(source: str | None) -> Iterator[None]:
-    """Name the file, too, where an error names a line of it."""
+    """Add the name of the file to an error that names only its line."""
     from wordward.datasets import DataError
 
     try:

@@ -62,7 +62,7 @@ class Subject:
 
     @property
     def scored(self) -> Evaluation | None:
-        """On test texts where there are some, else on dev texts."""
+        """The scores on the test texts, or if there are none on the dev texts."""
         return self.test or self.dev
 
     def summary(self, sense: str) -> Summary:
@@ -147,7 +147,7 @@ def check_alike(runs: Sequence[Run]) -> None:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """What to call the runs: the names of their folders where these differ."""
+    """A name for each run: that of its folder, or its path if two folders have the same name."""
     short = [path.resolve().name for path in paths]
     if len({path.resolve() for path in paths}) < len(paths):
         raise RunError(f"expected different runs; got {', '.join(map(str, paths))}")
@@ -155,7 +155,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read(run: Run, name: str) -> Subject:
-    """What the folder of a run says of it."""
+    """The result and metrics of a run, read from its folder."""
     try:
         metrics = run_folder.read_metrics(run.folder)
         result = run_folder.load_result(run.folder) or {}

@@ -17,7 +17,7 @@ EVALUATION_BATCH = 32
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a run does on some texts."""
+    """The scores of a run on some texts, and what it got wrong."""
 
     source: str
     texts: int

@@ -33,7 +33,7 @@ Focus = Annotated[
 
 
 class Asked(BaseModel):
-    """What every question says."""
+    """What every request holds."""
 
     model_config = ConfigDict(extra="forbid")
 

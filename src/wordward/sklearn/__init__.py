@@ -176,7 +176,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The likeliest class of each text."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        likeliest = self.predict_proba(X).argmax(1)  # first: it refuses a model that is not fitted
+        return self.classes_[likeliest]
 
     def explain(
         self, texts: Any, labels: Any = None, *, method: str = "iadvt", top: int = 3

@@ -85,7 +85,7 @@ class Corpus:
         return each[: len(self.rows[at])]
 
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
-        """All texts once in batches of similar length, with their indices, for evaluation."""
+        """All texts once, in batches of similar length with their indices, for evaluation."""
         for index in evaluation_batches(self.lengths, batch_size, device):
             yield index, self.batch(index, device)
 
