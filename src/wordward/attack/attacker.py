@@ -25,8 +25,6 @@ from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
-__all__ = ["AttackSettings", "Attacked", "Change", "attack"]
-
 CHUNK = 64  # texts that are searched side by side
 
 

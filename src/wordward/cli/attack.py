@@ -12,7 +12,7 @@ import tyro
 
 from wordward.cli.arguments import Device, Format, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, check_counts, is_split, naming, texts_of
+from wordward.cli.texts import COLUMNS, check_counts, check_files, is_split, naming, texts_of
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import Name
 
@@ -98,8 +98,6 @@ class Attack:
 
     def _check(self) -> None:
         """Refuse incompatible options and files that cannot be written, before anything is read."""
-        from wordward.support.files import check_file
-
         if self.models and (self.guides or self.text):
             raise UsageError("--models compares runs on a file of texts: leave out --guides and --text")
         wanted = ("DATA",) if self.models else ("RUN",) if self.text else ("RUN", "DATA")
@@ -116,9 +114,7 @@ class Attack:
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
             raise UsageError("with --models, give --swaps instead of --max-swaps")
         check_counts(self, "limit", "jobs")
-        for name in ("out", "csv", "figure"):
-            if (path := getattr(self, name)) is not None:
-                check_file(path, name)
+        check_files(self, "out", "csv", "figure")
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""

@@ -11,7 +11,16 @@ import tyro
 
 from wordward.cli.arguments import Device, Format, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
+from wordward.cli.texts import (
+    COLUMNS,
+    SPLITS,
+    check_counts,
+    check_files,
+    check_texts,
+    is_split,
+    naming,
+    texts_of,
+)
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
 
@@ -143,18 +152,10 @@ class Explain:
     def _check(self) -> None:
         """Refuse what is obviously wrong before any time is spent."""
         from wordward.explain.figure import FORMATS
-        from wordward.support.files import check_file
 
-        texts = (*self.texts, *self.text)
-        if self.file is not None and texts:
-            raise UsageError(
-                f"expected texts as arguments or in a file; got {len(texts)} and --file {self.file}: "
-                "leave one out"
-            )
+        check_texts((*self.texts, *self.text), self.file)
         check_counts(self, "limit", "jobs")
-        for name in ("html", "figure", "json"):
-            if (path := getattr(self, name)) not in (None, "-"):
-                check_file(path, name)
+        check_files(self, "html", "figure", "json")
         if self.figure is not None and Path(self.figure).suffix.lower() not in FORMATS:
             raise UsageError(f"expected --figure with a name in {', '.join(FORMATS)}; got {self.figure}")
 

@@ -12,7 +12,7 @@ import tyro
 
 from wordward.cli.arguments import Device, Format, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, is_split, texts_in, texts_of
+from wordward.cli.texts import COLUMNS, check_texts, is_split, texts_in, texts_of
 from wordward.config.settings import Name
 
 if TYPE_CHECKING:
@@ -106,11 +106,7 @@ class Predict:
     def __call__(self) -> None:
         from wordward.runs.opening import load_run
 
-        if self.file is not None and self.texts:
-            raise UsageError(
-                f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
-                "leave one out"
-            )
+        check_texts(self.texts, self.file)
         if len(self.texts) == 1 and is_file(self.texts[0]):
             from wordward.support.console import say
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,6 +39,7 @@ class Columns:
 def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list[int]]:
     """Whether the first row is a header, and the indices of the text (and label) columns."""
     line, cells = first
+    error = partial(ColumnError, path=path, line=line)
     header = [cell.strip() for cell in cells]
     wanted = columns.wanted
     numbers = all(name.isdecimal() for name in wanted.values())
@@ -45,33 +47,25 @@ def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list
     if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
         places = [int(name) for name in wanted.values()]
         if max(places) >= len(cells):
-            raise ColumnError(
-                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}",
-                path,
-                line,
+            raise error(
+                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}"
             )
         return False, places
     for option, name in wanted.items():
         if name not in header and not numbers and any(value.isdecimal() for value in wanted.values()):
             given = " ".join(f"`{setting}={value!r}`" for setting, value in wanted.items())
-            raise ColumnError(
-                f"expected both columns by name, or both by number from 0 if there is no header line; got {given}",
-                path,
-                line,
+            raise error(
+                f"expected both columns by name, or both by number from 0 if there is no header line; got {given}"
             )
         if name not in header:
             found = ", ".join(cell[:30] for cell in header)
-            raise ColumnError(
+            raise error(
                 f"expected a column {name!r}; found {found}: name it with `{option}`, or give columns by number "
-                f"from 0 if there is no header line{_hint(header, path)}",
-                path,
-                line,
+                f"from 0 if there is no header line{_hint(header, path)}"
             )
         if header.count(name) > 1:
-            raise ColumnError(
-                f"expected one column {name!r}; found {header.count(name)}: give them different names",
-                path,
-                line,
+            raise error(
+                f"expected one column {name!r}; found {header.count(name)}: give them different names"
             )
     return True, [header.index(name) for name in wanted.values()]
 
@@ -79,19 +73,14 @@ def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list
 def check_row(row: TableRow, first: TableRow, path: Path, *, headed: bool) -> None:
     """Refuse a row with a different number of fields from the first, or that repeats the header."""
     (line, fields), width = row, len(first[1])
+    error = partial(DataError, path=path, line=line)
     if len(fields) != width:
-        raise DataError(
+        raise error(
             f"expected {width} fields as in the first line; got {len(fields)}: quote a field that "
-            "contains a comma (CSV), remove tabs and line breaks from the texts (TSV)",
-            path,
-            line,
+            "contains a comma (CSV), remove tabs and line breaks from the texts (TSV)"
         )
     if headed and width > 1 and fields == first[1]:  # a single word may be a text
-        raise DataError(
-            "expected a text; got the header line again, as in concatenated files: delete this line",
-            path,
-            line,
-        )
+        raise error("expected a text; got the header line again, as in concatenated files: delete this line")
 
 
 def _hint(header: list[str], path: Path) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wordward.attack.attacked import Attacked, Sense
-from wordward.attack.attacker import attack
-from wordward.attack.robustness import accuracies, watched
+from wordward.attack.robustness import accuracies, attack_all
 from wordward.attack.sense import judge_of
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
@@ -193,13 +192,12 @@ def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> d
         return {}
     kinds: list[Any] = ["any"] if judge_of(run) is None else ["any", "kept"]
     return {
-        sense: list(
-            watched(
-                attack(run, examples, AttackSettings(max_swaps=max(SWAPS), sense=sense)),
-                len(examples),
-                f"attack on {subject.name}, {sense} swaps",
-                quiet=quiet,
-            )
+        sense: attack_all(
+            run,
+            examples,
+            AttackSettings(max_swaps=max(SWAPS), sense=sense),
+            f"attack on {subject.name}, {sense} swaps",
+            quiet=quiet,
         )
         for sense in kinds
     }
