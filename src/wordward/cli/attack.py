@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, Format, several
+from wordward.cli.arguments import Device, FileColumns, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, check_counts, check_files, is_split, naming, texts_of
+from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import Name
 
@@ -65,14 +65,7 @@ class Attack:
     """Overwrite --out."""
     jobs: int | None = None
     """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
-    text_column: Name = None
-    """Name or number of the column that holds the text; by default as in the run."""
-    label_column: Name = None
-    """Name or number of the column that holds the label; by default as in the run."""
-    tag_column: int | None = None
-    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
-    format: Format = None
-    """Kind of the file; by default as in the run."""
+    columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -130,9 +123,8 @@ class Attack:
                 f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
                 "give a file of texts"
             )
-        columns = {name: getattr(self, name) for name in COLUMNS}
         try:
-            examples = texts_of(run, data, labelled=self.labels, quiet=self.quiet, **columns)
+            examples = texts_of(run, data, labelled=self.labels, quiet=self.quiet, **vars(self.columns))
         except MissingError as error:
             hint = f"; for a text give --text {quote(data)}" if " " in data else ""
             raise MissingError(f"{error}{hint}") from None

@@ -3,16 +3,15 @@
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import (
-    COLUMNS,
     SPLITS,
     check_counts,
     check_files,
@@ -48,14 +47,7 @@ class Explain:
     some."""
     limit: int | None = None
     """Explain only this many of the texts: a random but fixed selection."""
-    text_column: Name = None
-    """Name or number of the column that holds the text; by default as in the run."""
-    label_column: Name = None
-    """Name or number of the column that holds the label; by default as in the run."""
-    tag_column: int | None = None
-    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
-    format: Format = None
-    """Kind of the file; by default as in the run."""
+    columns: FileColumns = field(default_factory=FileColumns)
     label: Name = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
@@ -193,11 +185,15 @@ class Explain:
         from wordward.datasets import DataError
         from wordward.support.console import say
 
-        columns = {name: getattr(self, name) for name in COLUMNS}
+        columns = vars(self.columns)
         try:
             examples = texts_of(run, source, quiet=self.quiet, **columns)
         except DataError as error:
-            if self.label_column is not None or self.tag_column is not None or is_split(run, source):
+            if (
+                columns["label_column"] is not None
+                or columns["tag_column"] is not None
+                or is_split(run, source)
+            ):
                 raise
             examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
             why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 SPLITS = ("train", "dev", "test")
-COLUMNS = "text_column", "label_column", "tag_column", "format"  # of a command: how its file is read
 
 
 def is_split(run: "Run", data: str) -> bool:
