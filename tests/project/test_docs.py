@@ -32,6 +32,8 @@ from reviews import reviews, tagged, write_conll, write_csv
 import wordward
 from wordward.cli.main import main
 
+pytestmark = pytest.mark.docs
+
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 3 --learning-rate 0.02 --epsilon 1 --k 3 --device cpu --quiet"
 # Flags of other programs that the pages speak of.
 OTHERS = {"--no-deps", "--page"}

@@ -19,9 +19,10 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect  # noqa: E402
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium"),
+]
 
 TEXT = "the film was warm and clever"
 

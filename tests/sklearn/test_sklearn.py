@@ -22,7 +22,14 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wordward.cli.main import main
-from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import (
+    DataSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+    filled,
+)
 from wordward.perturbation.recipes import MethodSettings
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
@@ -101,7 +108,8 @@ def test_it_says_that_it_reads_texts() -> None:
 def test_every_setting_is_a_parameter_with_the_same_default() -> None:
     given = TextClassifier().get_params()
     for kind in (DataSettings, TextSettings, ModelSettings, MethodSettings, TrainingSettings):
-        settings = {name: value for name, value in vars(kind()).items() if name not in ELSEWHERE | SIZES}
+        whole = filled(kind()) if kind is TrainingSettings else kind()
+        settings = {name: value for name, value in vars(whole).items() if name not in ELSEWHERE | SIZES}
         settings.pop("seed", None)
         assert {name: given.get(name, "missing") for name in settings} == settings
 

@@ -486,16 +486,16 @@ def test_a_run_that_another_process_trains_is_left_alone(
     reading = PretrainConfig(
         texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
     )
-    folder = tmp_path / "run"
-    make: Any = partial(train, config(csv_file, epochs=1), folder, quiet=True)
+    folder, again = tmp_path / "run", dict[str, Any]({way: True})
+    make = partial(train, config(csv_file, epochs=1), folder, quiet=True)
     if kind == "pretrain":
         make = partial(pretrain, reading, folder, quiet=True)
     make()
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     with run_folder.held(folder), pytest.raises(run_folder.RunError, match="another process is training"):
-        make(**{way: True})
+        make(**again)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    make(**{way: True})
+    make(**again)
 
 
 def test_weights_of_another_vocabulary_are_refused(csv_file: Path, tmp_path: Path) -> None:
