@@ -26,7 +26,7 @@ from wordward.attack.attacker import attack
 from wordward.attack.robustness import accuracies
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
-from wordward.datasets import MissingError, some_of
+from wordward.datasets import MissingError
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
@@ -127,7 +127,7 @@ def test_corpus(run: Run, *, quiet: bool) -> Corpus:
 
 def under_attack(run: Run, count: int) -> dict[str, Any]:
     """Accuracy on `count` of the test texts, always the same ones, after a few word swaps."""
-    chosen = some_of(split_examples(run.config.data, "test"), count)
+    chosen = sample(split_examples(run.config.data, "test"), count)
     attacked = list(attack(run, chosen, AttackSettings(max_swaps=results.SWAPS)))
     accuracy = accuracies(attacked, [results.SWAPS])[results.SWAPS]
     return {"texts": len(attacked), "swaps": results.SWAPS, "accuracy": accuracy.value}

@@ -127,8 +127,8 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     case = _case(run, example.text, target)
     ((swaps,), (margin,)) = guide([search.State(case.row)], [case])
     assert swaps == order
-    chances = run.predict([example.text])[0].probabilities.values()
-    assert margin == pytest.approx(abs(np.diff(np.log(list(chances)))[0]), abs=1e-4)
+    probabilities = run.predict([example.text])[0].probabilities.values()
+    assert margin == pytest.approx(abs(np.diff(np.log(list(probabilities)))[0]), abs=1e-4)
 
 
 def words_in(run: Run, text: str) -> list[str]:

@@ -116,8 +116,8 @@ def test_several_flags_must_all_go(run: Run) -> None:
 
 def test_a_flag_that_moves_to_another_word_is_still_one(run: Run) -> None:
     def said(tags: str) -> Prediction:
-        chances = {"c": {"c": 0.8, "i": 0.2}, "i": {"c": 0.3, "i": 0.7}}
-        return Prediction("", tokens=tuple(TokenPrediction("", tag, chances[tag]) for tag in tags))
+        probabilities = {"c": {"c": 0.8, "i": 0.2}, "i": {"c": 0.3, "i": 0.7}}
+        return Prediction("", tokens=tuple(TokenPrediction("", tag, probabilities[tag]) for tag in tags))
 
     goal = Tags(run, 1, {})
     sentence = Example("the film are lovely here", tags=("c", "c", "i", "c", "c"))

@@ -13,7 +13,7 @@ import pytest
 import wordward
 from experiments import __main__ as experiments
 from experiments.reproduce import TableError
-from wordward.cli.errors import SETTING, UsageError, in_flags, settings_of, told
+from wordward.cli.errors import SETTING, UsageError, in_flags, message_of, settings_of
 from wordward.cli.main import COMMANDS, main
 from wordward.config import DataSettings, TrainingSettings
 from wordward.config.toml import flag_of
@@ -132,7 +132,7 @@ def test_what_a_user_can_mend_has_no_traceback(
 ) -> None:
     assert fails_with(error, monkeypatch) == 1
     shown = capsys.readouterr().err
-    assert shown == f"wordward: {flags(told(error) or '')}\n"
+    assert shown == f"wordward: {flags(message_of(error) or '')}\n"
     assert "dev_share" not in shown
 
 

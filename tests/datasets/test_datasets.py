@@ -9,6 +9,7 @@ import lzma
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ from wordward.datasets import (
     DataError,
     Example,
     check_labels,
-    draw,
     drop_shared,
+    hold_out,
     read,
     reviews,
-    split,
+    sample,
 )
 
 CSV = 'text,label\n"A warm, funny film",good\n"He said ""never"" twice\nand left",bad\n'
@@ -597,36 +598,39 @@ class TestExamples:
     @given(st.integers(2, 60), st.floats(0.001, 0.999), st.integers(0, 9))
     def test_a_split_loses_nothing(self, size: int, share: float, seed: int):
         examples = [Example(str(number)) for number in range(size)]
-        kept, held = split(examples, share, seed)
+        kept, held = hold_out(examples, share, seed=seed)
         assert sorted(map(repr, kept + held)) == sorted(map(repr, examples))
         assert min(len(kept), len(held)) >= 1
         assert abs(len(held) - share * size) <= 1
-        assert split(examples, share, seed) == (kept, held)
+        assert hold_out(examples, share, seed=seed) == (kept, held)
 
     def test_a_split_is_shuffled_by_its_seed(self):
         examples = [Example(str(number)) for number in range(50)]
-        helds = [tuple(split(examples, 0.2, seed)[1]) for seed in range(3)]
+        helds = [tuple(hold_out(examples, 0.2, seed=seed)[1]) for seed in range(3)]
         assert len(set(helds)) == 3
         assert all(len(held) == 10 for held in helds)
 
     @pytest.mark.parametrize(("size", "share"), [(1, 0.5), (9, 0.0), (9, 1.0)])
     def test_a_split_that_cannot_be(self, size: int, share: float):
         with pytest.raises(DataError, match=f"got {share} of {size}"):
-            split([Example("a")] * size, share, 0)
+            hold_out([Example("a")] * size, share, seed=0)
 
     @given(st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=60), st.integers(1, 60))
     def test_a_draw_leaves_out_texts_but_no_label(self, labels: list[set[int]], limit: int):
-        chosen, whole = draw(len(labels), limit, labels), set[int]().union(*labels)
+        def drawn(**labelled: Any) -> list[int]:
+            return sample(range(len(labels)), limit, in_order=False, **labelled)
+
+        chosen, whole = drawn(labels=labels.__getitem__), set[int]().union(*labels)
         assert len(set(chosen)) == len(chosen) == min(limit, len(labels))
-        assert chosen.tolist() == draw(len(labels), limit, labels).tolist()
+        assert chosen == drawn(labels=labels.__getitem__)
         found = set[int]().union(*(labels[at] for at in chosen))
         assert found == whole or limit < len(whole)
-        plain = draw(len(labels), limit)
+        plain = drawn()
         if set[int]().union(*(labels[at] for at in plain)) == whole:
-            assert chosen.tolist() == plain.tolist()  # what has every label by chance stays as it is
+            assert chosen == plain  # what has every label by chance stays as it is
 
     def test_a_draw_without_labels_is_at_random(self):
-        assert draw(10, 3).tolist() == np.random.default_rng(0).permutation(10)[:3].tolist()
+        assert sample(range(10), 3, in_order=False) == np.random.default_rng(0).permutation(10)[:3].tolist()
 
     def test_shared_texts_are_dropped_whatever_their_blanks(self):
         examples = [Example("a  b"), Example("A b"), Example("c"), Example("c")]

@@ -125,8 +125,8 @@ class TestTraining:
         run = load_run(run_folder, device="cpu")
         assert run.model.model.config.id2label == {0: "bad", 1: "good"}  # type: ignore[union-attr]
         for record in run.predict([each.text for each in HELD_OUT[:4]] + [LONG]):
-            chances, _ = plain(run_folder, record.text)
-            assert list(record.probabilities.values()) == pytest.approx(chances.tolist(), abs=2e-6)
+            probabilities, _ = plain(run_folder, record.text)
+            assert list(record.probabilities.values()) == pytest.approx(probabilities.tolist(), abs=2e-6)
 
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method(self, place: Path, tmp_path: Path, method: str):
@@ -309,11 +309,11 @@ class TestUse:
         for example, record in zip(
             SENTENCES, run.predict([" ".join(each.tokens or ()) for each in SENTENCES]), strict=True
         ):
-            chances, read = plain(tagger_folder, list(example.tokens or ()))
+            probabilities, read = plain(tagger_folder, list(example.tokens or ()))
             first = [read.word_ids().index(number) for number in range(len(example.tokens or ()))]
             assert [token.token for token in record.tokens] == list(example.tokens or ())
             for at, token, tag in zip(first, record.tokens, example.tags or (), strict=True):
-                assert token.probabilities["i"] == pytest.approx(float(chances[at, 1]), abs=2e-6)
+                assert token.probabilities["i"] == pytest.approx(float(probabilities[at, 1]), abs=2e-6)
                 wrong.append((token.label == "i") != (tag == "i"))
         assert wordward("evaluate", tagger_folder, place / "test.conll", "--json") == 0
         said = json.loads(capsys.readouterr().out)
@@ -363,8 +363,8 @@ class TestUse:
             assert {pull.toward for place in found.places for pull in place.pulls} <= candidates
             assert found.strongest is not None
             assert found.strongest.pulls[0].relative == 1.0
-            chances, _ = plain(run_folder, LONG)
-            assert found.probabilities["good"] == pytest.approx(float(chances[1]), abs=2e-6)
+            probabilities, _ = plain(run_folder, LONG)
+            assert found.probabilities["good"] == pytest.approx(float(probabilities[1]), abs=2e-6)
             assert found.label == (None if method == "ivat" else "bad")
 
     @pytest.mark.parametrize("task", ["sequence", "token"])
@@ -563,9 +563,9 @@ class TestFamilies:
             assert said.probabilities == pytest.approx(again.probabilities, abs=5e-6)
         given: Any = "the film was warm , said a"
         given = given if task == "sequence" else given.split()
-        chances, _ = plain(tmp_path / "run", given)
+        probabilities, _ = plain(tmp_path / "run", given)
         first = together[0] if task == "sequence" else together[0].tokens[0]
-        wanted = chances if task == "sequence" else chances[0]
+        wanted = probabilities if task == "sequence" else probabilities[0]
         assert list(first.probabilities.values()) == pytest.approx(wanted.tolist(), abs=5e-6)
         (found,) = explain(run, [Example("the film was warm , said a")])
         assert [place.word for place in found.places] == "the film was warm , said a".split()

@@ -27,16 +27,14 @@ PENDING |= {
     "datasets.CorpusInfo",
     "datasets.Splits",
     "datasets.check_labels",
-    "datasets.draw",
 }
 PENDING |= {
     "datasets.drop_shared",
     "datasets.find",
     "datasets.load",
     "datasets.read_each",
-    "datasets.some_of",
 }
-PENDING |= {"datasets.split", "text.Token", "text.split_words"}
+PENDING |= {"text.Token", "text.split_words"}
 
 
 def public() -> list[str]:

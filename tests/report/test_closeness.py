@@ -12,7 +12,7 @@ from reported import make_runs
 from wordward.attack.sense import make_judge
 from wordward.config.settings import DataSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.models import Classifier
-from wordward.report.closeness import _opposites, _speaks_against, moved
+from wordward.report.closeness import _opposite_pairs, _speaks_against, opposites
 from wordward.runs import checkpoint
 from wordward.runs.lstm import LstmRun
 from wordward.runs.neighbors import nearest_words
@@ -59,11 +59,11 @@ def place(table: torch.Tensor, vocabulary: Vocabulary, degrees: dict[str, float]
     return table
 
 
-def test_opposites_are_found_and_followed(tmp_path: Path) -> None:
+def test_opposite_pairs_are_found_and_followed(tmp_path: Path) -> None:
     run = toy(tmp_path)
     start = torch.zeros_like(run.model.words.table.weight)
     before = place(start, run.vocabulary, {"good": 0, "bad": 5, "fine": 25, "best": 40, "poor": 60})
-    found = moved(run, before, count=5, k=3)
+    found = opposites(run, before, count=5, k=3)
     first = found[0]
     assert (first.word, first.label, first.other) in [
         ("good", "positive", "bad"),
@@ -82,7 +82,7 @@ def test_opposites_are_found_and_followed(tmp_path: Path) -> None:
     assert not {"film", "plot", "the"} & set(every)
 
 
-def test_only_words_that_surely_speak_for_another_label_are_opposites(tmp_path: Path) -> None:
+def test_only_words_that_surely_speak_for_another_label_are_opposite_pairs(tmp_path: Path) -> None:
     vocabulary = Vocabulary.build([list(WORDS)] * 20)
     texts = {"good": (100, 300), "bad": (200, 100), "fine": (160, 100), "best": (3, 1), "poor": (100, 90)}
     counts = torch.full((len(vocabulary), 2), 100)
@@ -100,10 +100,10 @@ def test_only_words_that_surely_speak_for_another_label_are_opposites(tmp_path: 
     run = toy(tmp_path)
     table = place(run.model.words.table.weight.detach(), vocabulary, dict.fromkeys(texts, 0.0))
     allowed = torch.from_numpy(vocabulary.candidates(1))
-    pairs = [[vocabulary.word(each) for each in pair] for pair in _opposites(run, judge, table, allowed)]
+    pairs = [[vocabulary.word(each) for each in pair] for pair in _opposite_pairs(run, judge, table, allowed)]
     assert pairs == [["good", "bad"]] or pairs == [["bad", "good"]]
     counts[vocabulary["good"]] = torch.tensor([100, 150])  # leans too little the other way
-    assert not _opposites(run, make_judge(counts, vocabulary), table, allowed)
+    assert not _opposite_pairs(run, make_judge(counts, vocabulary), table, allowed)
 
 
 def test_without_counts_the_swaps_say_which_words(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_without_counts_the_swaps_say_which_words(tmp_path: Path) -> None:
         ("Good", "?"),
         ("film", "film"),
     ]
-    found = moved(run, None, count=5, k=4, swapped=swapped)
+    found = opposites(run, None, count=5, k=4, swapped=swapped)
     assert [(each.word, each.other, each.label, each.before) for each in found] == [
         ("good", "bad", None, None),
         ("fine", "poor", None, None),
     ]
     assert [near.word for near in found[0].after.nearest if near.against] == ["bad"]
     assert [near.word for near in found[0].after.nearest] == ["fine", "best", "bad", "poor"]
-    assert moved(run, None, count=5) == []
+    assert opposites(run, None, count=5) == []
 
 
 def test_the_start_is_what_training_began_with(runs: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_start_that_cannot_be_known_says_why(runs: Path, tmp_path: Path) -> No
 def test_ranks_and_neighbours_of_a_trained_run(runs: Path) -> None:
     run = load_run(runs / "mine", device="cpu")
     before, _ = run.starting_table()
-    found = moved(run, before, count=4, k=5)
+    found = opposites(run, before, count=4, k=5)
     assert found
     lean = {
         word: run.labels.index("good") for word in ("warm", "funny", "bright", "lovely", "clever", "moving")

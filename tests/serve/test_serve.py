@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from serving import serving, small_run
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -31,7 +32,7 @@ from wordward.perturbation.recipes import RECIPES
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.serve.app import PAGE, create_app, examples_for, listen
-from wordward.serve.limits import Bucket, Limits, Turns
+from wordward.serve.limits import LimitedApp, Limits, WorkQueue
 from wordward.serve.schemas import Asked, AskedSwap, Explained, Swapped
 from wordward.serve.service import Service
 
@@ -318,13 +319,16 @@ def test_too_many_requests_a_second(run: Run) -> None:
         assert client.get("/").status_code == 200  # the page itself still comes
 
 
-def test_a_bucket_fills_at_its_rate() -> None:
-    bucket = Bucket(rate=2.0, burst=3)
-    assert [bucket.take(100.0) for _ in range(4)] == [0, 0, 0, pytest.approx(0.5)]
-    assert bucket.take(100.5) == 0
-    assert bucket.take(100.5) > 0
-    assert [bucket.take(900.0) for _ in range(4)][:3] == [0, 0, 0]
-    assert bucket.take(900.0) > 0
+def test_a_burst_is_followed_by_a_pause() -> None:
+    app = LimitedApp(FastAPI(), port=80, limits=Limits(rate=2.0, burst=3))
+    for now in (100.0, 900.0):
+        for _ in range(3):
+            app.check_rate(now)
+        with pytest.raises(HTTPException, match=r"try again in 1\.5 s"):
+            app.check_rate(now)
+        with pytest.raises(HTTPException, match=r"try again in 0\.1 s"):
+            app.check_rate(now + 1.4)
+        app.check_rate(now + 1.5)
 
 
 def request(gone: bool = False) -> Request:
@@ -348,9 +352,9 @@ def test_one_computation_at_a_time_and_few_wait() -> None:
         done.append(1)
 
     async def all_at_once() -> list[Any]:
-        turns = Turns(3)
-        tasks = [asyncio.create_task(turns.take(request(), work)) for _ in range(5)]
-        tasks.append(asyncio.create_task(turns.take(request(gone=True), work)))
+        queue = WorkQueue(3)
+        tasks = [asyncio.create_task(queue.run(request(), work)) for _ in range(5)]
+        tasks.append(asyncio.create_task(queue.run(request(gone=True), work)))
         await asyncio.sleep(0.05)
         go.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -391,7 +395,7 @@ def test_a_swap_waits_for_its_turn(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_who_has_gone_is_not_computed_for() -> None:
     async def one() -> None:
-        await Turns(1).take(request(gone=True), lambda: pytest.fail("computed"))
+        await WorkQueue(1).run(request(gone=True), lambda: pytest.fail("computed"))
 
     with pytest.raises(HTTPException) as given_up:
         asyncio.run(one())

@@ -166,9 +166,9 @@ def test_labels_come_back_as_they_went_in(names: tuple[Any, ...]) -> None:
     assert found.classes_.tolist() == sorted(names)
     assert found.predict(texts).tolist() == labels.tolist()
     assert found.score(texts, labels) == 1.0
-    chances = found.predict_proba(texts)
-    assert (found.classes_[chances.argmax(1)] == labels).all()
-    np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-15)
+    probabilities = found.predict_proba(texts)
+    assert (found.classes_[probabilities.argmax(1)] == labels).all()
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-15)
 
 
 def test_in_a_pipeline_a_grid_and_cross_validation() -> None:

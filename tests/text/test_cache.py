@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from reviews import reviews, tagged
 
 from wordward.config.settings import TextSettings
-from wordward.datasets import DataError, Example
+from wordward.datasets import DataError, Example, sample
+from wordward.datasets.example import label_names
 from wordward.support.locks import locked
 from wordward.text import cache, tokens
-from wordward.text.chosen import few
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
 from wordward.text.kept import keep, stamps
@@ -341,16 +341,16 @@ def test_a_limit_keeps_every_label_and_the_same_texts_everywhere() -> None:
     examples = [*reviews(300), Example("a word on rye", "rye"), Example("a word on tin", "tin")]
     splits = {"train": examples, "dev": reviews(9, 1), "test": [], "unlabelled": []}
     encoded = cache.encode_splits(splits, TextSettings(min_documents=1))
-    some, chosen = encoded.splits["train"].some(20), few(examples, 20)
+    some, chosen = encoded.splits["train"].sample(20), sample(examples, 20, labels=label_names)
     assert [encoded.classes[at] for at in some.labels or ()] == [example.label for example in chosen]
     assert {example.label for example in chosen} == {"good", "bad", "rye", "tin"}
-    assert few(examples, 302) is examples
+    assert sample(examples, 302, labels=label_names) == examples
 
 
 def test_a_limit_keeps_every_tag() -> None:
     rows = [np.array([0, 1]) if at % 2 else np.array([0]) for at in range(100)]
     rows[37] = np.array([0, 2])
-    kept = Corpus(Rows.of(rows), Rows.of(rows)).some(10)
+    kept = Corpus(Rows.of(rows), Rows.of(rows)).sample(10)
     assert {int(tag) for row in kept.labels or () for tag in np.atleast_1d(row)} == {0, 1, 2}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guide import Case, Guide, State, Target
-from wordward.attack.search import put_in, search
+from wordward.attack.search import search, text_with
 from wordward.attack.sense import judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import AttackSettings
@@ -24,8 +24,6 @@ from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
-
-__all__ = ["AttackSettings", "Attacked", "Change", "attack"]
 
 CHUNK = 64  # texts that are searched side by side
 
@@ -106,7 +104,7 @@ class Attacker:
         self.guide = Guide(run, settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
-        """Some texts, plain as the goal makes them, attacked side by side."""
+        """Attack some texts, prepared by `goal.plain`, side by side."""
         return list(_together(self.run, examples, self.guide, self.goal))
 
 
@@ -145,21 +143,23 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
 
 
 def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
-    """Some texts attacked side by side."""
+    """Attack some texts side by side: search for swaps, then predict each changed text again."""
     texts = [run.read(example) for example in examples]
     predictions = run.predict_readings(texts)
     cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
-    hunts = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
+    searches = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
     adversarial = {
-        at: put_in(run, hunt.case, best.swaps) for at, hunt in hunts.items() if (best := hunt.beam[0]).swaps
+        at: text_with(run, one.case, best.swaps)
+        for at, one in searches.items()
+        if (best := one.beam[0]).swaps
     }
     after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
     for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
         attacked = goal.verdict(example, before, after.get(at, before))
         if at in adversarial:
-            changes = _changes(run, goal, cases[at], hunts[at].beam[0])
+            changes = _changes(run, goal, cases[at], searches[at].beam[0])
             attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
-        passes = hunts[at].passes if at in hunts else 0
+        passes = searches[at].passes if at in searches else 0
         passes += (before.problem is None) + (at in adversarial)
         yield replace(attacked, passes=passes, words=len(text.tokens))
 
@@ -172,7 +172,7 @@ def cases_of(
     settings: AttackSettings,
     goal: Goal,
 ) -> dict[int, Case]:
-    """The texts that there is something to attack in, by their number."""
+    """The texts that can be attacked, by their number."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
@@ -182,7 +182,7 @@ def cases_of(
 
 
 def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
-    """A text with what is to change, the words that may be swapped, and how many of them."""
+    """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     places = tuple(
         Place(at, text.written(at), token.start, token.end, text.known[at], ())
@@ -196,7 +196,7 @@ def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
 
 
 def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:
-    """The swaps of a text in its order."""
+    """The swaps of a text in the order of their words."""
     changes = []
     for swap in sorted(state.swaps):
         place = case.places[swap.position]

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Outcome, Sense
-from wordward.attack.guide import Case, Target, WordSwap
+from wordward.attack.guide import Case, Replacement, Target
 from wordward.attack.sense import Judge
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Corrections, corrections_at, right_words
@@ -17,7 +17,7 @@ from wordward.text.corpus import label_numbers
 
 
 class Goal(Protocol):
-    """How a kind of run is attacked."""
+    """What an attack on a classifier or on a tagger tries to change, and when it has succeeded."""
 
     @property
     def judge(self) -> Judge | None:
@@ -25,19 +25,19 @@ class Goal(Protocol):
         ...
 
     def plain(self, example: Example) -> Example:
-        """An example whose text alone says what the model reads; refused where its labels do not fit."""
+        """The example with a text that is all the model reads; labels that do not fit are refused."""
         ...
 
     def target(self, example: Example, predicted: Prediction) -> Target | None:
-        """What is to change; None where there is nothing to attack."""
+        """The prediction to change; None if there is nothing to attack."""
         ...
 
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
-        """The outcome, from the predictions before and after."""
+        """The outcome of an attack, from the predictions before and after it."""
         ...
 
-    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
-        """Whether a swap keeps the true label, and what a correction would put there."""
+    def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
+        """Whether a swap keeps the true label, and the correction at that word if one is known."""
         ...
 
 
@@ -49,7 +49,7 @@ def _unreadable(example: Example) -> Attacked:
 
 @dataclass(frozen=True)
 class Labels:
-    """A classifier: another label than the one it predicts, where that is right."""
+    """A classifier's correct label is to become another one."""
 
     run: Run
     judge: Judge | None
@@ -84,7 +84,7 @@ class Labels:
             outcome=outcome,
         )
 
-    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """By the rule of `wordward.attack.sense`."""
         assert isinstance(case.target.lose, int)
         if self.judge is None:
@@ -94,7 +94,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Tags:
-    """A tagger: the flag on an error is to disappear, though a word was only replaced."""
+    """A tagger's tag that flags an error is to disappear after words were replaced."""
 
     run: Run
     positive: int
@@ -128,7 +128,7 @@ class Tags:
             tokens = example.text.split()
             edits = self.corrections.get(tuple(tokens), ())
             never = frozenset(
-                WordSwap(int(at), self.run.vocabulary[self._fold(word)])
+                Replacement(int(at), self.run.vocabulary[self._fold(word)])
                 for at in np.flatnonzero(under_attack)
                 for word in right_words(edits, tokens, int(at))
             )
@@ -168,7 +168,7 @@ class Tags:
             errors=None if example.tags is None else example.tags.count(name),
         )
 
-    def sense(self, case: Case, swap: WordSwap) -> tuple[Sense, str | None]:
+    def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """Changed where the swap is the correction, kept where the correction is another."""
         tokens = [place.word for place in case.places]
         edits = self.corrections.get(tuple(tokens), ())
@@ -187,7 +187,7 @@ class Tags:
         return np.array([label == name for label in predicted.labels])
 
     def _attacked(self, example: Example, predicted: Prediction) -> np.ndarray:
-        """Where it is predicted, and true as far as known."""
+        """Where the positive tag is predicted, and is the true tag if tags are given, (words,)."""
         flagged = self._flagged(predicted)
         if example.tags is None:
             return flagged

@@ -1,4 +1,4 @@
-"""A method as a guide: which words of many texts to swap, the most promising first."""
+"""Proposes swaps: which words of many texts to replace by which, the most promising first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere
 
 
-class WordSwap(NamedTuple):
+class Replacement(NamedTuple):
     """A word of a text replaced by another."""
 
     position: int  # of the word that goes
@@ -36,7 +36,7 @@ class State:
     """A text with some words swapped."""
 
     row: Row  # as the model reads it
-    swaps: tuple[WordSwap, ...] = ()  # in the order they were made
+    swaps: tuple[Replacement, ...] = ()  # in the order they were made
     margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
 
 
@@ -46,7 +46,7 @@ class Target:
 
     lose: int | np.ndarray  # the class; a tagger's (words,): the tag, IGNORE where no tag is to change
     watched: np.ndarray | None = None  # a tagger's (words,) bool, where that tag must not be in the end
-    never: frozenset[WordSwap] = frozenset()  # swaps that may not be made
+    never: frozenset[Replacement] = frozenset()  # swaps that may not be made
 
     def margin(self, logits: np.ndarray) -> float:
         """How far the logits (classes,) or (time, classes) are from another prediction."""
@@ -70,7 +70,7 @@ class Case:
     most: int  # swaps
 
     def number(self, position: int) -> int:
-        """A word's number for the rule of sense."""
+        """The number of a word in the tables of the rule of sense."""
         return int(self.row.numbers[self.row.first[position]])
 
 
@@ -90,9 +90,9 @@ class Guide:
 
     def __call__(
         self, states: Sequence[State], cases: Sequence[Case]
-    ) -> tuple[list[list[WordSwap]], list[float]]:
-        """Swaps of each state, and how far its prediction is from changing."""
-        swaps: list[list[WordSwap]] = [[] for _ in states]
+    ) -> tuple[list[list[Replacement]], list[float]]:
+        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
+        swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
         corpus = self.run.corpus([state.row.ids for state in states], labels)
@@ -119,7 +119,7 @@ class Guide:
         return torch.from_numpy(values).to(self.run.device)
 
     def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
-        """r of each text with how it is made up, the gradient it follows, and the logits of the texts themselves."""
+        """The perturbation of each text, the gradient that it follows, and the logits of the unperturbed texts."""
         forward = partial(self.run.model, batch.ids, batch.mask)
         batch = batch._replace(mask=self.run.perturbed(batch))
         noise = noise_for(self.adversary, batch, self.run.config.training.seed)
@@ -128,7 +128,7 @@ class Guide:
 
     def _propose(
         self, batch: Batch, open: Tensor, numbers: Tensor
-    ) -> tuple[list[list[WordSwap]], np.ndarray]:
+    ) -> tuple[list[list[Replacement]], np.ndarray]:
         """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
 
         `numbers` (batch, time) are those of the words for the rule of sense.
@@ -158,8 +158,8 @@ class Guide:
 
     def _best(
         self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor
-    ) -> list[list[WordSwap]]:
-        """The swaps of the largest values, no more than a round can use."""
+    ) -> list[list[Replacement]]:
+        """The swaps with the largest values, as many as a round can use."""
         ids = batch.ids.unsqueeze(-1).expand_as(candidates)
         possible = open.unsqueeze(-1) & (values > 0) & self.writable[candidates] & (candidates != ids)
         if self.judge is not None:
@@ -172,7 +172,7 @@ class Guide:
         k = candidates.shape[-1]
         words = candidates.flatten(1).gather(1, places)
         return [
-            [WordSwap(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
+            [Replacement(place // k, word) for top, place, word in zip(*row, strict=True) if top > -np.inf]
             for row in zip(tops.tolist(), places.tolist(), words.tolist(), strict=True)
         ]
 
@@ -192,6 +192,6 @@ def of_words(logits: np.ndarray, row: Row) -> np.ndarray:
     return logits if logits.ndim == 1 else logits[row.first]
 
 
-def _swaps_of_words(swaps: list[WordSwap], row: Row) -> list[WordSwap]:
-    """Swaps of ids as those of words, each once."""
-    return list(dict.fromkeys(WordSwap(int(row.word[at]), word) for at, word in swaps))
+def _swaps_of_words(swaps: list[Replacement], row: Row) -> list[Replacement]:
+    """Swaps at ids as swaps at words, without repetitions."""
+    return list(dict.fromkeys(Replacement(int(row.word[at]), word) for at, word in swaps))

@@ -1,6 +1,6 @@
 """Several models under one attack, and one model under attacks that several methods guide."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +28,7 @@ SWAPS = (0, 1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class Robustness:
-    """How right a model stays as words are swapped."""
+    """The accuracy of a model by number of swaps."""
 
     model: str
     method: str  # it was trained with
@@ -67,7 +67,7 @@ def compare_models(
     settings, compared = replace(settings, max_swaps=max(swaps)), []
     for run in runs:
         name = str(run.folder)
-        results = list(watched(attack(run, examples, settings, jobs=jobs), len(examples), name, quiet=quiet))
+        results = attack_all(run, examples, settings, name, quiet=quiet, jobs=jobs)
         accuracy = accuracies(results, swaps)
         if not accuracy:
             raise DataError("expected sentences with errors to measure a tagger with; there are none")
@@ -92,13 +92,13 @@ def holds(attacked: Attacked, swaps: int) -> bool:
     return attacked.outcome in ("flipped", "kept") and not flipped
 
 
-def watched(results: Iterator[Attacked], total: int, name: str, *, quiet: bool) -> Iterator[Attacked]:
-    """The same results, with a progress bar."""
+def attack_all(
+    run: Run, examples: Sequence[Example], settings: AttackSettings, name: str, *, quiet: bool, jobs: int = 1
+) -> list[Attacked]:
+    """Attack all texts, with a progress bar of this name."""
     with progress(quiet=quiet) as bars:
-        bar = bars.add_task(name, total=total, unit="texts")
-        for attacked in results:
-            yield attacked
-            bars.advance(bar)
+        bar = bars.add_task(name, total=len(examples), unit="texts")
+        return list(bars.track(attack(run, examples, settings, jobs=jobs), len(examples), task_id=bar))
 
 
 def compare_guides(
@@ -114,7 +114,7 @@ def compare_guides(
     guided = []
     for method in methods:
         chosen = replace(settings, method=method)
-        results = list(watched(attack(run, examples, chosen, jobs=jobs), len(examples), method, quiet=quiet))
+        results = attack_all(run, examples, chosen, method, quiet=quiet, jobs=jobs)
         cosines, near = largest_cosines(run, examples, chosen), _nearness(run, results)
         guided.append(
             Guided(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from wordward.attack.guide import Case, Guide, State, WordSwap, of_words
+from wordward.attack.guide import Case, Guide, Replacement, State, of_words
 from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
@@ -17,7 +17,7 @@ TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most
 
 
 @dataclass
-class Hunt:
+class TextSearch:
     """The state of the search on one text."""
 
     case: Case
@@ -26,7 +26,7 @@ class Hunt:
     over: bool = False
 
     def keep(self, states: list[State], beam: int) -> None:
-        """Take the best of a round; where it brought nothing, or no swap is left, the hunt is over."""
+        """Take the best of a round; where it brought nothing, or no swap is left, the search is over."""
         if states:
             self.beam = sorted(states, key=lambda state: state.margin)[:beam]
         best = self.beam[0]
@@ -34,54 +34,56 @@ class Hunt:
 
 
 class Attempt(NamedTuple):
-    """A text with one more swap, which the model is to read."""
+    """A text with one more swap, still to be scored by the model."""
 
-    hunt: int  # the number of its text
+    text: int  # the number of its text
     state: State
     before: float  # the margin of the text it was made of
 
 
-def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[Hunt]:
+def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[TextSearch]:
     """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
-    hunts = [Hunt(case, [State(case.row)], over=not case.open.any()) for case in cases]
+    searches = [TextSearch(case, [State(case.row)], over=not case.open.any()) for case in cases]
     with evaluating(run.model):
-        while running := [hunt for hunt in hunts if not hunt.over]:
+        while running := [one for one in searches if not one.over]:
             _round(run, running, guide)
-    return hunts
+    return searches
 
 
-def _round(run: Run, hunts: Sequence[Hunt], guide: Guide) -> None:
-    """One more swap in each text: the guide proposes, the model reads the best, the best of those is made."""
+def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
+    """One more swap in each text: the guide proposes some, the model scores the best, and the best is made."""
     settings = guide.settings
-    states = [(number, state) for number, hunt in enumerate(hunts) for state in hunt.beam]
-    proposed, margins = guide([state for _, state in states], [hunts[number].case for number, _ in states])
+    states = [(number, state) for number, one in enumerate(searches) for state in one.beam]
+    proposed, margins = guide([state for _, state in states], [searches[number].case for number, _ in states])
     attempts: list[Attempt] = []
     known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
     for (number, state), swaps, margin in zip(states, proposed, margins, strict=True):
-        hunts[number].passes += guide.passes
-        for swapped in _survivors(run, hunts[number].case, state, swaps, settings.rescore):
+        searches[number].passes += guide.passes
+        for swapped in _survivors(run, searches[number].case, state, swaps, settings.rescore):
             if (key := (number, swapped.row.ids.tobytes())) not in known:
                 known.add(key)
                 attempts.append(Attempt(number, swapped, margin))
-    kept: list[list[State]] = [[] for _ in hunts]
+    kept: list[list[State]] = [[] for _ in searches]
     all_logits = read(run, [attempt.state.row.ids for attempt in attempts])
     for (number, swapped, before), logits in zip(attempts, all_logits, strict=True):
-        hunts[number].passes += 1
-        margin = hunts[number].case.target.margin(of_words(logits, swapped.row))
+        searches[number].passes += 1
+        margin = searches[number].case.target.margin(of_words(logits, swapped.row))
         # The paper makes its one swap whatever its effect; of several, one must help.
         if settings.rescore == 1 or margin < before:
             kept[number].append(replace(swapped, margin=margin))
-    for hunt, of_hunt in zip(hunts, kept, strict=True):
-        hunt.keep(of_hunt, settings.beam)
+    for one, states in zip(searches, kept, strict=True):
+        one.keep(states, settings.beam)
 
 
-def _survivors(run: Run, case: Case, state: State, swaps: Sequence[WordSwap], count: int) -> Iterator[State]:
-    """The first swaps that, put into the text, are read again as the words they are."""
+def _survivors(
+    run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int
+) -> Iterator[State]:
+    """The texts after each of the first `count` swaps that the tokenizer reads back as the words put in."""
     for swap in swaps:
         if swap in case.target.never:
             continue
         made = (*state.swaps, swap)
-        row = run.swapped(state.row, *swap, put_in(run, case, made))
+        row = run.swapped(state.row, *swap, text_with(run, case, made))
         if row is not None:
             yield State(row, made)
             count -= 1
@@ -89,8 +91,8 @@ def _survivors(run: Run, case: Case, state: State, swaps: Sequence[WordSwap], co
             return
 
 
-def put_in(run: Run, case: Case, swaps: Sequence[WordSwap]) -> str:
-    """The text of a case with swaps made."""
+def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:
+    """The text of a case after some swaps."""
     words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
     return apply(case.text, words, lowercase=run.text.lowercase)
 

@@ -55,7 +55,7 @@ class Judge:
         return lost, (self.variance[words, labels] + self.variance[toward, labels]).sqrt()
 
     def of(self, label: int, word: int, toward: int) -> Sense:
-        """The rule's word on one swap, in ids."""
+        """Whether one swap keeps the true label, by the rule."""
         swap = tuple(torch.tensor(number, device=self.evidence.device) for number in (label, word, toward))
         if bool(self.changed(*swap)):
             return "changed"
@@ -63,7 +63,7 @@ class Judge:
 
 
 def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
-    """The rule for a classifier that kept its counts; None for others."""
+    """The rule for a run; None for a tagger, or a run without counts of words by class."""
     counts = None if run.tagging else checkpoint.load_class_counts(run.folder, run.learnt)
     if counts is None:
         return None
@@ -71,7 +71,7 @@ def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
 
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
-    """The rule from the counts of `Corpus.class_counts`."""
+    """The rule for counts of texts by word and class, as `Corpus.class_counts` gives them."""
     inside, outside = counts + 0.5, counts.sum(1, keepdim=True) - counts + 0.5  # (words, classes)
     texts = counts[PAD]  # (classes,)
     evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()

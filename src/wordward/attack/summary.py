@@ -33,13 +33,13 @@ class Summary:
     task: str = "classify"  # tag: accuracies are shares of the true errors that are flagged
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The numbers as a dict for `json.dumps`."""
         values = asdict(self)
         return {k: v._asdict() if isinstance(v := getattr(self, k), Interval) else v for k in values}
 
 
 def summarise(results: Sequence[Attacked], *, seconds: float | None = None, timed: int = 0) -> Summary:
-    """The numbers of these results, of which the last `timed` took so many seconds."""
+    """Summarise results; the last `timed` of them took `seconds`, which gives the speed."""
     read = [result for result in results if result.outcome != "unreadable"]
     attacked = [result for result in read if result.outcome != "wrong"]
     flipped = [result for result in attacked if result.flipped]
@@ -81,13 +81,13 @@ def _errors_flagged(read: Sequence[Attacked]) -> Pair:
 
 
 def show(results: Sequence[Attacked], summary: Summary, console: Console, *, count: int = 10) -> None:
-    """The most telling texts, then the numbers, for a person to read."""
+    """Print the `count` most telling texts, then a table of the numbers."""
     show_texts(telling(results)[:count], console)
     console.print(_table(summary))
 
 
 def show_texts(results: Sequence[Attacked], console: Console) -> None:
-    """Texts with their swaps, whatever the outcome."""
+    """Print texts with their swaps and outcome."""
     for attacked in results:
         tagging = bool(attacked.flagged)
         verdict = {
@@ -100,8 +100,8 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             "unreadable": "not read: no words, or more than the model can read",
         }[attacked.outcome]
         whose = "flag" if tagging else plain(attacked.before)
-        chance = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
-        effect = f"{chance}  sense {attacked.sense}" if attacked.changes else ""
+        probabilities = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
+        effect = f"{probabilities}  sense {attacked.sense}" if attacked.changes else ""
         console.print(f"[bold]{escape(plain(verdict))}[/]{escape(effect)}")
         console.print(_inline(attacked), soft_wrap=True)
         console.print()

@@ -1,10 +1,12 @@
 """Kinds of arguments that several commands take, and how `--help` writes them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+from wordward.config.settings import Name
 
 
 def several(what: str) -> Any:
@@ -17,6 +19,22 @@ Format = Annotated[
     Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] | None,
     tyro.conf.arg(metavar="auto|csv|tsv|jsonl|conll|txt"),
 ]
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """How a file of texts is read; by default as those of the run were."""
+
+    text_column: Name = None
+    """Name or number of the column that holds the text; by default as in the run."""
+    label_column: Name = None
+    """Name or number of the column that holds the label; by default as in the run."""
+    tag_column: int | None = None
+    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
+    format: Format = None
+    """Kind of the file; by default as in the run."""
+
+
 RunFolder = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="RUN")]]
 
 PLAIN = ConstructorRegistry()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, Format, several
+from wordward.cli.arguments import Device, FileColumns, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, check_counts, is_split, naming, texts_of
+from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import Name
 
@@ -65,14 +65,7 @@ class Attack:
     """Overwrite --out."""
     jobs: int | None = None
     """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
-    text_column: Name = None
-    """Name or number of the column that holds the text; by default as in the run."""
-    label_column: Name = None
-    """Name or number of the column that holds the label; by default as in the run."""
-    tag_column: int | None = None
-    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
-    format: Format = None
-    """Kind of the file; by default as in the run."""
+    columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -98,8 +91,6 @@ class Attack:
 
     def _check(self) -> None:
         """Refuse incompatible options and files that cannot be written, before anything is read."""
-        from wordward.support.files import check_file
-
         if self.models and (self.guides or self.text):
             raise UsageError("--models compares runs on a file of texts: leave out --guides and --text")
         wanted = ("DATA",) if self.models else ("RUN",) if self.text else ("RUN", "DATA")
@@ -116,13 +107,11 @@ class Attack:
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
             raise UsageError("with --models, give --swaps instead of --max-swaps")
         check_counts(self, "limit", "jobs")
-        for name in ("out", "csv", "figure"):
-            if (path := getattr(self, name)) is not None:
-                check_file(path, name)
+        check_files(self, "out", "csv", "figure")
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.datasets import Example, MissingError, some_of
+        from wordward.datasets import Example, MissingError, sample
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -134,15 +123,14 @@ class Attack:
                 f"{data} names a split of {run.config.data.corpus}, but a run is on {other.pop() or 'files'}: "
                 "give a file of texts"
             )
-        columns = {name: getattr(self, name) for name in COLUMNS}
         try:
-            examples = texts_of(run, data, labelled=self.labels, quiet=self.quiet, **columns)
+            examples = texts_of(run, data, labelled=self.labels, quiet=self.quiet, **vars(self.columns))
         except MissingError as error:
             hint = f"; for a text give --text {quote(data)}" if " " in data else ""
             raise MissingError(f"{error}{hint}") from None
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        return some_of(examples, self.limit)
+        return sample(examples, self.limit)
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""

@@ -30,6 +30,14 @@ class InFolder:
 
 
 @dataclass(frozen=True)
+class OneCorpus(InFolder):
+    """Options of every action on one corpus."""
+
+    name: tyro.conf.Positional[Name]
+    """A corpus of `wordward data list`."""
+
+
+@dataclass(frozen=True)
 class List(InFolder):
     """List the corpora: title, the paper's counts, licence, citation, and where they are or how to get them."""
 
@@ -54,11 +62,9 @@ class List(InFolder):
 
 
 @dataclass(frozen=True)
-class Fetch(InFolder):
+class Fetch(OneCorpus):
     """Download a corpus from its publisher; an interrupted transfer is resumed."""
 
-    name: tyro.conf.Positional[Name]
-    """A corpus of `wordward data list`."""
     accept_licence: bool = False
     """Agree to the corpus's terms; without this option they are shown, with what to download."""
     quiet: bool = False
@@ -91,11 +97,9 @@ class Fetch(InFolder):
 
 
 @dataclass(frozen=True)
-class Add(InFolder):
+class Add(OneCorpus):
     """Copy (or link) a corpus that you have into the data folder, after checking that it can be read."""
 
-    name: tyro.conf.Positional[Name]
-    """A corpus of `wordward data list`."""
     path: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="PATH")]]
     """Folder or archive, as published."""
     link: bool = False
@@ -127,11 +131,8 @@ class Add(InFolder):
 
 
 @dataclass(frozen=True)
-class Check(InFolder):
+class Check(OneCorpus):
     """Compare counts with the paper's, count duplicates and empty texts; status 1 if a labelled count is wrong."""
-
-    name: tyro.conf.Positional[Name]
-    """A corpus of `wordward data list`."""
 
     def __call__(self) -> None:
         from wordward.datasets import fetch, registry
@@ -154,11 +155,9 @@ class Check(InFolder):
 
 
 @dataclass(frozen=True)
-class Stats(InFolder):
+class Stats(OneCorpus):
     """Count texts, words and classes."""
 
-    name: tyro.conf.Positional[Name]
-    """A corpus of `wordward data list`."""
     tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
     """What a word is, as in `wordward train`."""
 
@@ -173,11 +172,9 @@ class Stats(InFolder):
 
 
 @dataclass(frozen=True)
-class Pack(InFolder):
+class Pack(OneCorpus):
     """Encode a corpus and write it as one small file, for --corpus FILE.pack on another machine."""
 
-    name: tyro.conf.Positional[Name]
-    """A corpus of `wordward data list`."""
     out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE")]]
     """File to write; its name must end in .pack."""
     text: TextSettings

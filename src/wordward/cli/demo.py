@@ -21,7 +21,7 @@ from wordward.config.settings import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.datasets import DataError, Example, drop_shared, reviews, split
+from wordward.datasets import DataError, Example, drop_shared, hold_out, reviews
 from wordward.report.gathering import ReportSettings
 from wordward.report.html import write_report
 from wordward.report.telling import Telling, tell, telling
@@ -105,7 +105,7 @@ def _clear(out: Path) -> None:
 
 def _prepare(out: Path, sentences: list[Example], vectors: dict[str, np.ndarray], seed: int) -> list[Example]:
     """Write training and test sentences and the vectors of their words; the test sentences."""
-    kept, test = split(sentences, HELD_OUT, seed)
+    kept, test = hold_out(sentences, HELD_OUT, seed=seed)
     kept = drop_shared(kept, test)
     for name, examples in (("train", kept), ("test", test)):
         with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:

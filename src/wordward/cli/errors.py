@@ -51,8 +51,8 @@ def settings_of(kind: Any) -> set[str]:
     return found
 
 
-def told(error: Exception) -> str | None:
-    """What to say of an error, its settings in backquotes; None for a bug of ours."""
+def message_of(error: Exception) -> str | None:
+    """The message of an error that a user can mend, its settings in backquotes; None for a bug of ours."""
     message = str(error)
     if isinstance(error, MemoryError) or any(part in message for part in MEMORY):
         reason = message.partition("\n")[0] or type(error).__name__

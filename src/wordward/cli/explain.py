@@ -3,15 +3,23 @@
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, SPLITS, check_counts, is_split, naming, texts_of
+from wordward.cli.texts import (
+    SPLITS,
+    check_counts,
+    check_files,
+    check_texts,
+    is_split,
+    naming,
+    texts_of,
+)
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
 
@@ -39,14 +47,7 @@ class Explain:
     some."""
     limit: int | None = None
     """Explain only this many of the texts: a random but fixed selection."""
-    text_column: Name = None
-    """Name or number of the column that holds the text; by default as in the run."""
-    label_column: Name = None
-    """Name or number of the column that holds the label; by default as in the run."""
-    tag_column: int | None = None
-    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
-    format: Format = None
-    """Kind of the file; by default as in the run."""
+    columns: FileColumns = field(default_factory=FileColumns)
     label: Name = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
@@ -143,31 +144,23 @@ class Explain:
     def _check(self) -> None:
         """Refuse what is obviously wrong before any time is spent."""
         from wordward.explain.figure import FORMATS
-        from wordward.support.files import check_file
 
-        texts = (*self.texts, *self.text)
-        if self.file is not None and texts:
-            raise UsageError(
-                f"expected texts as arguments or in a file; got {len(texts)} and --file {self.file}: "
-                "leave one out"
-            )
+        check_texts((*self.texts, *self.text), self.file)
         check_counts(self, "limit", "jobs")
-        for name in ("html", "figure", "json"):
-            if (path := getattr(self, name)) not in (None, "-"):
-                check_file(path, name)
+        check_files(self, "html", "figure", "json")
         if self.figure is not None and Path(self.figure).suffix.lower() not in FORMATS:
             raise UsageError(f"expected --figure with a name in {', '.join(FORMATS)}; got {self.figure}")
 
     def _examples(self, run: "Run") -> "list[Example]":
         """The texts, with the labels that came with them or were given."""
-        from wordward.datasets import Example, some_of
+        from wordward.datasets import Example, sample
 
         if source := self._source(run):
-            examples = some_of(self._read(run, source), self.limit)
+            examples = sample(self._read(run, source), self.limit)
         else:
             self._hint()
             texts = (*self.texts, *self.text) or [line for lines in standard_input() for line in lines]
-            examples = some_of([Example(text) for text in texts], self.limit)
+            examples = sample([Example(text) for text in texts], self.limit)
         for number, example in enumerate(examples, start=1):
             try:
                 example.text.encode()
@@ -192,11 +185,15 @@ class Explain:
         from wordward.datasets import DataError
         from wordward.support.console import say
 
-        columns = {name: getattr(self, name) for name in COLUMNS}
+        columns = vars(self.columns)
         try:
             examples = texts_of(run, source, quiet=self.quiet, **columns)
         except DataError as error:
-            if self.label_column is not None or self.tag_column is not None or is_split(run, source):
+            if (
+                columns["label_column"] is not None
+                or columns["tag_column"] is not None
+                or is_split(run, source)
+            ):
                 raise
             examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
             why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"

@@ -187,12 +187,12 @@ def _defaults(arguments: list[str]) -> dict[str, Any]:
         return {}
     (command, kind), values, presets = kinds[arguments[0]], {}, []
     for file in _values(arguments, "--config"):
-        told = read_toml(file)
-        if "preset" in told:
-            presets.append(preset := told.pop("preset"))
+        found = read_toml(file)
+        if "preset" in found:
+            presets.append(preset := found.pop("preset"))
             if preset not in PRESETS:
                 raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
-        values |= named(told, kind, source=file)
+        values |= named(found, kind, source=file)
     presets += [
         preset for preset in _values(arguments, "--preset") if preset in PRESETS
     ]  # tyro refuses others

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from wordward.cli.arguments import PLAIN
-from wordward.cli.errors import in_flags, told
+from wordward.cli.errors import in_flags, message_of
 from wordward.support.errors import WordwardError
 from wordward.support.version import __version__
 from wordward.support.wording import showing
@@ -74,7 +74,7 @@ def run(
         sys.stderr.close()
         return 0
     except Exception as error:
-        if (message := told(error)) is None:
+        if (message := message_of(error)) is None:
             raise
         print(f"wordward: {flags(message)}", file=sys.stderr)
         return 1

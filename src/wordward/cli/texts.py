@@ -1,11 +1,13 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordward.cli.errors import UsageError
+from wordward.support.files import check_file
 from wordward.support.rules import COUNT, check
 
 if TYPE_CHECKING:
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 SPLITS = ("train", "dev", "test")
-COLUMNS = "text_column", "label_column", "tag_column", "format"  # of a command: how its file is read
 
 
 def is_split(run: "Run", data: str) -> bool:
@@ -48,7 +49,7 @@ def texts_in(
 
 @contextmanager
 def naming(source: str | None) -> Iterator[None]:
-    """Name the file, too, where an error names a line of it."""
+    """Add the name of the file to an error that names only its line."""
     from wordward.datasets import DataError
 
     try:
@@ -57,6 +58,22 @@ def naming(source: str | None) -> Iterator[None]:
         if source is None or error.path or not error.line:
             raise
         raise DataError(error.message, source, error.line) from None
+
+
+def check_texts(texts: Sequence[str], file: str | None) -> None:
+    """Refuse texts as arguments together with a file of texts."""
+    if file is not None and texts:
+        count = len(texts)
+        raise UsageError(
+            f"expected texts as arguments or in a file; got {count} and --file {file}: leave one out"
+        )
+
+
+def check_files(command: object, *names: str) -> None:
+    """Refuse files of these settings that cannot be written, before time is spent on their content."""
+    for name in names:
+        if (path := getattr(command, name)) not in (None, "-"):
+            check_file(path, name)
 
 
 def check_counts(command: object, *names: str) -> None:

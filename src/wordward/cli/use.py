@@ -3,16 +3,16 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from wordward.cli.arguments import Device, Format, RunFolder, several
+from wordward.cli.arguments import Device, FileColumns, Format, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import COLUMNS, is_split, texts_in, texts_of
+from wordward.cli.texts import check_texts, is_split, texts_in, texts_of
 from wordward.config.settings import Name
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ class Evaluate:
     """Run folder."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
-    text_column: Name = None
-    """Name or number of the column that holds the text; by default as in the run."""
-    label_column: Name = None
-    """Name or number of the column that holds the label; by default as in the run."""
-    tag_column: int | None = None
-    """Column of the tag in a CoNLL file, from 0; by default as in the run."""
-    format: Format = None
-    """Kind of the file; by default as in the run."""
+    columns: FileColumns = field(default_factory=FileColumns)
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
     json: bool = False
@@ -55,7 +48,7 @@ class Evaluate:
         if is_split(run, self.data):
             corpus = run.split(self.data)
         else:
-            examples = texts_of(run, self.data, **{name: getattr(self, name) for name in COLUMNS})
+            examples = texts_of(run, self.data, **vars(self.columns))
             corpus = run.encode(examples, labelled=True, source=self.data)
         evaluation = run.evaluate_corpus(corpus, self.data, quiet=False)
         classes = dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
@@ -106,11 +99,7 @@ class Predict:
     def __call__(self) -> None:
         from wordward.runs.opening import load_run
 
-        if self.file is not None and self.texts:
-            raise UsageError(
-                f"expected texts as arguments or in a file; got {len(self.texts)} and --file {self.file}: "
-                "leave one out"
-            )
+        check_texts(self.texts, self.file)
         if len(self.texts) == 1 and is_file(self.texts[0]):
             from wordward.support.console import say
 

@@ -8,19 +8,8 @@ import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
+from wordward.support import rules
 from wordward.support.errors import SettingError
-from wordward.support.rules import (
-    COUNT,
-    COUNT_OR_NONE,
-    DROPOUT,
-    FACTOR,
-    NOT_NEGATIVE_OR_NONE,
-    POSITIVE,
-    POSITIVE_OR_NONE,
-    SEED,
-    SHARE,
-    check,
-)
 
 OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # where none is given
 TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
@@ -85,9 +74,9 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        check(self, COUNT_OR_NONE, "limit")
-        check(self, SHARE, "dev_share")
-        check(self, NOT_NEGATIVE_OR_NONE, "split_seed")
+        rules.check(self, rules.COUNT_OR_NONE, "limit")
+        rules.check(self, rules.SHARE, "dev_share")
+        rules.check(self, rules.NOT_NEGATIVE_OR_NONE, "split_seed")
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise SettingError(
                 "corpus",
@@ -116,8 +105,8 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        check(self, COUNT, "min_documents")
-        check(self, COUNT_OR_NONE, "max_vocabulary", "max_length")
+        rules.check(self, rules.COUNT, "min_documents")
+        rules.check(self, rules.COUNT_OR_NONE, "max_vocabulary", "max_length")
 
 
 @dataclass(frozen=True)
@@ -140,8 +129,8 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        check(self, COUNT, "dim", "hidden", "head")
-        check(self, DROPOUT, "word_dropout", "head_dropout")
+        rules.check(self, rules.COUNT, "dim", "hidden", "head")
+        rules.check(self, rules.DROPOUT, "word_dropout", "head_dropout")
 
 
 @dataclass(frozen=True)
@@ -182,13 +171,13 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        check(self, COUNT, *_given(self, "epochs", "patience"))
-        check(self, COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
-        check(self, COUNT_OR_NONE, "checkpoint_steps")
-        check(self, POSITIVE, *_given(self, "learning_rate", "clip"))
-        check(self, FACTOR, "decay")
-        check(self, DROPOUT, "averaging")
-        check(self, SEED, "seed")
+        rules.check(self, rules.COUNT, *_given(self, "epochs", "patience"))
+        rules.check(self, rules.COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
+        rules.check(self, rules.COUNT_OR_NONE, "checkpoint_steps")
+        rules.check(self, rules.POSITIVE, *_given(self, "learning_rate", "clip"))
+        rules.check(self, rules.FACTOR, "decay")
+        rules.check(self, rules.DROPOUT, "averaging")
+        rules.check(self, rules.SEED, "seed")
 
 
 @dataclass(frozen=True)
@@ -321,12 +310,12 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
-        check(self, COUNT, *_given(self, "epochs"), "streams", "window")
-        check(self, COUNT_OR_NONE, "limit")
-        check(self, POSITIVE, "learning_rate", "clip")
-        check(self, POSITIVE_OR_NONE, "minutes")
-        check(self, SHARE, "held_out_share")
-        check(self, SEED, "seed")
+        rules.check(self, rules.COUNT, *_given(self, "epochs"), "streams", "window")
+        rules.check(self, rules.COUNT_OR_NONE, "limit")
+        rules.check(self, rules.POSITIVE, "learning_rate", "clip")
+        rules.check(self, rules.POSITIVE_OR_NONE, "minutes")
+        rules.check(self, rules.SHARE, "held_out_share")
+        rules.check(self, rules.SEED, "seed")
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -1,13 +1,6 @@
 """Labelled and unlabelled texts, from the user's own files or a published corpus."""
 
-from wordward.datasets.example import (
-    Example,
-    check_labels,
-    draw,
-    drop_shared,
-    some_of,
-    split,
-)
+from wordward.datasets.example import Example, check_labels, drop_shared, hold_out, sample
 from wordward.datasets.files import FORMATS, Columns, read, read_each
 from wordward.datasets.given import examples_of
 from wordward.datasets.published import CorpusInfo, Splits
@@ -25,13 +18,12 @@ __all__ = [
     "MissingError",
     "Splits",
     "check_labels",
-    "draw",
     "drop_shared",
     "examples_of",
     "find",
+    "hold_out",
     "load",
     "read",
     "read_each",
-    "some_of",
-    "split",
+    "sample",
 ]

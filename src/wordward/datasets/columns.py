@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wordward.datasets.lines import Row
+from wordward.datasets.lines import TableRow
 from wordward.support.errors import ColumnError, DataError
 
 # Words that name a column of texts or of labels, and are seldom a whole text or label themselves.
@@ -35,9 +36,10 @@ class Columns:
         return {"text_column": self.text} | label
 
 
-def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]]:
+def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list[int]]:
     """Whether the first row is a header, and the indices of the text (and label) columns."""
     line, cells = first
+    error = partial(ColumnError, path=path, line=line)
     header = [cell.strip() for cell in cells]
     wanted = columns.wanted
     numbers = all(name.isdecimal() for name in wanted.values())
@@ -45,53 +47,40 @@ def places_of(first: Row, path: Path, columns: Columns) -> tuple[bool, list[int]
     if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
         places = [int(name) for name in wanted.values()]
         if max(places) >= len(cells):
-            raise ColumnError(
-                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}",
-                path,
-                line,
+            raise error(
+                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}"
             )
         return False, places
     for option, name in wanted.items():
         if name not in header and not numbers and any(value.isdecimal() for value in wanted.values()):
             given = " ".join(f"`{setting}={value!r}`" for setting, value in wanted.items())
-            raise ColumnError(
-                f"expected both columns by name, or both by number from 0 if there is no header line; got {given}",
-                path,
-                line,
+            raise error(
+                f"expected both columns by name, or both by number from 0 if there is no header line; got {given}"
             )
         if name not in header:
             found = ", ".join(cell[:30] for cell in header)
-            raise ColumnError(
+            raise error(
                 f"expected a column {name!r}; found {found}: name it with `{option}`, or give columns by number "
-                f"from 0 if there is no header line{_hint(header, path)}",
-                path,
-                line,
+                f"from 0 if there is no header line{_hint(header, path)}"
             )
         if header.count(name) > 1:
-            raise ColumnError(
-                f"expected one column {name!r}; found {header.count(name)}: give them different names",
-                path,
-                line,
+            raise error(
+                f"expected one column {name!r}; found {header.count(name)}: give them different names"
             )
     return True, [header.index(name) for name in wanted.values()]
 
 
-def check_row(row: Row, first: Row, path: Path, *, headed: bool) -> None:
+def check_row(row: TableRow, first: TableRow, path: Path, *, headed: bool) -> None:
     """Refuse a row with a different number of fields from the first, or that repeats the header."""
     (line, fields), width = row, len(first[1])
+    error = partial(DataError, path=path, line=line)
     if len(fields) != width:
-        raise DataError(
+        raise error(
             f"expected {width} fields as in the first line; got {len(fields)}: quote a field that "
-            "contains a comma (CSV), remove tabs and line breaks from the texts (TSV)",
-            path,
-            line,
+            "contains a comma (CSV), remove tabs and line breaks from the texts (TSV)"
         )
     if headed and width > 1 and fields == first[1]:  # a single word may be a text
-        raise DataError(
-            "expected a text; got the header line again, as in concatenated files: delete this line",
-            path,
-            line,
-        )
+        raise error("expected a text; got the header line again, as in concatenated files: delete this line")
 
 
 def _hint(header: list[str], path: Path) -> str:
@@ -107,7 +96,7 @@ def _hint(header: list[str], path: Path) -> str:
     return " (for one token per line: `format='conll'`)" if ".tsv" in path.name else ""
 
 
-def looks_like_header(first: Row, places: list[int]) -> bool:
+def looks_like_header(first: TableRow, places: list[int]) -> bool:
     """Whether a first row that should be a text (and its label) may name the columns instead."""
     text, *label = (first[1][at].strip() for at in places)
     names = (
@@ -128,7 +117,7 @@ def _holds(name: str, known: Container[str]) -> bool:
     return any(part.lower() in known for part in re.findall("[A-Z]?[a-z]+|[A-Z]+", name))
 
 
-def refuse_header(first: Row, places: list[int], path: Path, columns: Columns) -> NoReturn:
+def refuse_header(first: TableRow, places: list[int], path: Path, columns: Columns) -> NoReturn:
     """Report that the first line names the columns, although they are given by number."""
     line, cells = first
     names = [cells[at].strip() for at in places]

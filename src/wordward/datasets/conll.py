@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 from wordward.datasets.columns import Columns, names_tokens
@@ -17,7 +18,7 @@ def sentences(path: Source, columns: Columns) -> Iterator[Example]:
     start = width = 0
     suspect, commented = True, False
     for number, line in enumerate(chain(lines(path), [""]), start=1):
-        fields = _fields(line)
+        fields, error = _fields(line), partial(DataError, path=path, line=number)
         if not fields or fields[0] == "-DOCSTART-":
             if sentence:
                 suspect = suspect and _numbered(sentence, path, start)
@@ -25,26 +26,20 @@ def sentences(path: Source, columns: Columns) -> Iterator[Example]:
             sentence = []
             continue
         if not width and names_tokens(fields):
-            raise DataError(
-                f"expected a token and its tag; got {fields}, which looks like a header line: delete it",
-                path,
-                number,
+            raise error(
+                f"expected a token and its tag; got {fields}, which looks like a header line: delete it"
             )
         commented = commented or fields[0].startswith("#")
         width = width or len(fields)
         if len(fields) != width or not all(fields):
-            raise DataError(
+            raise error(
                 f"expected {width} filled columns as in the first line; got {fields}: "
-                f"separate sentences by an empty line{' (comments are not skipped)' if commented else ''}",
-                path,
-                number,
+                f"separate sentences by an empty line{' (comments are not skipped)' if commented else ''}"
             )
         if columns.labelled and not (-width < columns.tag < width and columns.tag):
-            raise DataError(
+            raise error(
                 f"expected a tag in column {columns.tag} after the token; got {width} columns: name it with "
-                "`tag_column`, or read the file as unlabelled",
-                path,
-                number,
+                "`tag_column`, or read the file as unlabelled"
             )
         start = start if sentence else number
         sentence.append(fields)

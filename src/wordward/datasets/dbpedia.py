@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from wordward.datasets.archive import Entry, named
-from wordward.datasets.example import Example
+from wordward.datasets.example import Example, hold_out
 from wordward.datasets.lines import csv_rows, lines
-from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
+from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, tenth
 from wordward.support.errors import DataError
 
 INFO = CorpusInfo(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeVar
 
 import numpy as np
 
 from wordward.support.errors import DataError
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class Example:
         return self.tags if self.tags is not None else (self.label,)
 
 
+def label_names(example: Example) -> tuple[str | None, ...]:
+    """The tags of an example, or its one label; for `labels` of `hold_out` and `sample`."""
+    return example.names
+
+
 def check_labels(examples: Iterable[Example], source: object = None) -> tuple[str, ...]:
     """The classes (or tags) in alphabetical order; two or more, and every example has one. `source` is for errors."""
     classes: set[str] = set()
@@ -57,35 +66,96 @@ def check_labels(examples: Iterable[Example], source: object = None) -> tuple[st
     return tuple(sorted(classes))
 
 
-def split(examples: Sequence[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """Shuffle and hold out a share: (kept, held_out), at least one on each side."""
-    if not 0 < share < 1 or len(examples) < 2:
+def hold_out(
+    items: Sequence[Item],
+    size: float,
+    *,
+    seed: int | None = None,
+    labels: Callable[[Item], Collection[Hashable]] | None = None,
+) -> tuple[list[Item], list[Item]]:
+    """Split items at random into those kept and those held out.
+
+    Args:
+        items: What to split.
+        size: How many to hold out (an int), or which share of them (a float), which leaves one or more on each side.
+        seed: Seed of the draw; both parts are then in random order. None: items are ranked by a hash of their place,
+            so that the draw is the same with every version of Python and numpy; both parts are in their own order.
+        labels: Gives the labels of an item; one with a label that no kept item has is kept, too.
+
+    Returns:
+        The kept items and those held out.
+
+    Example:
+        >>> from wordward.datasets import hold_out
+        >>> [len(part) for part in hold_out(range(10), 0.2, seed=0)]
+        [8, 2]
+    """
+    count = len(items)
+    held = size if isinstance(size, int) else min(max(round(size * count), 1), count - 1)
+    if not isinstance(size, int) and (not 0 < size < 1 or count < 2):
         raise DataError(
-            f"expected a share between 0 and 1 of two texts or more; got {share} of {len(examples)}: "
+            f"expected a share between 0 and 1 of two texts or more; got {size} of {count}: "
             "give more texts, or a separate held-out file"
         )
-    order = np.random.default_rng(seed).permutation(len(examples))
-    held = min(max(round(share * len(examples)), 1), len(examples) - 1)
-    return [examples[at] for at in order[held:]], [examples[at] for at in order[:held]]
+    if seed is None:
+        drawn = sorted(range(count), key=lambda at: blake2b(b"0 %d" % at, digest_size=16).digest())
+        kept, out = sorted(drawn[held:]), sorted(drawn[:held])
+    else:
+        order = np.random.default_rng(seed).permutation(count).tolist()
+        kept, out = order[held:], order[:held]
+    if labels is not None:
+        known = {label for at in kept for label in labels(items[at])}
+        kept += [at for at in out if not known.issuperset(labels(items[at]))]
+        out = [at for at in out if known.issuperset(labels(items[at]))]
+        if not out:
+            names = sorted({str(label) for item in items for label in labels(item)})
+            shown = ", ".join(name[:20] for name in names[:3]) + (", ..." if len(names) > 3 else "")
+            raise DataError(
+                f"expected enough texts to hold some out; {count} with {len(names)} labels ({shown}) are "
+                "too few of each class: give more (or, in files, others as `dev`)"
+            )
+    return [items[at] for at in kept], [items[at] for at in out]
 
 
-def draw(count: int, limit: int, labels: Sequence[Collection[Hashable]] | None = None) -> np.ndarray:
-    """Indices of `limit` of `count` texts, at random but always the same; every label is kept if there is room."""
-    order = np.random.default_rng(0).permutation(count)
-    if labels is None:
-        return order[:limit]
-    seen: set[Hashable] = set()
-    new = np.zeros(count, dtype=bool)  # in that order: whether a text has a label that no earlier one has
-    for at, place in enumerate(order):
-        new[at] = not seen.issuperset(labels[place])
-        seen.update(labels[place])
-    return order[np.sort(np.argsort(~new, kind="stable")[:limit])]
+def sample(
+    items: Sequence[Item],
+    limit: int | None,
+    *,
+    seed: int = 0,
+    labels: Callable[[Item], Collection[Hashable]] | None = None,
+    in_order: bool = True,
+) -> list[Item]:
+    """Draw some of the items at random, with one seed always the same.
 
+    Args:
+        items: What to draw from.
+        limit: How many to draw at most; None: all.
+        seed: Seed of the draw.
+        labels: Gives the labels of an item; none is lost where `limit` leaves room for all.
+        in_order: Whether they come in their original order, or else as drawn.
 
-def some_of(examples: Sequence[Example], limit: int | None, seed: int = 0) -> list[Example]:
-    """At most `limit` of the examples (None: all), drawn at random but always the same, in their original order."""
-    drawn = np.random.default_rng(seed).permutation(len(examples))[:limit]
-    return [examples[at] for at in np.sort(drawn)]
+    Returns:
+        The items drawn; where `limit` leaves none out, all in their original order.
+
+    Example:
+        >>> from wordward.datasets import sample
+        >>> len(sample(range(10), 3))
+        3
+    """
+    if limit is None or len(items) <= limit:
+        return list(items)
+    order = np.random.default_rng(seed).permutation(len(items))
+    if labels is not None:
+        seen: set[Hashable] = set()
+        new = np.zeros(
+            len(items), dtype=bool
+        )  # in that order: whether an item has a label that no earlier one has
+        for at, place in enumerate(order):
+            new[at] = not seen.issuperset(own := labels(items[place]))
+            seen.update(own)
+        order = order[np.sort(np.argsort(~new, kind="stable")[:limit])]
+    drawn = order[:limit]
+    return [items[at] for at in (np.sort(drawn) if in_order else drawn)]
 
 
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:

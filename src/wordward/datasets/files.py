@@ -11,7 +11,7 @@ from pathlib import Path
 from wordward.datasets.columns import Columns, check_row, looks_like_header, places_of, refuse_header
 from wordward.datasets.conll import sentences
 from wordward.datasets.example import Example
-from wordward.datasets.lines import Row, csv_rows, lines, tsv_rows
+from wordward.datasets.lines import TableRow, csv_rows, lines, tsv_rows
 from wordward.datasets.snap import is_snap, reviews
 from wordward.support.errors import ColumnError, DataError, MissingError
 
@@ -98,7 +98,7 @@ def _format(path: Path) -> str:
     )
 
 
-def _table(rows: Iterator[Row], path: Path, columns: Columns) -> Iterator[Example]:
+def _table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Example]:
     first = next(rows, None)
     if first is None:
         return

@@ -12,7 +12,7 @@ from typing import IO
 from wordward.datasets.archive import BROKEN, Entry, decompressed
 from wordward.support.errors import DataError
 
-Row = tuple[int, list[str]]  # line number, fields
+TableRow = tuple[int, list[str]]  # line number, fields
 Source = Path | Entry
 _OTHERS = {  # kinds of files by their first bytes, and what to do about them
     b"\x1f\x8b": "gzip: give it a name ending in .gz",
@@ -92,7 +92,7 @@ def _refuse_others(first: bytes, path: Source) -> None:
             raise DataError(f"expected text in UTF-8; got {kind}", path)
 
 
-def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
+def csv_rows(path: Source, *, strict: bool = True) -> Iterator[TableRow]:
     """Rows of a CSV file, each with the line it begins on."""
     csv.field_size_limit(2**31 - 1)  # a long review exceeds the default of 128 KiB
     # Strict, because a quote left open would otherwise silently swallow the rest of the file.
@@ -113,7 +113,7 @@ def csv_rows(path: Source, *, strict: bool = True) -> Iterator[Row]:
         raise DataError(f"expected {wanted}; got {got}", path, line) from None
 
 
-def tsv_rows(path: Source) -> Iterator[Row]:
+def tsv_rows(path: Source) -> Iterator[TableRow]:
     """Rows of a TSV file, in which quotes are plain characters, as corpora use them."""
     for number, line in enumerate(lines(path), start=1):
         if line.strip(" \r\n"):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol
 
 from wordward.datasets.example import Example
-
-Item = TypeVar("Item")
-SEED = 0  # of the splits that are not published
 
 
 class Counts(NamedTuple):
@@ -65,7 +60,7 @@ class CorpusInfo:
     note: str = ""  # anything else to know before downloading it
 
 
-class Corpus(Protocol):
+class PublishedCorpus(Protocol):
     """The module of a published corpus."""
 
     INFO: CorpusInfo
@@ -78,14 +73,3 @@ class Corpus(Protocol):
 def tenth(count: int) -> int:
     """A tenth, rounded up: how much is held out if no split is published."""
     return -(-count // 10)
-
-
-def hold_out(items: Sequence[Item], count: int) -> tuple[list[Item], list[Item]]:
-    """(kept, held out), drawn at random, both in their original order.
-
-    Indices are ranked by a hash, so the draw is the same on every machine and version of Python and numpy.
-    """
-    drawn = sorted(range(len(items)), key=lambda at: blake2b(b"%d %d" % (SEED, at), digest_size=16).digest())
-    held = set(drawn[:count])
-    kept = [item for at, item in enumerate(items) if at not in held]
-    return kept, [items[at] for at in sorted(held)]

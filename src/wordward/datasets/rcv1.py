@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordward.datasets.archive import Entry, named
-from wordward.datasets.example import Example
+from wordward.datasets.example import Example, hold_out
 from wordward.datasets.lines import legacy_lines
-from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
+from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, tenth
 from wordward.support.errors import DataError
 
 _TRAIN = "lyrl2004_tokens_train.dat"

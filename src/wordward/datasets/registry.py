@@ -13,28 +13,21 @@ from typing import cast
 
 from wordward.datasets.archive import ENDINGS, is_archive
 from wordward.datasets.files import read
-from wordward.datasets.published import Corpus, CorpusInfo, Splits
+from wordward.datasets.published import CorpusInfo, PublishedCorpus, Splits
 from wordward.support.errors import DataError, MissingError
 from wordward.support.files import whole
 
-CORPORA = {
-    "imdb": "wordward.datasets.imdb",
-    "elec": "wordward.datasets.elec",
-    "rotten_tomatoes": "wordward.datasets.rotten_tomatoes",
-    "dbpedia": "wordward.datasets.dbpedia",
-    "rcv1": "wordward.datasets.rcv1",
-    "fce": "wordward.datasets.fce",
-}
+CORPORA = ("imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce")  # modules of this room
 VARIABLE = "WORDWARD_DATA"
 
 
-def corpus(name: str) -> Corpus:
+def corpus(name: str) -> PublishedCorpus:
     """The module of a corpus, imported on demand."""
     if name not in CORPORA:
         close = difflib.get_close_matches(name, CORPORA, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise DataError(f"expected a corpus among {', '.join(CORPORA)}; got {name!r}{hint}")
-    return cast(Corpus, import_module(CORPORA[name]))
+    return cast(PublishedCorpus, import_module(f"wordward.datasets.{name}"))
 
 
 def folder(data: str | PathLike[str] | None = None) -> Path:

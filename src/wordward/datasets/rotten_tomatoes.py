@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordward.datasets.archive import named
-from wordward.datasets.example import Example
+from wordward.datasets.example import Example, hold_out
 from wordward.datasets.files import read
 from wordward.datasets.lines import legacy_text
-from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, hold_out, tenth
+from wordward.datasets.published import CorpusInfo, Counts, Download, Splits, tenth
 from wordward.support.errors import DataError
 
 INFO = CorpusInfo(

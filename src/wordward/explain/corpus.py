@@ -26,7 +26,7 @@ class FocusedExample(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of each text."""
+    """The settings of an explanation, the same for each text."""
 
     methods: tuple[str, ...] = ("iadvt",)
     top: int = 3  # words to name for each word
@@ -52,7 +52,7 @@ def explain_all(
 
 
 class Work:
-    """All methods of a question on a run."""
+    """Explains texts by each method of a question."""
 
     def __init__(self, run: Run, question: Question) -> None:
         self.explainers = [Explainer(run, method, top=question.top) for method in question.methods]

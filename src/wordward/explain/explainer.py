@@ -62,7 +62,7 @@ class Explainer:
         self.adversary = run.adversary(method)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
-        """As `explain`."""
+        """Explain texts, as the function `explain` does."""
         run, method = self.run, self.adversary.method
         examples = [as_example(text) for text in texts]
         readings = [run.read(example) for example in examples]
@@ -83,7 +83,7 @@ class Explainer:
 
 
 def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus: int | None) -> Explanation:
-    """What is known about a text before the model has read it."""
+    """The explanation of a text before the model has read it, without any pulls."""
     label = None
     if labels is not None and (focus is not None or not run.tagging):
         label = labels[focus or 0]  # a classifier's one label, or the tag of the word in focus
@@ -103,7 +103,7 @@ def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus:
 
 
 def _explained(run: Run, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
-    """The explanation with what the model says of the text, and what pulls its words."""
+    """The explanation with the model's prediction and the pulls on each word added."""
     largest = max((pull[0] for pull in found.strengths), default=0.0)
     places = []
     for at, token in enumerate(text.tokens):

@@ -46,7 +46,7 @@ class Place:
 
     @property
     def pull(self) -> Pull | None:
-        """The strongest."""
+        """The strongest pull; None if no word pulls."""
         return self.pulls[0] if self.pulls else None
 
 

@@ -7,19 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Place
-from wordward.explain.wording import (
-    SCALE,
-    UNKNOWN,
-    Line,
-    Part,
-    headings,
-    part_of,
-    plain,
-    predicted,
-    question,
-    two_digits,
-)
+from wordward.explain.wording import Line, Part, plain
 from wordward.support.errors import MissingExtraError, SettingError
 from wordward.support.files import write
 
@@ -55,7 +45,7 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
         from matplotlib.font_manager import fontManager
     except ImportError:
         raise MissingExtraError("drawing needs matplotlib: pip install 'wordward[figure]'") from None
-    part = part_of(explanations, WORDS)
+    part = wording.part_of(explanations, WORDS)
     installed = set(fontManager.get_font_names())
     settings: dict[Any, Any] = {
         "font.family": [name for name in FONTS.split(",") if name in installed],
@@ -81,18 +71,20 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
 
 def _heads(explanations: Sequence[Explanation]) -> list[str]:
     """The lines above the figure: predictions and what the words shown do, each once where all share it."""
-    predictions = dict.fromkeys(predicted(explanation) for explanation in explanations)
-    questions = [question(explanation) for explanation in explanations]
+    predictions = dict.fromkeys(wording.predicted(explanation) for explanation in explanations)
+    questions = [wording.question(explanation) for explanation in explanations]
     if len(set(questions)) > 1:
-        questions = [f"{name}: {text}" for name, text in zip(headings(explanations), questions, strict=True)]
+        questions = [
+            f"{name}: {text}" for name, text in zip(wording.headings(explanations), questions, strict=True)
+        ]
     return [plain(line) for line in (*predictions, *dict.fromkeys(questions))]
 
 
 def _foot(part: Part) -> list[str]:
     """The lines below the figure: what its numbers mean, and which words are left out."""
-    notes = [SCALE] if part.lines else []
+    notes = [wording.SCALE] if part.lines else []
     if part.has_unknown:
-        notes.append(f"grey: {UNKNOWN}")
+        notes.append(f"grey: {wording.UNKNOWN}")
     return [*notes, *([part.note] if part.note else [])]
 
 
@@ -106,7 +98,7 @@ def _draw(
         _fitted(axes, EDGE, y, head, right - EDGE, color=SOFT if number else INK, fontsize=9, ha="left")
         y += 0.8 * ROW
     y += 0.6 * ROW
-    for number, name in enumerate(headings(explanations) if part.lines else []):
+    for number, name in enumerate(wording.headings(explanations) if part.lines else []):
         x = EDGE + WORD + GAP + number * (BAR + GAP)
         _fitted(axes, x, y, plain(name), BAR, color=INK, fontsize=9, ha="left", fontweight="bold")
     y += 0.9 * ROW
@@ -143,7 +135,7 @@ def _draw_bar(axes: Any, place: Place, x: float, y: float, shades: tuple[str, st
         FancyBboxPatch((x, y - thick / 2), BAR, thick, boxstyle=style, facecolor=fill, edgecolor="none")
     )
     _fitted(axes, x + BAR / 2, y, plain(pull.toward), BAR - 0.9, color=INK, fontsize=10, ha="center")
-    strength = two_digits(pull.relative)
+    strength = wording.two_digits(pull.relative)
     axes.text(x + BAR - 0.08, y, strength, color=INK, fontsize=7.5, ha="right", va="center_baseline")
 
 

@@ -69,7 +69,7 @@ def check_known_labels(run: Run, names: Sequence[str | None], line: int = 0) -> 
 
 
 def numbered(run: Run, text: Reading, names: Labels) -> Any:
-    """The labels of a text as numbers, a tagger's at first pieces; IGNORE where the prediction is to count."""
+    """Labels as numbers, a tagger's at each word's first piece; IGNORE stands for the predicted label."""
     if not run.tagging:
         return IGNORE if names is None or names[0] is None else run.labels.index(names[0])
     numbers = [

@@ -22,7 +22,7 @@ TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
 
 
 class BatchPulls(NamedTuple):
-    """What the model says of each text and the words that pull its tokens, strongest first."""
+    """The logits of a batch of texts, and the words that pull each token, strongest first."""
 
     logits: Tensor
     words: Tensor  # (batch, time, top) ids
@@ -31,7 +31,7 @@ class BatchPulls(NamedTuple):
 
 
 class TextPulls(NamedTuple):
-    """The same of one text, on the CPU: a list for each of its words."""
+    """The probabilities of one text, and the words that pull each of its words, on the CPU."""
 
     number: int  # of the text among those asked about
     probabilities: np.ndarray  # (classes,), a tagger's (words, classes)
@@ -81,7 +81,7 @@ def _counted(mask: Tensor, rows: Sequence[Row], focus: int | None) -> Tensor:
 
 
 def _strongest(row: Row, strengths: np.ndarray) -> list[int]:
-    """Of each word the piece that is pulled hardest."""
+    """For each word the index of its piece with the strongest pull."""
     by_word = [np.flatnonzero(row.word == number) for number in range(len(row.first))]
     return [int(pieces[strengths[pieces].argmax()]) for pieces in by_word]
 
@@ -154,7 +154,7 @@ def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:
 def _toward_words(
     adversary: Adversary, found: Found, batch: Batch, top: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The candidates of the largest alpha."""
+    """For a perturbation toward words: the candidates with the largest alpha."""
     assert found.candidates is not None
     r = found.perturbation
     length = r.norm(dim=-1, keepdim=True)
@@ -167,7 +167,7 @@ def _toward_words(
 def _anywhere(
     adversary: Adversary, found: Found, batch: Batch, top: int, allowed: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The allowed words whose directions are closest to r, and how far r goes toward them."""
+    """For a free perturbation r: the allowed words in the directions closest to r, and how far r goes toward them."""
     r = found.perturbation[batch.mask]  # (n, dim)
     nearest_cosines, nearest = pointed_at(
         r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top

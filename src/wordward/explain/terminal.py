@@ -7,21 +7,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Place
-from wordward.explain.wording import (
-    MARKED,
-    SCALE,
-    UNKNOWN,
-    Part,
-    headings,
-    marked,
-    part_of,
-    percent,
-    plain,
-    predicted,
-    question,
-    two_digits,
-)
+from wordward.explain.wording import UNKNOWN, Part, plain
 
 COLOURS = {"classify": "blue", "tag": "green"}
 WORDS = 40  # of a text that a screen shows
@@ -38,28 +26,28 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
         explanations: one text's, of one task.
         console: where to print, such as `rich.console.Console()`.
     """
-    part, first = part_of(explanations, WORDS), explanations[0]
-    for line in dict.fromkeys(predicted(explanation) for explanation in explanations):
+    part, first = wording.part_of(explanations, WORDS), explanations[0]
+    for line in dict.fromkeys(wording.predicted(explanation) for explanation in explanations):
         console.print(Text(plain(line), "bold"))
     if not part.lines:
         console.print(Text(f"{plain(first.text) or '(an empty text)'}: no words to read"))
         return
-    for heading, explanation in zip(headings(explanations), explanations, strict=True):
-        console.print(Text(f"\n{plain(heading)}: {plain(question(explanation))}", "dim"))
+    for heading, explanation in zip(wording.headings(explanations), explanations, strict=True):
+        console.print(Text(f"\n{plain(heading)}: {plain(wording.question(explanation))}", "dim"))
         console.print(Padding(_sentence(explanation, part), (0, 2), expand=False))
     every = range(len(explanations))
     for numbers in [[number] for number in every] if console.width < NARROW else [every]:
         console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2), expand=False))
     unknown = [f"{UNKNOWN_MARK} {UNKNOWN}"] if part.has_unknown else []
-    notes = [SCALE, *unknown, *([part.note] if part.note else [])]
+    notes = [wording.SCALE, *unknown, *([part.note] if part.note else [])]
     console.print(Padding(Text("\n".join(notes), "dim"), (1, 2, 0, 2), expand=False))
 
 
 def _sentence(explanation: Explanation, part: Part) -> Text:
-    """The text with its strongest pulls marked: [delight → bore]."""
+    """The text with its strongest pulls wording.marked: [delight → bore]."""
     text, at = explanation.text, part.start
     line = Text("… " if part.before else "")
-    for place in marked(explanation):
+    for place in wording.marked(explanation):
         if part.start <= place.start and place.end <= part.end:
             line.append(plain(text[at : place.start]))
             mark = f"[{plain(place.word)} → {plain(place.pulls[0].toward)}]"
@@ -88,17 +76,17 @@ def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[in
     if tagging:
         table.add_column("", overflow="fold")
     for number in numbers:
-        table.add_column(Text(plain(headings(explanations)[number])), overflow="fold")
+        table.add_column(Text(plain(wording.headings(explanations)[number])), overflow="fold")
         if bars:
             table.add_column("", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
     for line in part.lines:
         known = all(place.known for place in line.places if place)
         word = plain(line.word) + ("" if known else UNKNOWN_MARK)
-        cells = [Text(word, "bold" if line.strongest >= MARKED else "")]
+        cells = [Text(word, "bold" if line.strongest >= wording.MARKED else "")]
         if tagging:
             tag, probability = line.place.label or "", line.place.probability or 0.0
-            cells.append(Text(f"{plain(tag)} {percent(probability)}", "dim"))
+            cells.append(Text(f"{plain(tag)} {wording.percent(probability)}", "dim"))
         for number in numbers:
             word, bar, strength = _pull(line.places[number], colour, bars)
             cells += [word, bar, strength] if bars else [word, strength]
@@ -113,5 +101,9 @@ def _pull(place: Place | None, colour: str, width: int) -> list[Text]:
     pull = place.pulls[0]
     eighths = max(1, round(8 * width * pull.relative))
     bar = "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
-    style = "bold" if pull.relative >= MARKED else "dim" if pull.relative < FAINT else ""
-    return [Text(f"→ {plain(pull.toward)}", style), Text(bar, colour), Text(two_digits(pull.relative), style)]
+    style = "bold" if pull.relative >= wording.MARKED else "dim" if pull.relative < FAINT else ""
+    return [
+        Text(f"→ {plain(pull.toward)}", style),
+        Text(bar, colour),
+        Text(wording.two_digits(pull.relative), style),
+    ]

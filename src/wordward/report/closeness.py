@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -31,8 +32,8 @@ class Near:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a word's opposite stands among its nearest words, in one table."""
+class Rank:
+    """The rank of a word's opposite among its nearest words in one table of vectors."""
 
     rank: int  # 1: the nearest of all
     cosine: float
@@ -40,20 +41,20 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A word and its opposite, before training and after."""
+class Opposites:
+    """A word and its opposite, and how near they are before training and after."""
 
-    word: str
     label: str | None  # that the word speaks for
+    word: str
     other: str
-    before: Standing | None  # None where what the run started from is not known
-    after: Standing
+    before: Rank | None  # None where what the run started from is not known
+    after: Rank
 
 
-def moved(
+def opposites(
     run: Run, before: Tensor | None, *, count: int, k: int = 8, swapped: Iterable[tuple[str, str]] = ()
-) -> list[Moved]:
-    """Words with an opposite nearby, and where it stands before and after training.
+) -> list[Opposites]:
+    """Words with an opposite nearby, and its rank among their nearest words before and after training.
 
     Opposites are told by the classes of the training texts that words are in (see `wordward.attack.sense`); where a
     run kept no such counts, they are the words `swapped` for each other in adversarial texts, frequent ones first.
@@ -66,26 +67,21 @@ def moved(
     if judge is None:
         pairs = _swapped(run, swapped, allowed)
     else:
-        pairs = _opposites(run, judge, after if before is None else before, allowed)
-    moved_words = []
+        pairs = _opposite_pairs(run, judge, after if before is None else before, allowed)
+    found = []
     for word, other in pairs[:count]:
         leans = None if judge is None else int(judge.evidence[word].argmax())
         against = _against(judge, word, other, len(run.vocabulary))
-        standing_before, standing_after = (
-            None if table is None else _stand(run, table, word, other, allowed=allowed, k=k, against=against)
-            for table in (before, after)
-        )
-        assert standing_after is not None
+        rank = partial(_rank, run, word=word, other=other, allowed=allowed, k=k, against=against)
         label = None if leans is None else run.labels[leans]
-        moved_words.append(
-            Moved(
-                run.vocabulary.word(word), label, run.vocabulary.word(other), standing_before, standing_after
-            )
+        names = map(run.vocabulary.word, (word, other))
+        found.append(
+            Opposites(label, *names, before=None if before is None else rank(before), after=rank(after))
         )
-    return moved_words
+    return found
 
 
-def _opposites(run: Run, judge: Judge, table: Tensor, allowed: Tensor) -> list[Pair]:
+def _opposite_pairs(run: Run, judge: Judge, table: Tensor, allowed: Tensor) -> list[Pair]:
     """Frequent words with a near word of opposite leaning, the plainest pairs first, no word twice."""
     plain = torch.tensor([fold(word) not in STOP_WORDS for word in run.vocabulary.words])
     heads = [int(word) for word in allowed if plain[word]][:HEADS]  # ids are in order of frequency
@@ -135,10 +131,10 @@ def _against(judge: Judge | None, word: int, other: int, size: int) -> Tensor:
     return _speaks_against(judge, every, judge.evidence[word].argmax())
 
 
-def _stand(
-    run: Run, table: Tensor, word: int, other: int, *, allowed: Tensor, k: int, against: Tensor
-) -> Standing:
-    """Where the other word stands in a table, and the words that are nearest there."""
+def _rank(
+    run: Run, table: Tensor, *, word: int, other: int, allowed: Tensor, k: int, against: Tensor
+) -> Rank:
+    """The rank of the other word among the nearest words of a word, and the `k` nearest of them."""
     others = allowed[allowed != word]
     cosines = F.cosine_similarity(table[word].unsqueeze(0), table[others])
     own = cosines[(others == other).nonzero().flatten()[0]]
@@ -148,4 +144,4 @@ def _stand(
         Near(run.vocabulary.word(number), float(cosine), bool(against[number]))
         for number, cosine in zip(words, best.values, strict=True)
     )
-    return Standing(1 + int((cosines > own).sum()), float(own), near)
+    return Rank(1 + int((cosines > own).sum()), float(own), near)

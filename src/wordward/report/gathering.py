@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from wordward.attack.attacked import Attacked, Sense
-from wordward.attack.attacker import attack
-from wordward.attack.robustness import accuracies, watched
+from wordward.attack.robustness import accuracies, attack_all
 from wordward.attack.sense import judge_of
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
-from wordward.datasets import Example, some_of
+from wordward.datasets import Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.report.closeness import Moved, moved
+from wordward.report.closeness import Opposites, opposites
 from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
@@ -62,7 +61,7 @@ class Subject:
 
     @property
     def scored(self) -> Evaluation | None:
-        """On test texts where there are some, else on dev texts."""
+        """The scores on the test texts, or if there are none on the dev texts."""
         return self.test or self.dev
 
     def summary(self, sense: str) -> Summary:
@@ -84,7 +83,7 @@ class Report:
     same_dev: bool = True  # whether all runs have the same dev texts
     tellings: Sequence[Telling] = ()
     compared: Sequence[Explanation] = ()  # of the first of them, by iAdvT and AdvT
-    words: Sequence[Moved] = ()
+    words: Sequence[Opposites] = ()
     words_note: str = ""
 
 
@@ -118,7 +117,7 @@ def gather(
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
     # With seed 0 those of `wordward attack` with a limit.
-    to_attack = some_of(texts, settings.attack, settings.seed)
+    to_attack = sample(texts, settings.attack, seed=settings.seed)
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),
@@ -147,7 +146,7 @@ def check_alike(runs: Sequence[Run]) -> None:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """What to call the runs: the names of their folders where these differ."""
+    """A name for each run: that of its folder, or its path if two folders have the same name."""
     short = [path.resolve().name for path in paths]
     if len({path.resolve() for path in paths}) < len(paths):
         raise RunError(f"expected different runs; got {', '.join(map(str, paths))}")
@@ -155,7 +154,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read(run: Run, name: str) -> Subject:
-    """What the folder of a run says of it."""
+    """The result and metrics of a run, read from its folder."""
     try:
         metrics = run_folder.read_metrics(run.folder)
         result = run_folder.load_result(run.folder) or {}
@@ -193,13 +192,12 @@ def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> d
         return {}
     kinds: list[Any] = ["any"] if judge_of(run) is None else ["any", "kept"]
     return {
-        sense: list(
-            watched(
-                attack(run, examples, AttackSettings(max_swaps=max(SWAPS), sense=sense)),
-                len(examples),
-                f"attack on {subject.name}, {sense} swaps",
-                quiet=quiet,
-            )
+        sense: attack_all(
+            run,
+            examples,
+            AttackSettings(max_swaps=max(SWAPS), sense=sense),
+            f"attack on {subject.name}, {sense} swaps",
+            quiet=quiet,
         )
         for sense in kinds
     }
@@ -227,8 +225,8 @@ def _with_words(report: Report) -> Report:
     flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
     swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
     swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]
-    moved_words = moved(first.run, before, count=WORDS, swapped=swapped)
-    return replace(report, words=moved_words, words_note=note)
+    words = opposites(first.run, before, count=WORDS, swapped=swapped)
+    return replace(report, words=words, words_note=note)
 
 
 def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:

@@ -56,7 +56,7 @@ def between(interval: Interval, digits: int = 2) -> str:
 
 
 def meaning(metric: str, report: Report) -> str:
-    """What a number counts, in a line."""
+    """What a metric measures, in one line."""
     run = report.subjects[0].run
     tag = "" if run.positive is None else f"“{run.labels[run.positive]}”"
     what, kind = ("words", "tag") if run.tagging else ("texts", "label")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wordward.datasets import Example, some_of
+from wordward.datasets import Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
 from wordward.explain.swaps import apply
@@ -17,7 +17,7 @@ POOL = 500  # sentences to choose from, at most
 
 @dataclass(frozen=True)
 class Telling:
-    """A sentence, its pulls, and what the strongest of them does to the prediction."""
+    """A sentence explained, and how the prediction changes when its strongest pull is put into the text."""
 
     explanation: Explanation
     place: Place  # of the strongest pull
@@ -58,7 +58,7 @@ def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
     short = [example for example in examples if len(example.text.split()) in SHORT]
     if len(short) < count:
         return sorted(examples, key=lambda example: len(example.text.split()))[: POOL // 5]
-    return some_of(short, POOL, seed)
+    return sample(short, POOL, seed=seed)
 
 
 def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
@@ -112,7 +112,7 @@ def _tags(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]
 
 
 def _wanted(run: Run, tags: Iterable[str]) -> set[str]:
-    """The tag that counts, else all but the most common one."""
+    """The run's positive tag, or if it has none all tags but the most common one."""
     if run.positive is not None:
         return {run.labels[run.positive]}
     return set(run.labels) - {tag for tag, _ in Counter(tags).most_common(1)}
@@ -121,6 +121,6 @@ def _wanted(run: Run, tags: Iterable[str]) -> set[str]:
 def _before_and_after(
     focus: int | None, label: str, before: Prediction, after: Prediction
 ) -> tuple[float, float, str, str]:
-    """How likely the label is before and after, and what is said instead."""
+    """The probability of the label before and after the swap, and the label predicted before and after."""
     first, last = (each if focus is None else each.tokens[focus] for each in (before, after))
     return first.probabilities[label], last.probabilities[label], str(first.label), str(last.label)

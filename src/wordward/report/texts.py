@@ -41,7 +41,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None) -> Tested | None:
 
 
 def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
-    """The texts that chose the run's best epoch, read as they were then; else none and why."""
+    """The dev texts of a run, encoded as in training, and ""; or none and the reason why they cannot be read."""
     config = run.config
     try:
         if not config.data.corpus:

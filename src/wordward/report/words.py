@@ -5,7 +5,7 @@ import re
 from wordward.attack.attacked import Attacked, Change, Sense
 from wordward.attack.summary import Summary
 from wordward.attack.summary import telling as most_telling
-from wordward.report.closeness import Standing
+from wordward.report.closeness import Rank
 from wordward.report.gathering import SENSES, Report, Subject, of_sense
 
 AROUND = 90  # characters of a long text that are kept on each side of a swapped word
@@ -52,8 +52,8 @@ def _cut(text: str, *, first: bool, last: bool) -> str:
     return f"{start}…{end}"
 
 
-def rank(standing: Standing) -> str:
+def rank(found: Rank) -> str:
     """Which of a word's nearest words another is: its 2nd, 3rd, 11th."""
-    number, cosine = standing.rank, f"{standing.cosine:.2f}".replace("-", "−")
+    number, cosine = found.rank, f"{found.cosine:.2f}".replace("-", "−")
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"its {'' if number == 1 else f'{number:,}{ending} '}nearest word (cosine {cosine})"

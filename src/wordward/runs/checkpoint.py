@@ -9,15 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from wordward.runs.run_folder import (
-    CLASS_COUNTS,
-    CONFIG,
-    POINTER,
-    VOCABULARY,
-    WEIGHTS,
-    RunError,
-    drop_checkpoints,
-)
+from wordward.runs import run_folder
+from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS, RunError
 from wordward.support.files import whole, write
 from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary
@@ -39,12 +32,12 @@ def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> 
 
 def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary) -> None:
     """Save how many training texts of each class contain each word, (words, classes)."""
-    _save_tensors(folder / CLASS_COUNTS, {"texts": counts}, {"vocabulary": vocabulary.fingerprint})
+    _save_tensors(folder / run_folder.CLASS_COUNTS, {"texts": counts}, {"vocabulary": vocabulary.fingerprint})
 
 
 def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
     """What `save_class_counts` wrote; None if a run has none."""
-    file = Path(path) / CLASS_COUNTS
+    file = Path(path) / run_folder.CLASS_COUNTS
     return _checked(file, vocabulary)["texts"] if file.exists() else None
 
 
@@ -60,8 +53,8 @@ def _checked(file: Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
     tensors, metadata = _read_tensors(file)
     if metadata.get("vocabulary") != vocabulary.fingerprint:
         raise RunError(
-            f"{file} belongs to another vocabulary (expected {metadata.get('vocabulary')}, {VOCABULARY} is "
-            f"{vocabulary.fingerprint}): restore the vocabulary of that run"
+            f"{file} belongs to another vocabulary (expected {metadata.get('vocabulary')}, "
+            f"{run_folder.VOCABULARY} is {vocabulary.fingerprint}): restore the vocabulary of that run"
         )
     return tensors
 
@@ -80,7 +73,7 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
     name = f"checkpoint-{state['steps']:08d}.safetensors"
     _save_tensors(folder / name, tensors, None)
     write(folder / POINTER, json.dumps({"file": name, **state}, indent=1))
-    drop_checkpoints(folder, keep=name)
+    run_folder.drop_checkpoints(folder, keep=name)
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:

@@ -37,7 +37,7 @@ LONGEST = 512  # pieces, where neither tokenizer nor model says more
 
 @contextmanager
 def transformers_quietly() -> Iterator[Any]:
-    """The package without its own notes and bars; refused where it is not installed."""
+    """Import transformers, with its messages and progress bars off inside the block."""
     try:
         import transformers
     except ImportError as error:
@@ -89,18 +89,18 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
 
 
 def _glues(tokenizer: Any) -> bool:
-    """Whether words that come one by one are read as if no blank stood before them, as by GPT-2's."""
+    """Whether a list of words is tokenised without blanks between them, as by GPT-2's tokenizer."""
     return tokenizer.is_fast and _first_step(tokenizer).get("add_prefix_space") is False
 
 
 def _first_step(tokenizer: Any) -> dict[str, Any]:
-    """How a tokenizer cuts a text before it looks for pieces."""
+    """The settings of the tokenizer's pre-tokenizer, which splits a text before pieces are looked for."""
     step = tokenizer.backend_tokenizer.pre_tokenizer
     return {} if step is None else json.loads(step.__getstate__())
 
 
 def _put_blanks(tokenizer: Any) -> None:
-    """Have a blank before each word, also by a tokenizer whose class knows no such setting."""
+    """Set `add_prefix_space`, which not every tokenizer class takes as an argument."""
     from tokenizers import pre_tokenizers
 
     if _glues(tokenizer):
@@ -145,7 +145,7 @@ def longest(model: nn.Module, tokenizer: Any) -> int:
 
 
 def check_folder(source: str) -> None:
-    """Refuse what looks like a folder and is no model's."""
+    """Refuse a folder that holds no model, and a path that does not exist."""
     folder = Path(source)
     if folder.is_dir():
         if (folder / "config.json").exists():
@@ -161,7 +161,7 @@ def check_folder(source: str) -> None:
 
 @contextmanager
 def _explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None]:
-    """An error of loading with what to do about it."""
+    """Turn an error of loading into one that says what to do."""
     try:
         yield
     except FAILURES as error:
@@ -189,7 +189,7 @@ def _explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None
 
 
 def _unsafe(source: str, error: Exception) -> bool:
-    """Whether a model could not be loaded for its weights being in a format that may hold code."""
+    """Whether loading failed because the weights are in a format that may hold code."""
     if isinstance(error, UnpicklingError) or "cannot be loaded with `safetensors`" in str(error):
         return True
     folder = Path(source)

@@ -35,45 +35,38 @@ class LstmRun(Run):
 
     @property
     def text(self) -> TextSettings:
-        """How texts are read; a tagger's are cut in training only, since every token is to get a tag."""
         return replace(self.config.text, max_length=None) if self.tagging else self.config.text
 
     @property
     def learnt(self) -> Vocabulary:
-        """The words that were counted in the training texts of each class: all that it reads."""
         return self.vocabulary
 
     @property
     def weights(self) -> list[Path]:
-        """The file that holds the model."""
         file = self.folder / run_folder.WEIGHTS
         return [file] if file.exists() else []
 
     @property
     def _tokenizer(self) -> str:
-        """How words are told apart: a tagger's come with blanks between."""
+        """The tokenizer of plain texts; a tagger's are tokenised already, so they are split at blanks."""
         return "whitespace" if self.tagging else self.text.tokenizer
 
     def encode(
         self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
     ) -> Corpus:
-        """Examples as ids of words."""
         classes, settings = self.labels if labelled else None, self.config.text if cut else self.text
         if self.tagging:
             examples = [_with_tokens(example) for example in examples]
         return encode(examples, self.vocabulary, settings, classes, tagging=self.tagging, source=source)
 
     def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
-        """A split of the known corpus that the run is on, encoded as for training."""
         corpus, words = str(self.config.data.corpus), self.vocabulary
         return open_corpus(corpus, self.config.text, limit=limit, vocabulary=words, quiet=quiet).splits[name]
 
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
-        """Ids as batches of them go into the model."""
         return Corpus(rows, labels)
 
     def read(self, example: Example) -> Reading:
-        """The words of an example where they stand: word for word what `encode` makes ids of."""
         settings, text = self.text, example.text
         if example.tokens is not None:
             text, in_text = place_tokens(text, example.tokens, lowercase=settings.lowercase)
@@ -91,7 +84,6 @@ class LstmRun(Run):
         return Reading(text, tokens, known, len(in_text), len(kept) - len(tokens), row)
 
     def ids_of(self, text: str) -> np.ndarray:
-        """The ids of a text, (time,)."""
         example = Example(text)
         return self._ids(words_of(_with_tokens(example) if self.tagging else example, self.text))
 
@@ -99,15 +91,12 @@ class LstmRun(Run):
         return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
 
     def perturbed(self, batch: Batch) -> Tensor:
-        """At every token."""
         return batch.mask
 
     def table(self) -> Tensor:
-        """The vectors of all words."""
         return self.model.words.table.weight.detach()
 
     def starting_table(self) -> tuple[Tensor | None, str]:
-        """The vectors of the language model, or of the file, that training started from."""
         config = self.config
         if not (config.pretrained or config.vectors):
             return None, "This run started from vectors drawn at random, so there is no meaningful “before”."
@@ -127,19 +116,15 @@ class LstmRun(Run):
             return None, f"The vectors that this run started from cannot be read: {error}."
 
     def vector(self, word: str) -> Tensor:
-        """The vector of a word as it stands in a text."""
         return self.table()[self.vocabulary[word.lower() if self.text.lowercase else word]]
 
     def ordinary(self) -> Tensor:
-        """All words but the special ones."""
         return torch.arange(len(SPECIALS), len(self.vocabulary), device=self.device)
 
     def writable(self) -> np.ndarray:
-        """Which words, standing alone, are read as themselves: (words,) bool."""
         return _writable(self.vocabulary, self._tokenizer, self.text.lowercase)
 
     def judged(self, judge: Any) -> Any:
-        """The rule itself: its words are the ids."""
         return judge
 
     def _adversary(self, method: Method) -> Adversary:
@@ -147,7 +132,7 @@ class LstmRun(Run):
 
 
 def _with_tokens(example: Example) -> Example:
-    """A tagger's text with its tokens: as given, else by blanks."""
+    """The example with tokens: its own, or else its text split at blanks."""
     return example if example.tokens is not None else replace(example, tokens=tuple(example.text.split()))
 
 
@@ -169,7 +154,7 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> LstmRun:
 def adversary_of(
     method: Method, model: Classifier | Tagger, vocabulary: Vocabulary, min_candidate_count: int
 ) -> Adversary:
-    """A method on one of our models."""
+    """A method applied to one of the paper's models, with the frequent words of its vocabulary as candidates."""
     candidates = torch.from_numpy(vocabulary.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):
         raise SettingError(

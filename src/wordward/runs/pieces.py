@@ -22,18 +22,17 @@ CHUNK = 1000  # texts that a tokenizer is given at a time
 
 
 class LogitsModel(nn.Module):
-    """A Hugging Face model called as ours are: with ids and mask, for logits."""
+    """A Hugging Face model with the call of our own models: ids and mask in, logits out."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, classes), or (batch, time, classes)."""
+        """Logits: (batch, classes), or for a tagger (batch, time, classes)."""
         return logits_of(self.model(input_ids=ids, attention_mask=mask.long()))
 
     def get_input_embeddings(self) -> nn.Module:
-        """What the model itself names."""
         return self.model.get_input_embeddings()
 
 
@@ -53,24 +52,24 @@ class PieceVocabulary:
         return bool(pieces) and self.tokenizer.unk_token_id not in pieces
 
     def __getitem__(self, word: str) -> int:
-        """The piece that is the word; where none is, the first that it is read as."""
+        """The id of the piece that is the whole word, or else of the word's first piece."""
         if word in self._numbers:
             return self._numbers[word]
         pieces = self.tokenizer(word, add_special_tokens=False)["input_ids"]
         return int(pieces[0]) if pieces else int(self.tokenizer.pad_token_id)
 
     def word(self, number: int) -> str:
-        """What a piece looks like in a text."""
+        """The text of a piece."""
         return self.words[number]
 
     @cached_property
     def words(self) -> list[str]:
-        """What each piece looks like in a text; nothing for rows of the table that no piece has."""
+        """The text of each piece; empty for rows of the embedding table that belong to no piece."""
         known = min(self.size, len(self.tokenizer))
         return [*piece_texts(self.tokenizer, range(known)), *[""] * (self.size - known)]
 
     def candidates(self, min_count: int = 1) -> np.ndarray:
-        """Ids of the pieces that are words by themselves, however rare in the training texts."""
+        """Ids of the pieces that are words by themselves; `min_count` is ignored, since pieces are not counted."""
         return self._candidates
 
     @cached_property
@@ -83,7 +82,7 @@ class PieceVocabulary:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that differ between tokenizers of other pieces."""
+        """Sixteen hex digits that identify the tokenizer's pieces and their order."""
         known = sorted(self.tokenizer.get_vocab().items(), key=lambda item: item[1])
         return hashlib.sha256("\n".join(piece for piece, _ in known).encode()).hexdigest()[:16]
 
@@ -96,7 +95,7 @@ class PieceCorpus(Corpus):
     first: Sequence[np.ndarray] | None = None  # of a tagger, where each word begins
 
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
-        """The texts of `index`, padded to the longest; any id may be the one to pad with, so lengths tell."""
+        """The texts at `index`, padded; the mask comes from lengths, since the padding id may occur in a text."""
         rows = [self.rows[at] for at in index]
         ids = to_device(torch.from_numpy(pad(rows, self.pad_id)), device)
         lengths = to_device(torch.tensor([len(row) for row in rows]), device)
@@ -106,13 +105,13 @@ class PieceCorpus(Corpus):
         return Batch(ids, mask, self.labels_of(index, device))
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
-        """A tagger's output for a row's words, which is that for their first pieces; else for all pieces."""
+        """A tagger's output for each word of a row: that for the word's first piece."""
         return super().of_row(at, each) if self.first is None else each[self.first[at]]
 
 
 @dataclass(frozen=True)
 class PieceReader:
-    """How a tokenizer reads the texts of a classifier, or the words of a tagger's sentences."""
+    """Encodes texts by a Hugging Face tokenizer: a classifier's as they are, a tagger's as lists of words."""
 
     tokenizer: Any
     tagging: bool
@@ -120,7 +119,7 @@ class PieceReader:
     _pieceless: dict[str, bool] = field(default_factory=dict)
 
     def encoding(self, texts: Sequence[str] | Sequence[Sequence[str]], *, most: int | None = None) -> Any:
-        """The tokenizer's own account of texts, a tagger's as words, cut to the longest length."""
+        """The tokenizer's output for texts (a tagger's are lists of words), cut to `most` pieces each."""
         inputs = [self._words(words) for words in texts] if self.tagging else list(texts)
         return self.tokenizer(
             inputs,
@@ -132,7 +131,7 @@ class PieceReader:
         )
 
     def _words(self, words: Sequence[str]) -> list[str]:
-        """Words with one that can be read in place of each that has no pieces, since each is to get a tag."""
+        """The words, with the unknown token in place of each that has no pieces, since every word must get a tag."""
         with_pieces = self.have_pieces(words)
         return [
             word if readable else self.tokenizer.unk_token or "."
@@ -140,7 +139,7 @@ class PieceReader:
         ]
 
     def have_pieces(self, words: Sequence[str]) -> list[bool]:
-        """Of each word, whether the tokenizer makes any piece of it; an empty one, say, has none."""
+        """Whether each word has any pieces; a control character, for instance, has none."""
         new = [word for word in dict.fromkeys(words) if word not in self._pieceless]
         if new:
             read = self.tokenizer([[w] for w in new], is_split_into_words=True, add_special_tokens=False)
@@ -184,7 +183,7 @@ class PieceReader:
         return PieceCorpus(rows, numbers, pad_id=self.tokenizer.pad_token_id, first=first)
 
     def text_of(self, example: Example) -> Any:
-        """A classifier's text; a tagger's words, as given or by blanks."""
+        """A classifier's text, or a tagger's list of words: its tokens, or else its text split at blanks."""
         if not self.tagging:
             return example.text
         return list(example.tokens if example.tokens is not None else example.text.split())
@@ -200,7 +199,7 @@ class PieceReader:
                 raise DataError(self.too_long(words), source, example.line)
 
     def too_long(self, words: int) -> str:
-        """What is wrong with a sentence that is cut."""
+        """The message for a sentence of so many words that the model cannot read whole."""
         return (
             f"expected a sentence of at most {self.most} word pieces, which is what the model can read; this one of "
             f"{words} words has more: split it"
@@ -208,7 +207,7 @@ class PieceReader:
 
 
 def first_pieces(numbers: Sequence[int | None]) -> np.ndarray:
-    """Where each word begins, from the number of the word that each piece is part of."""
+    """The index of each word's first piece, from the number of the word that each piece is part of."""
     seen = -1
     begins = []
     for at, number in enumerate(numbers):

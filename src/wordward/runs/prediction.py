@@ -1,4 +1,4 @@
-"""What a run says of a text."""
+"""The prediction of a run for a text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TokenPrediction:
-    """A tagger's word on one token."""
+    """A tagger's label of one token."""
 
     token: str
     label: str

@@ -18,7 +18,7 @@ class Row(NamedTuple):
     numbers: np.ndarray  # (time,) of that word, for the rule of sense
 
     def swapped(self, position: int, word: int) -> "Row":
-        """The row with one id in place of all pieces of the word at `position`."""
+        """The row with one id, `word`, in place of all pieces of the word at `position`."""
         (pieces,) = np.nonzero(self.word == position)
         before, after = slice(pieces[0]), slice(pieces[-1] + 1, None)
 
@@ -30,13 +30,13 @@ class Row(NamedTuple):
         return Row(put(self.ids, word), put(self.word, position), first, put(self.numbers, word))
 
     def at_first(self, labels: np.ndarray) -> np.ndarray:
-        """Labels of words, (words,), as labels of ids, (time,): at each word's first piece, IGNORE elsewhere."""
+        """Labels of words, (words,), as labels of ids, (time,): each at its word's first piece, IGNORE elsewhere."""
         of_ids = np.full(len(self.ids), IGNORE, dtype=np.int64)
         of_ids[self.first] = labels
         return of_ids
 
     def at_all(self, chosen: np.ndarray) -> np.ndarray:
-        """Which ids are part of the chosen words: (time,) bool from (words,) bool."""
+        """Which ids belong to the chosen words: (time,) bool from (words,) bool."""
         of_ids = np.zeros(len(self.ids), dtype=bool)
         real = self.word >= 0
         of_ids[real] = chosen[self.word[real]]
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A text and what a model reads in it."""
+    """A tokenised text: its words, their places in the text, and the ids that the model reads."""
 
     text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
     tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
@@ -54,18 +54,18 @@ class Reading(NamedTuple):
     row: Row
 
     def written(self, position: int) -> str:
-        """A word as it stands in the text."""
+        """The word at a position, spelt as in the text."""
         token = self.tokens[position]
         return self.text[token.start : token.end]
 
 
 def target_of(row: Row, labels: Any) -> Any:
-    """A text's label as a corpus holds it: a class as it is, a tagger's labels of words as labels of ids."""
+    """A text's label for a corpus: a class stays as it is, a tagger's labels of words become labels of ids."""
     return row.at_first(labels) if isinstance(labels, np.ndarray) else labels
 
 
 def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[str, list[Token]]:
-    """Tokens that came with an example, where they stand in its text."""
+    """The text and the place of each token in it; tokens that it does not hold are joined by blanks instead."""
     tokens, at = [], 0
     for word in words:
         start = text.find(word, at)

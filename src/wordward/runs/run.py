@@ -25,7 +25,7 @@ Text = str | Example
 
 
 def as_example(text: Text) -> Example:
-    """A text with what is known of it; of a plain string nothing else is."""
+    """An `Example` as it is, or one made of a plain string, without a label."""
     return Example(text) if isinstance(text, str) else text
 
 
@@ -63,52 +63,52 @@ class Run(ABC):
 
     @property
     def name(self) -> str:
-        """What it is called in tables and pictures."""
+        """The name of its folder, which tables and figures show."""
         return self.folder.name
 
     @property
     def positive(self) -> int | None:
-        """The class whose F0.5 counts, if one does."""
+        """The number of the class whose precision, recall and F0.5 are measured; None if there is none."""
         name = self.config.training.positive
         return self.labels.index(name) if name in self.labels else None
 
     @property
     def tagging(self) -> bool:
-        """Whether it gives a tag per token rather than a label per text."""
+        """Whether the model gives each token a tag (a tagger) rather than each text a label (a classifier)."""
         return self.config.task == "tag"
 
     @property
     @abstractmethod
     def text(self) -> TextSettings:
-        """How texts are read; a tagger's are cut in training only, since every token is to get a tag."""
+        """How texts are tokenised; a tagger's are cut in training only, since every token must get a tag."""
 
     @property
     @abstractmethod
     def learnt(self) -> Vocabulary:
-        """The words that were counted in the training texts of each class."""
+        """The vocabulary of the training texts, in which the words of each class were counted."""
 
     @property
     @abstractmethod
     def weights(self) -> list[Path]:
-        """The files that hold the model."""
+        """The files of the model's weights."""
 
     @abstractmethod
     def encode(
         self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
     ) -> Corpus:
-        """Examples as this run reads them; `cut`: a tagger's to the longest length too, as in training."""
+        """Encode examples, with labels if `labelled`; `cut` shortens a tagger's sentences to `max_length`, too."""
 
     @abstractmethod
     def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
-        """A split of the known corpus that the run is on; `cut` as in `encode`."""
+        """Encode a split (train, dev, test) of the published corpus that the run is on; `cut` as in `encode`."""
 
     @abstractmethod
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
-        """Ids as batches of them go into the model."""
+        """A corpus of rows of ids, from which batches for the model can be taken."""
 
     @abstractmethod
     def read(self, example: Example) -> Reading:
-        """The words of an example where they stand, and the ids that `encode` makes of them."""
+        """Tokenise an example: its words with their places in the text, and the ids that `encode` would give."""
 
     @abstractmethod
     def ids_of(self, text: str) -> np.ndarray:
@@ -116,31 +116,31 @@ class Run(ABC):
 
     @abstractmethod
     def perturbed(self, batch: Batch) -> Tensor:
-        """Where a perturbation may be, (batch, time)."""
+        """Mask of the ids that may be perturbed, (batch, time)."""
 
     @abstractmethod
     def table(self) -> Tensor:
-        """The vectors of all ids."""
+        """The embedding table: the vector of each id, (ids, dim)."""
 
     @abstractmethod
     def starting_table(self) -> tuple[Tensor | None, str]:
-        """The vectors that training started from; else None and why."""
+        """The embedding table before training and ""; or None and the reason why it is not known."""
 
     @abstractmethod
     def vector(self, word: str) -> Tensor:
-        """The vector of a word as it stands in a text."""
+        """The vector of a word, spelt as in a text; the mean of its pieces if there are several."""
 
     @abstractmethod
     def ordinary(self) -> Tensor:
-        """Ids of words, which alone a perturbation is compared with."""
+        """Ids that are words by themselves: no special tokens and no parts of words."""
 
     @abstractmethod
     def writable(self) -> np.ndarray:
-        """Which ids, written alone, are read as themselves: (ids,) bool."""
+        """Whether the text of each id is tokenised into that id again, so that it can be written, (ids,) bool."""
 
     @abstractmethod
     def judged(self, judge: Any) -> Any:
-        """The rule of sense over ids, from that over the words of `learnt`."""
+        """The rule of `wordward.attack.sense`, given for the words of `learnt`, for the ids of this run."""
 
     @abstractmethod
     def _adversary(self, method: Method) -> Adversary:
@@ -173,7 +173,7 @@ class Run(ABC):
         return at_text(methods[0])
 
     def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
-        """The row with one word replaced, as `text` spells it; None if the text is read differently."""
+        """The row with one word replaced; None if the tokenizer reads the new `text` as other ids."""
         new = row.swapped(position, word)
         return new if np.array_equal(self.ids_of(text), new.ids) else None
 
@@ -193,7 +193,7 @@ class Run(ABC):
         return self.predict_readings([self.read(as_example(text)) for text in texts])
 
     def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:
-        """As `predict`, of texts that were read already."""
+        """Like `predict`, for texts that are tokenised already."""
         problems = [self._problem(reading) for reading in readings]
         filled = [at for at, problem in enumerate(problems) if problem is None]
         corpus = self.corpus([readings[at].row.ids for at in filled])
@@ -205,7 +205,7 @@ class Run(ABC):
         return predictions
 
     def _problem(self, reading: Reading) -> str | None:
-        """Why a text cannot be predicted; None where it can."""
+        """Why there is no prediction for a text; None if there is one."""
         return None if reading.words else "the text is empty: no words to read"
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
@@ -238,6 +238,6 @@ class Run(ABC):
         return self.evaluate_corpus(self.encode(texts, labelled=True, source=source), source, quiet=quiet)
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
-        """As `evaluate`, of texts that were encoded already."""
+        """Like `evaluate`, for texts that are encoded already."""
         found = probabilities(self.model, corpus, self.device, quiet=quiet)
         return evaluation(corpus, found, len(self.labels), positive=self.positive, source=source)

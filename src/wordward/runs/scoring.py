@@ -17,7 +17,7 @@ EVALUATION_BATCH = 32
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a run does on some texts."""
+    """The scores of a run on some texts, and what it got wrong."""
 
     source: str
     texts: int
@@ -54,7 +54,7 @@ def scores(
     resamples = 1000 if intervals else 1
     assert corpus.labels is not None
     gold = [np.atleast_1d(label) for label in corpus.labels]
-    predicted = [np.atleast_1d(chance.argmax(-1)) for chance in found]
+    predicted = [np.atleast_1d(each.argmax(-1)) for each in found]
     flat_gold, flat_predicted = np.concatenate(gold), np.concatenate(predicted)
     measured = {
         "error": error_rate(flat_gold, flat_predicted),

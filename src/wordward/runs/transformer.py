@@ -48,19 +48,18 @@ class TransformerRun(Run):
 
     @property
     def tokenizer(self) -> Any:
-        """The model's own."""
+        """The tokenizer that the model was trained with."""
         return self.vocabulary.tokenizer
 
     @cached_property
     def reader(self) -> PieceReader:
-        """How texts become pieces: a classifier's cut as in training, a tagger's only where the model must."""
+        """Reads texts as pieces: a classifier's up to `max_length`, a tagger's as far as the model can."""
         can = longest(self.model.model, self.tokenizer)
         asked = None if self.tagging else self.config.text.max_length
         return PieceReader(self.tokenizer, self.tagging, min(can, asked or can))
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
-        """What others need to know of how texts are read."""
         upper, lower = (
             self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("The", "the")
         )
@@ -68,32 +67,27 @@ class TransformerRun(Run):
 
     @cached_property
     def learnt(self) -> Vocabulary:  # type: ignore[override]
-        """The words of the training texts."""
         return run_folder.load_vocabulary(self.folder)
 
     @property
     def weights(self) -> list[Path]:
-        """The files that hold the model."""
         return sorted((self.folder / run_folder.TRANSFORMER).glob("*.safetensors"))
 
     def encode(
         self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
     ) -> Corpus:
-        """Examples as pieces; `cut`: a tagger's to the longest length of training."""
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
         return self.reader.encode(examples, self.labels if labelled else None, most=most, source=source)
 
     def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
-        """A split of the known corpus that the run is on."""
         examples = split_examples(replace(self.config.data, limit=limit), name)
         return self.encode(examples, labelled=True, source=f"{self.config.data.corpus} {name}", cut=cut)
 
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
-        """Ids of pieces; a tagger's labels are pieces' too."""
+        """A corpus of rows of pieces; a tagger's labels are given for each piece, not for each word."""
         return PieceCorpus(rows, labels, pad_id=self.tokenizer.pad_token_id)
 
     def read(self, example: Example) -> Reading:
-        """The words of an example that the model reads, where they stand, and their pieces."""
         lowercase, text = self.text.lowercase, example.text
         if not self.tagging:
             ids, words = self._pieces(text)
@@ -107,7 +101,7 @@ class TransformerRun(Run):
         return self._reading(text, tokens[: len(words)], ids, words, len(tokens) - len(words))
 
     def _pieces(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
-        """A classifier's text, or a tagger's words, as ids, and where words are among them."""
+        """The ids of a classifier's text, or of a tagger's words, and which of these ids make up each word."""
         if not text:
             return [], []
         encoding: Any = self.reader.encoding([text])  # type: ignore[arg-type]
@@ -131,7 +125,6 @@ class TransformerRun(Run):
         return self.learnt[word.lower()]
 
     def ids_of(self, text: str) -> np.ndarray:
-        """The ids of a text, (time,)."""
         return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
 
     def _problem(self, reading: Reading) -> str | None:
@@ -140,7 +133,7 @@ class TransformerRun(Run):
         return super()._problem(reading)
 
     def perturbed(self, batch: Batch) -> Tensor:
-        """Where pieces stand for text, (batch, time)."""
+        """Mask of the pieces that stand for text, unlike [CLS] or [SEP], (batch, time)."""
         return batch.mask & ~torch.isin(batch.ids, self._unperturbed)
 
     @cached_property
@@ -148,11 +141,9 @@ class TransformerRun(Run):
         return torch.tensor(unperturbed_ids(self.tokenizer), device=self.device)
 
     def table(self) -> Tensor:
-        """The vectors of all pieces, as the embedding gives them."""
         return Tap(self.model).table()
 
     def starting_table(self) -> tuple[Tensor | None, str]:
-        """The vectors of the model that training started from."""
         try:
             source = at_hand(str(self.config.transformer))
             model = load_model(source, tagging=self.tagging, labels=self.labels)
@@ -164,22 +155,19 @@ class TransformerRun(Run):
         return table, ""
 
     def vector(self, word: str) -> Tensor:
-        """The mean of the vectors of a word's pieces."""
         pieces = self.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
         return self.table()[pieces or [self.tokenizer.pad_token_id]].mean(0)
 
     def ordinary(self) -> Tensor:
-        """Ids of pieces that are words by themselves."""
         return torch.from_numpy(self.vocabulary.candidates()).to(self.device)
 
     def writable(self) -> np.ndarray:
-        """Which pieces are words by themselves: (pieces,) bool."""
         whole = np.zeros(len(self.vocabulary), dtype=bool)
         whole[self.vocabulary.candidates()] = True
         return whole
 
     def judged(self, judge: Any) -> Any:
-        """The rule over pieces first, each as the word that it is; then over the words of `learnt`."""
+        """The rule for the pieces, each as the word that it spells, followed by that for the words of `learnt`."""
         names = [name.lower() for name in self.vocabulary.words]
         learnt_ids = torch.tensor([self.learnt[name] for name in names], device=judge.evidence.device)
         tables = {name: getattr(judge, name) for name in ("evidence", "variance", "negates")}

@@ -20,7 +20,7 @@ from wordward.explain.explainer import explain
 from wordward.explain.explanation import to_json
 from wordward.runs.run import Run
 from wordward.serve import schemas
-from wordward.serve.limits import Gate, Limits, Turns
+from wordward.serve.limits import LimitedApp, Limits, WorkQueue
 from wordward.serve.service import Service
 from wordward.support.errors import RunError, SettingError, WordwardError
 from wordward.support.version import __version__
@@ -63,9 +63,9 @@ def create_app(
     _add_errors(app)
     _add_page(app)
     _add_api(
-        app, service, Turns(limits.waiting), examples_for(runs[0]) if examples is None else list(examples)
+        app, service, WorkQueue(limits.waiting), examples_for(runs[0]) if examples is None else list(examples)
     )
-    return Gate(app, port=port, limits=limits)
+    return LimitedApp(app, port=port, limits=limits)
 
 
 def examples_for(run: Run) -> list[str]:
@@ -85,7 +85,7 @@ def warm_up(runs: Sequence[Run]) -> None:
         explain(run, [Example(known)], method="advt")
 
 
-def _add_api(app: FastAPI, service: Service, turns: Turns, examples: Sequence[str]) -> None:
+def _add_api(app: FastAPI, service: Service, queue: WorkQueue, examples: Sequence[str]) -> None:
     """The API; one request is computed at a time."""
 
     @app.get("/api/runs")
@@ -96,29 +96,29 @@ def _add_api(app: FastAPI, service: Service, turns: Turns, examples: Sequence[st
     @app.post("/api/predict", response_model_exclude_none=True)
     async def predict(asked: schemas.Asked, request: Request) -> schemas.Predicted:
         """The label of a text, or a tagger's tags."""
-        return schemas.Predicted(**(await turns.take(request, lambda: service.predict(asked))).to_json())
+        return schemas.Predicted(**(await queue.run(request, lambda: service.predict(asked))).to_json())
 
     @app.post("/api/explain")
     async def explained(asked: schemas.AskedExplain, request: Request) -> schemas.Explained:
         """The words that pull each word of a text, and how strongly."""
-        return schemas.Explained(**to_json(await turns.take(request, lambda: service.explain(asked))))
+        return schemas.Explained(**to_json(await queue.run(request, lambda: service.explain(asked))))
 
     @app.post("/api/swap")
     async def swap(asked: schemas.AskedSwap, request: Request) -> schemas.Swapped:
         """The text with one word swapped, all else as it was."""
-        return await turns.take(
+        return await queue.run(
             request, lambda: service.swap(asked)
         )  # a tokenizer serves one thread at a time
 
     @app.post("/api/attack")
     async def attack(asked: schemas.AskedAttack, request: Request) -> schemas.Attack:
         """Swaps that change the prediction, one by one."""
-        return await turns.take(request, lambda: service.attack(asked))
+        return await queue.run(request, lambda: service.attack(asked))
 
     @app.post("/api/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     async def page(asked: schemas.AskedPage, request: Request) -> HTMLResponse:
         """One explanation, or two side by side, as a page of its own to keep or send."""
-        return HTMLResponse(await turns.take(request, lambda: service.page(asked)))
+        return HTMLResponse(await queue.run(request, lambda: service.page(asked)))
 
 
 def _add_page(app: FastAPI) -> None:

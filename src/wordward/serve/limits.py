@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -43,30 +44,13 @@ class Limits:
     waiting: int = 8  # for their turn, the one at work included
 
 
-class Bucket:
-    """A token bucket: `burst` at once, then `rate` a second."""
-
-    def __init__(self, rate: float, burst: int) -> None:
-        self.rate, self.burst = rate, burst
-        self._full, self._at = float(burst), 0.0
-
-    def take(self, now: float) -> float:
-        """Take a token: 0, or the seconds until there is one."""
-        self._full = min(self.burst, self._full + (now - self._at) * self.rate)
-        self._at = now
-        if self._full < 1:
-            return (1 - self._full) / self.rate
-        self._full -= 1
-        return 0.0
-
-
-class Turns:
+class WorkQueue:
     """One computation at a time, with few in the queue."""
 
-    def __init__(self, waiting: int) -> None:
-        self._most, self._now, self._lock = waiting, 0, asyncio.Lock()
+    def __init__(self, most: int) -> None:
+        self._most, self._now, self._lock = most, 0, asyncio.Lock()
 
-    async def take(self, request: Request, work: Callable[[], T]) -> T:
+    async def run(self, request: Request, work: Callable[[], T]) -> T:
         """What `work` gives, computed in a thread when it is this request's turn."""
         if self._now >= self._most:
             raise HTTPException(503, "too many requests are waiting: try again soon", {"Retry-After": "1"})
@@ -80,46 +64,36 @@ class Turns:
             self._now -= 1
 
 
-class Gate:
+class LimitedApp:
     """An app behind its limits: other hosts, other sites, too many requests and too large ones are refused."""
 
     def __init__(self, app: ASGIApp, *, port: int, limits: Limits) -> None:
         self.app, self.limits = app, limits
         self.hosts = {f"{host}:{port}" for host in HOSTS} | (set(HOSTS) if port == 80 else set())
-        self._bucket = Bucket(limits.rate, limits.burst)
+        self._times: deque[float] = deque(maxlen=limits.burst)  # of the last computations that were asked for
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # a web socket: nothing here speaks it
-            await send({"type": "websocket.close", "code": 1008})
-            return
 
-        async def marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
+        headers = Headers(scope=scope)
         try:
-            self._check(Headers(scope=scope))
-            if scope["method"] in ("POST", "PUT", "PATCH"):
-                if wait := self._bucket.take(time.monotonic()):
-                    raise HTTPException(
-                        429,
-                        f"more than {self.limits.rate:g} requests a second: try again in {wait:.1f} s",
-                        {"Retry-After": "1"},
-                    )
-                receive = await self._body(Headers(scope=scope), receive)
+            self._check_origin(headers)
+            if scope["method"] == "POST":
+                self.check_rate(time.monotonic())
         except HTTPException as refusal:
             answer = JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
-            await answer(scope, receive, marked)
+            await answer(scope, receive, send_with_headers)
             return
-        await self.app(scope, receive, marked)
+        await self.app(scope, self._limited(headers, receive), send_with_headers)
 
-    def _check(self, headers: Headers) -> None:
+    def _check_origin(self, headers: Headers) -> None:
         """Only this machine's own names (another name that leads here is a rebound one), and no other site."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if host.lower() not in self.hosts:
@@ -127,36 +101,34 @@ class Gate:
         if origin is not None and origin.lower().removeprefix("http://") not in self.hosts:
             raise HTTPException(403, f"expected a request of this page; it came from {origin[:80]!r}")
 
-    async def _body(self, headers: Headers, receive: Receive) -> Receive:
-        """The whole body, read no further than the limit, to be received again by the app."""
-        too_large = HTTPException(
-            413,
-            f"expected a body of at most {self.limits.body:,} bytes: send a shorter text",
-            {"Connection": "close"},
-        )
-        announced = headers.get("content-length", "0")
-        if announced.isdecimal() and int(announced) > self.limits.body:
-            raise too_large
-        body, more = bytearray(), True
-        try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise HTTPException(408, "the request ended before its body")
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > self.limits.body:
-                        raise too_large
-        except TimeoutError:
-            raise HTTPException(408, "the body took too long to come", {"Connection": "close"}) from None
-        delivered = False
+    def check_rate(self, now: float) -> None:
+        """Refuse a computation where the last `burst` were asked for faster than `rate` a second."""
+        rate, burst = self.limits.rate, self.limits.burst
+        if len(self._times) == burst and (wait := self._times[0] + burst / rate - now) > 0:
+            problem = f"more than {rate:g} requests a second: try again in {wait:.1f} s"
+            raise HTTPException(429, problem, {"Retry-After": "1"})
+        self._times.append(now)
 
-        async def again() -> Message:
-            nonlocal delivered
-            if delivered:
+    def _limited(self, headers: Headers, receive: Receive) -> Receive:
+        """Receive a body no larger, and for no longer, than the limits say; errors reach the app's own handlers."""
+        announced, close = headers.get("content-length", ""), {"Connection": "close"}
+        too_large = announced.isdecimal() and int(announced) > self.limits.body
+        size, more, until = 0, True, asyncio.get_running_loop().time() + self.limits.body_seconds
+
+        async def limited() -> Message:
+            nonlocal size, more
+            if not more:  # all has come: what follows is that the browser goes
                 return await receive()
-            delivered = True
-            return {"type": "http.request", "body": bytes(body), "more_body": False}
+            message: Message = {}
+            try:
+                async with asyncio.timeout_at(until):
+                    message = message if too_large else await receive()
+            except TimeoutError:
+                raise HTTPException(408, "the body took too long to come", close) from None
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+            if too_large or size > self.limits.body:
+                problem = f"expected a body of at most {self.limits.body:,} bytes: send a shorter text"
+                raise HTTPException(413, problem, close)
+            return message
 
-        return again
+        return limited

@@ -33,7 +33,7 @@ Focus = Annotated[
 
 
 class Asked(BaseModel):
-    """What every question says."""
+    """What every request holds."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -142,8 +142,8 @@ class Swapped(BaseModel):
     toward: Annotated[str, Field(description="the word that came, as it is written there")]
 
 
-class Chance(BaseModel):
-    """A tagger's word."""
+class TokenPrediction(BaseModel):
+    """A tagger's tag of one token."""
 
     token: str
     label: str
@@ -156,7 +156,7 @@ class Predicted(BaseModel):
     text: str
     label: str | None = None
     probabilities: dict[str, float] | None = None
-    tokens: list[Chance] | None = None
+    tokens: list[TokenPrediction] | None = None
     warning: str | None = None
 
 

@@ -54,7 +54,7 @@ class Service:
         return name, run
 
     def predict(self, asked: schemas.Asked) -> Prediction:
-        """What the run says of a text."""
+        """The prediction of a run for a text."""
         _, run = self._run(asked)
         return run.predict([asked.text])[0]
 
@@ -90,7 +90,7 @@ class Service:
         return page("wordward", html_fragment(explanations))
 
     def served(self, examples: Sequence[str]) -> schemas.Served:
-        """What there is to choose from."""
+        """The runs, methods, limits and examples that the page offers."""
         order = sorted(RECIPES, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
         return schemas.Served(
             version=__version__,

@@ -170,14 +170,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (texts, classes) in the order of `classes_`."""
         check_is_fitted(self)
         corpus = self.run_.encode([Example(text) for text in texts_of(X)], labelled=False)
-        chances = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
+        found = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
         columns = [self.run_.labels.index(name) for name in names_of(self.classes_)]
-        return chances[:, columns] / chances.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
+        return found[:, columns] / found.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The likeliest class of each text."""
-        chances = self.predict_proba(X)
-        return self.classes_[chances.argmax(1)]
+        likeliest = self.predict_proba(X).argmax(1)  # first: it refuses a model that is not fitted
+        return self.classes_[likeliest]
 
     def explain(
         self, texts: Any, labels: Any = None, *, method: str = "iadvt", top: int = 3

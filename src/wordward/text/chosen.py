@@ -4,10 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from wordward.config.settings import DataSettings, TrainConfig
-from wordward.datasets import ColumnError, DataError, Example, MissingError, check_labels, draw, read, split
+from wordward.datasets import (
+    ColumnError,
+    DataError,
+    Example,
+    MissingError,
+    check_labels,
+    hold_out,
+    read,
+    sample,
+)
+from wordward.datasets.example import label_names
 from wordward.support.errors import RunError, SettingError
 from wordward.text.stored import Texts, are_large
 
@@ -30,29 +38,13 @@ def labelled_examples(
             data.train,
         )
     classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
-    labelled = few(whole, data.limit, in_order=False)
+    labelled = sample(whole, data.limit, labels=label_names, in_order=False)
     if "dev" in given:
-        return labelled, few(given["dev"], data.limit, in_order=False), classes
+        return labelled, sample(given["dev"], data.limit, labels=label_names, in_order=False), classes
     if data.dev:
         return labelled, read_as(data, data.dev), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
-    return *_hold_out(labelled, data.dev_share, seed), classes
-
-
-def _hold_out(examples: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """Hold out a share, but never all texts of a class: those of a rare class stay in training."""
-    kept, held_out = split(examples, share, seed)
-    known = {name for example in kept for name in example.names}
-    rare = [example for example in held_out if not set(example.names) <= known]
-    rest = [example for example in held_out if set(example.names) <= known]
-    if not rest:
-        labels = sorted({str(name) for example in examples for name in example.names})
-        named = ", ".join(name[:20] for name in labels[:3]) + (", ..." if len(labels) > 3 else "")
-        raise DataError(
-            f"expected enough texts to hold some out; {len(examples)} with {len(labels)} labels ({named}) are "
-            "too few of each class: give more (or, in files, others as `dev`)"
-        )
-    return [*kept, *rare], rest
+    return *hold_out(labelled, data.dev_share, seed=seed, labels=label_names), classes
 
 
 def with_given(data: DataSettings, given: Given, resumed: Path | None = None) -> DataSettings:
@@ -85,13 +77,13 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
         raise DataError(
             f"{data.corpus} holds word ids, not texts: give the corpus by name, or a file of texts"
         )
-    return few(registry.load(str(data.corpus))._asdict()[name], data.limit)
+    return sample(registry.load(str(data.corpus))._asdict()[name], data.limit, labels=label_names)
 
 
 def unlabelled_examples(data: DataSettings, given: Given | None = None) -> list[Example] | Texts:
     """The texts without labels, of which there may be none; those of large files are read one at a time."""
     if given and "unlabelled" in given:
-        return few(given["unlabelled"], data.limit, in_order=False)
+        return sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
     if not data.unlabelled:
         return []
     texts = unlabelled_texts(data)
@@ -128,15 +120,7 @@ def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Exa
         labelled=labelled,
         format=_kind(data),
     )
-    return few(examples, data.limit, in_order=False)
-
-
-def few(examples: list[Example], limit: int | None, *, in_order: bool = True) -> list[Example]:
-    """At most `limit` examples, as `draw` draws them; `in_order`: as they came, like those of `Corpus.some`."""
-    if limit is None or len(examples) <= limit:
-        return examples
-    chosen = draw(len(examples), limit, [example.names for example in examples])
-    return [examples[at] for at in (np.sort(chosen) if in_order else chosen)]
+    return sample(examples, data.limit, labels=label_names, in_order=False)
 
 
 def _kind(data: DataSettings) -> str | None:

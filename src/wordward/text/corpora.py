@@ -43,9 +43,7 @@ def open_corpus(
         rows = store(texts, encoded.vocabulary, settings, tagging=encoded.tagging, quiet=quiet)
         unlabelled = encoded.splits["unlabelled"] + Corpus(rows)
         encoded = replace(encoded, splits=encoded.splits | {"unlabelled": unlabelled})
-    if limit is None:
-        return encoded
-    return replace(encoded, splits={name: corpus.some(limit) for name, corpus in encoded.splits.items()})
+    return replace(encoded, splits={name: corpus.sample(limit) for name, corpus in encoded.splits.items()})
 
 
 def _encoded(

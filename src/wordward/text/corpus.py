@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from wordward.config.settings import TextSettings
-from wordward.datasets import DataError, Example, draw
+from wordward.datasets import DataError, Example, sample
 from wordward.perturbation.objective import IGNORE
 from wordward.support.distributed import ALONE, Part, Shares, Team
 from wordward.text.ragged import Joined, Rows, lengths_of
@@ -85,7 +85,7 @@ class Corpus:
         return each[: len(self.rows[at])]
 
     def in_order(self, batch_size: int, device: torch.device) -> Iterator[tuple[np.ndarray, Batch]]:
-        """All texts once in batches of similar length, with their indices, for evaluation."""
+        """All texts once, in batches of similar length with their indices, for evaluation."""
         for index in evaluation_batches(self.lengths, batch_size, device):
             yield index, self.batch(index, device)
 
@@ -109,14 +109,15 @@ class Corpus:
             counts[PAD, label] += 1
         return counts
 
-    def some(self, limit: int) -> "Corpus":
-        """At most `limit` texts, chosen by `draw`."""
-        if len(self.rows) <= limit:
+    def sample(self, limit: int | None) -> "Corpus":
+        """At most `limit` texts, drawn as `wordward.datasets.sample` draws them; every label is kept."""
+        if limit is None or len(self.rows) <= limit:
             return self
-        labels = None if self.labels is None else [np.atleast_1d(label).tolist() for label in self.labels]
-        chosen = np.sort(draw(len(self.rows), limit, labels))
-        kept = None if self.labels is None else [self.labels[int(at)] for at in chosen]
-        return Corpus([self.rows[int(at)] for at in chosen], kept)  # type: ignore[arg-type]
+        labels = self.labels
+        if labels is None:
+            return Corpus([self.rows[at] for at in sample(range(len(self.rows)), limit)])
+        drawn = sample(range(len(self.rows)), limit, labels=lambda at: np.atleast_1d(labels[at]).tolist())
+        return Corpus([self.rows[at] for at in drawn], [labels[at] for at in drawn])  # type: ignore[arg-type]
 
     def __add__(self, other: "Corpus") -> "Corpus":
         """The texts of both, without labels."""

@@ -138,8 +138,8 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data
     with waiting("encoding the texts", quiet=quiet):
         train, dev = encoded(labelled, classes, data.train), encoded(held_out, classes, data.dev)
     if isinstance(extra, Texts):
-        unlabelled = Corpus(store(extra, vocabulary, config.text, tagging=tagging, quiet=quiet))
-        unlabelled = unlabelled.some(data.limit) if data.limit else unlabelled
+        stored = store(extra, vocabulary, config.text, tagging=tagging, quiet=quiet)
+        unlabelled = Corpus(stored).sample(data.limit)
     else:
         unlabelled = encoded(extra, None, data.unlabelled) if extra else None
     return Data(vocabulary, classes, train, dev, unlabelled, tagging)

@@ -143,10 +143,10 @@ class FineTuning(transformers.TrainerCallback):
         self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:
-        chances = probabilities(LogitsModel(self.model), self.data.dev, self.device)
+        found = probabilities(LogitsModel(self.model), self.data.dev, self.device)
         self.model.train()
         return scores(
-            self.data.dev, chances, len(self.data.classes), positive=self.data.positive, intervals=False
+            self.data.dev, found, len(self.data.classes), positive=self.data.positive, intervals=False
         )
 
     def save_model(self) -> None:

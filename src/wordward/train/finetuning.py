@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from wordward.config.settings import TrainConfig
-from wordward.datasets import Example, check_labels
+from wordward.datasets import Example, check_labels, sample
+from wordward.datasets.example import label_names
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
@@ -29,7 +30,6 @@ from wordward.support.errors import SettingError
 from wordward.text.chosen import (
     Given,
     at_hand,
-    few,
     labelled_examples,
     read_as,
     split_examples,
@@ -138,14 +138,17 @@ def _examples(config: TrainConfig, given: Given | None) -> tuple[dict[str, list[
     if data.corpus:
         whole = split_examples(replace(data, limit=None), "train")
         classes = check_labels(whole)  # a limit leaves out texts, but no label
-        examples = {"train": few(whole, data.limit), "dev": split_examples(data, "dev")}
+        examples = {
+            "train": sample(whole, data.limit, labels=label_names),
+            "dev": split_examples(data, "dev"),
+        }
         extra = split_examples(data, "unlabelled") if virtual else []
     else:
         labelled, held_out, classes = labelled_examples(config, given)
         examples = {"train": labelled, "dev": held_out}
         extra = []
     if given and "unlabelled" in given:
-        extra = few(given["unlabelled"], data.limit, in_order=False)
+        extra = sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
     elif data.unlabelled:
         unlabelled_texts(data)  # refuses a column that is not there
         extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wordward.config.settings import PretrainConfig, filled, given_of
-from wordward.datasets import Example, examples_of, read, split
+from wordward.datasets import Example, examples_of, hold_out, read, sample
 from wordward.runs import run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
@@ -126,7 +126,7 @@ def _texts(
         with waiting("counting the words", quiet=quiet):
             vocabulary = vocabulary_of(texts, config.text)
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
-        return vocabulary, *_hold_out((stored.some(config.limit) if config.limit else stored).rows, config)
+        return vocabulary, *_hold_out(stored.sample(config.limit).rows, config)
     with waiting("reading the texts", quiet=quiet):
         columns = {"text_column": config.text_column, "labelled": False, "format": kind}
         return _encoded([example for path in paths for example in read(path, **columns)], config)
@@ -137,9 +137,8 @@ def _encoded(
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """As `_texts`, of texts in memory."""
     given = {id(example): at for at, example in enumerate(examples)}
-    if config.limit is not None and len(examples) > config.limit:
-        examples = split(examples, config.limit / len(examples), config.seed)[1]
-    kept, held_out = split(examples, config.held_out_share, config.seed)
+    examples = sample(examples, config.limit, seed=config.seed, in_order=False)
+    kept, held_out = hold_out(examples, config.held_out_share, seed=config.seed)
     if not config.shuffle:
         kept.sort(key=lambda example: given[id(example)])
     vocabulary = vocabulary_of(kept, config.text)
