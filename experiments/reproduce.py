@@ -26,7 +26,7 @@ from wordward.attack.attacker import attack
 from wordward.attack.robustness import accuracies
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
-from wordward.datasets import MissingError
+from wordward.datasets import MissingError, sample
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
