@@ -72,7 +72,7 @@ def load_run(path: "str | Path", *, device: str = "auto", positive: str | None =
     Raises:
         RunError: If the folder holds no finished run, or a damaged one.
 
-    Example:
+    Examples:
         >>> run = wordward.load_run("runs/mine")
         >>> run.predict(["the film was warm and funny"])[0].label
         'good'

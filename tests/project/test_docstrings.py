@@ -18,7 +18,7 @@ from wordward.train import train
 
 # Rooms whose names users import.
 ROOMS = ("config", "datasets", "text", "explain", "attack", "hf", "train", "report", "serve", "sklearn")
-SECTIONS = ("Args:", "Returns:", "Example:")
+SECTIONS = ("Args:", "Returns:", "Examples:")
 # Rooms and names that do not say all of it yet: only to be made fewer.
 PENDING = {"config", "report", "serve", "attack.AttackSettings", "attack.Attacked", "attack.Change"}
 PENDING |= {f"explain.{name}" for name in wordward.explain.__all__ if name not in ("explain", "STYLE")}
@@ -64,7 +64,7 @@ def lacking(path: str) -> list[str]:
     said = inspect.getdoc(value) or ""
     takes = any(name not in ("self", "args", "kwargs") for name in inspect.signature(value).parameters)
     gives = not isinstance(value, type) and inspect.signature(value).return_annotation not in (None, "None")
-    wanted = {"Args:": takes, "Returns:": gives, "Example:": True}
+    wanted = {"Args:": takes, "Returns:": gives, "Examples:": True}
     return [section for section in SECTIONS if wanted[section] and section not in said]
 
 
@@ -89,7 +89,7 @@ def test_names_every_argument(path: str) -> None:
     said = inspect.getdoc(found(path)) or ""
     if "Args:" not in said:
         pytest.skip("takes nothing")
-    args = re.split(r"\n(?:Returns|Raises|Example):", said.split("Args:")[1])[0]
+    args = re.split(r"\n(?:Returns|Raises|Examples):", said.split("Args:")[1])[0]
     named = set(re.findall(r"^    \*{0,2}(\w+)(?: \(.*?\))?:", args, re.MULTILINE))
     taken = {
         name for name in inspect.signature(found(path)).parameters if name not in ("self",) and name[0] != "_"

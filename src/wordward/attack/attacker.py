@@ -52,7 +52,7 @@ def attack_texts(
         An `Attacked` for each text, in the same order: the adversarial text, its swaps, and the predictions before
         and after.
 
-    Example:
+    Examples:
         >>> run = wordward.load_run("runs/mine")
         >>> (found,) = run.attack(["the film was warm and funny"])
         >>> found.before, found.after, len(found.changes) > 0
@@ -81,7 +81,7 @@ def attack(
     Returns:
         A generator of `Attacked`; bad settings raise an error at once, not with the first text.
 
-    Example:
+    Examples:
         >>> for found in wordward.attack.attack(run, ["the film was warm and funny"]):
         ...     print(found.outcome)
         flipped

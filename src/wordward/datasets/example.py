@@ -25,7 +25,7 @@ class Example:
         tags: A tag for each of them.
         line: Where it begins in its file, counted from 1.
 
-    Example:
+    Examples:
         >>> from wordward.datasets import Example
         >>> Example("it are so", tokens=("it", "are", "so"), tags=("right", "wrong", "right")).names
         ('right', 'wrong', 'right')
@@ -85,7 +85,7 @@ def hold_out(
     Returns:
         The kept items and those held out.
 
-    Example:
+    Examples:
         >>> from wordward.datasets import hold_out
         >>> [len(part) for part in hold_out(range(10), 0.2, seed=0)]
         [8, 2]
@@ -137,7 +137,7 @@ def sample(
     Returns:
         The items drawn; where `limit` leaves none out, all in their original order.
 
-    Example:
+    Examples:
         >>> from wordward.datasets import sample
         >>> len(sample(range(10), 3))
         3

@@ -57,7 +57,7 @@ def read(
     Raises:
         DataError: If the file cannot be read so; it names the line.
 
-    Example:
+    Examples:
         >>> import tempfile, pathlib, wordward.datasets
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "texts.csv"
         >>> _ = file.write_text("text,label\\na warm film,good\\na dull film,bad\\n")

@@ -21,7 +21,7 @@ def examples_of(texts: Iterable[Any], name: str, *, labelled: bool = True) -> li
     Raises:
         DataError: If one is no text, is empty, or lacks its label or tags.
 
-    Example:
+    Examples:
         >>> from wordward.datasets import examples_of
         >>> examples_of([("a warm film", "good")], "texts")[0].label
         'good'

@@ -41,7 +41,7 @@ def explain(
     Returns:
         An `Explanation` for each text, in the same order, in a list that a notebook shows as a picture.
 
-    Example:
+    Examples:
         >>> run = wordward.load_run("runs/mine")
         >>> (found,) = run.explain(["the film was warm and funny"], method="iadvt")
         >>> found.predicted, [place.word for place in found.places]

@@ -47,7 +47,7 @@ def explain(
     Returns:
         An `Explanation` for each text, in the same order.
 
-    Example:
+    Examples:
         >>> (found,) = wordward.hf.explain(model, tokenizer, ["the film was warm"], labels=["bad"])
         >>> found.label, [place.word for place in found.places]
         ('bad', ['the', 'film', 'was', 'warm'])

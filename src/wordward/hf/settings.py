@@ -23,7 +23,7 @@ class AdversarialSettings(MethodSettings):
     Raises:
         SettingError: If a value cannot be used.
 
-    Example:
+    Examples:
         >>> from wordward.hf import AdversarialSettings
         >>> AdversarialSettings(method="iadvt+ivat", epsilon=0.5).k
         10

@@ -55,7 +55,7 @@ class AdversarialTrainer(Trainer):
     Raises:
         SettingError: If the model, its tokenizer or the arguments cannot be used with the method.
 
-    Example:
+    Examples:
         >>> import tempfile, torch, transformers
         >>> from wordward.hf import AdversarialSettings, AdversarialTrainer
         >>> small = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)

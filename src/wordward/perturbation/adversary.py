@@ -59,7 +59,7 @@ class Outcome:
         strengths: alpha, (batch, time, k); r itself where every direction is free.
         candidates: Ids of the words that the strengths are toward, (batch, time, k); None where directions are free.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
@@ -93,7 +93,7 @@ class Adversary:
     Raises:
         SettingError: If the model has no embedding that can be found, or a setting does not fit it.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))

@@ -50,7 +50,7 @@ def adversary(model: nn.Module, method: str | Recipe, **options: Unpack[Options]
     Raises:
         SettingError: If the method or an option is unknown, or does not fit the model.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
@@ -100,7 +100,7 @@ def advt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
     Raises:
         SettingError: If an option is unknown, or does not fit the model.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
@@ -133,7 +133,7 @@ def vat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
     Raises:
         SettingError: If an option is unknown, or does not fit the model.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
@@ -163,7 +163,7 @@ def iadvt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
     Raises:
         SettingError: If an option is unknown, or does not fit the model.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
@@ -196,7 +196,7 @@ def ivat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
     Raises:
         SettingError: If an option is unknown, or does not fit the model.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))

@@ -41,7 +41,7 @@ class Recipe:
         compares_with: What an objective of your own gets as `target`: the labels, or the clean prediction (logits),
             for methods that need no labels.
 
-    Example:
+    Examples:
         A method that moves every word alike, up or down in its loss:
 
         >>> import torch, wordward
@@ -213,7 +213,7 @@ class MethodSettings:
     Raises:
         SettingError: If a value cannot be used.
 
-    Example:
+    Examples:
         >>> import wordward
         >>> wordward.MethodSettings(epsilon=5.0, k=None).xi
         1.0

@@ -40,7 +40,7 @@ class Tap:
     Raises:
         SettingError: If no embedding, or more than one, can be found.
 
-    Example:
+    Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
         >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))

@@ -43,7 +43,7 @@ class Run(ABC):
         model: The network, which is called with ids and mask for logits.
         device: Where it computes.
 
-    Example:
+    Examples:
         >>> run.labels
         ('bad', 'good')
         >>> run.predict(["the film was dull"])[0].label
@@ -155,7 +155,7 @@ class Run(ABC):
         Returns:
             An `Adversary` whose candidates are the words that this run knows.
 
-        Example:
+        Examples:
             >>> run.adversary("advt").method.name
             'advt'
         """
@@ -186,7 +186,7 @@ class Run(ABC):
         Returns:
             A `Prediction` for each text, in the same order; one that could not be read has a `problem`.
 
-        Example:
+        Examples:
             >>> run.predict(["the film was warm and funny"])[0].label
             'good'
         """
@@ -230,7 +230,7 @@ class Run(ABC):
             Scores with 95 % intervals by name (`error`, `macro_f1`; with a positive tag `precision`, `recall`,
             `f0.5`), the confusion matrix, and which texts or tokens are wrong.
 
-        Example:
+        Examples:
             >>> texts = [wordward.Example("the film was dull", "bad")]
             >>> run.evaluate(texts).scores["error"].value
             0.0

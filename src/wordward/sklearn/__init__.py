@@ -46,7 +46,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         random_state: A number is the seed, and gives the same model each time.
         epsilon: As all others, the setting of this name of `wordward train`.
 
-    Example:
+    Examples:
         >>> from wordward.sklearn import TextClassifier
         >>> said = {"good": ["warm", "funny", "bright"], "bad": ["dull", "cold", "bland"]}
         >>> texts = [f"a {a} and {b} film" for words in said.values() for a in words for b in words]

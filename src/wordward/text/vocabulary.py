@@ -61,7 +61,7 @@ def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> li
     Returns:
         A `Token` with `text`, `start` and `end` for each word.
 
-    Example:
+    Examples:
         >>> import wordward
         >>> [token.text for token in wordward.tokenize("A warm, funny film.")]
         ['A', 'warm', 'funny', 'film']
@@ -89,7 +89,7 @@ class Vocabulary:
         words: All words, by id.
         counts: How often each occurs in training, (words,); unk's are those of the words left out.
 
-    Example:
+    Examples:
         >>> import wordward
         >>> words = wordward.Vocabulary.build([["a", "warm", "film"], ["a", "dull", "film"]], min_documents=1)
         >>> len(words), words.encode(["a", "film", "unseen"], eos=False)

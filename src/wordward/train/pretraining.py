@@ -54,7 +54,7 @@ def pretrain(
     Raises:
         WordwardError: If texts, settings or the folder cannot be used, or the loss is not finite.
 
-    Example:
+    Examples:
         >>> import wordward, tempfile
         >>> from wordward.config import ModelSettings, PretrainConfig
         >>> texts = [f"the {a} film was {b}" for a in ("new", "old", "long") for b in ("warm", "dull", "cold")]

@@ -59,7 +59,7 @@ def train(
     Raises:
         WordwardError: If texts, settings or the folder cannot be used, or the loss is not finite.
 
-    Example:
+    Examples:
         >>> import wordward, tempfile
         >>> from wordward.config import ModelSettings, TrainConfig, TrainingSettings
         >>> said = {"good": ["warm", "funny", "bright"], "bad": ["dull", "cold", "bland"]}
