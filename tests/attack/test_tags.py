@@ -5,11 +5,15 @@ import lzma
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 from reviews import reviews, tagged, write_conll
 
 from wordward.attack.attacker import attack
 from wordward.attack.goal import Tags
+from wordward.attack.guide import Guide
 from wordward.attack.summary import summarise
 from wordward.cli.main import main
 from wordward.config.attack import AttackSettings
@@ -22,6 +26,7 @@ from wordward.config.settings import (
 )
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Edit, corrections_at, read_m2, right_words
+from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import load_run
 from wordward.runs.prediction import Prediction, TokenPrediction
 from wordward.runs.run import Run
@@ -101,6 +106,21 @@ def test_only_true_errors_are_attacked_where_tags_are_given(run: Run) -> None:
     assert (false_alarm.outcome, false_alarm.errors, false_alarm.changes) == ("wrong", 0, ())
     assert (flagged.errors, flagged.flagged, flagged.given) == (None, (2,), False)
     assert flagged.flipped
+
+
+def test_only_the_tags_that_are_to_change_count(run: Run) -> None:
+    row = run.read(Example("the film are lovely the script are dull")).row
+    lose = np.array([IGNORE, IGNORE, 1, *[IGNORE] * 5])
+    batch = run.corpus([row.ids], [row.at_first(lose)]).batch(np.array([0]), run.device)
+    _, gradient, _ = Guide(run, AttackSettings(), None).perturb(batch)
+    vectors = run.table()[batch.ids].requires_grad_()
+    with torch.enable_grad():
+        handle = run.model.words.table.register_forward_hook(lambda *_: vectors)
+        F.cross_entropy(run.model(batch.ids, batch.mask)[0, 2:3], torch.tensor([1])).backward()
+        handle.remove()
+    assert gradient is not None
+    assert vectors.grad is not None
+    assert F.cosine_similarity(gradient.flatten(), vectors.grad.flatten(), 0) == pytest.approx(1, abs=1e-5)
 
 
 def test_several_flags_must_all_go(run: Run) -> None:

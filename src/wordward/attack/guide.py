@@ -14,6 +14,7 @@ from wordward.config.attack import AttackSettings
 from wordward.explain.explanation import Place
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
 from wordward.perturbation.adversary import Adversary, Found
+from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.space import BLOCK
 from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
@@ -123,7 +124,12 @@ class Guide:
         forward = partial(self.run.model, batch.ids, batch.mask)
         batch = batch._replace(mask=self.run.perturbed(batch))
         noise = noise_for(self.adversary, batch, self.run.config.training.seed)
-        gradient, logits = gradient_of(self.adversary, forward, batch, noise)
+        counted = None
+        if self.adversary.method.recipe.objective == "label_loss" and batch.labels is not None:
+            counted = (
+                batch.labels != IGNORE if batch.labels.dim() == 2 else None
+            )  # the tags that are to change
+        gradient, logits = gradient_of(self.adversary, forward, batch, noise, counted)
         return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
 
     def _propose(
