@@ -16,17 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordward.datasets import (
-    FORMATS,
-    DataError,
-    Example,
-    check_labels,
-    drop_shared,
-    hold_out,
-    read,
-    reviews,
-    sample,
-)
+from wordward.datasets import FORMATS, DataError, Example, hold_out, read, reviews, sample
+from wordward.datasets.example import check_labels, drop_shared
 
 CSV = 'text,label\n"A warm, funny film",good\n"He said ""never"" twice\nand left",bad\n'
 COLUMNS = "Dogs\tNNS\tc\nbarks\tVBZ\ti\n\nYes\tUH\tc\n"

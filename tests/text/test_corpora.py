@@ -17,8 +17,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from wordward.datasets import DataError, Example, Splits, archive, hold_out, registry
-from wordward.datasets.published import Counts, tenth
+from wordward.datasets import DataError, Example, archive, hold_out, registry
+from wordward.datasets.published import Counts, Splits, tenth
 
 HOWS = ["folder", "folder.gz", "folder.xz", "tar", "tar.gz", "tar.xz", "zip"]
 Files = dict[str, bytes]

@@ -9,36 +9,74 @@ Outcome = Literal["flipped", "kept", "wrong", "unreadable"]
 
 @dataclass(frozen=True)
 class Change:
-    """One word put in another's place."""
+    """One word put in another's place.
 
-    position: int  # among the words that the model reads
-    word: str  # as it stands in the text
-    toward: str  # as it stands in the adversarial text
-    start: int  # the word's characters in the text
+    Args:
+        position: Its place among the words that the model reads.
+        word: The word, as it stands in the text.
+        toward: The word in its place, as it stands in the adversarial text.
+        start: Where the word begins in the text, in characters.
+        end: Where it ends.
+        sense: Whether the true label is judged to be the same still.
+        correct: What a file of corrections puts there, "" for nothing.
+
+    Examples:
+        >>> (found,) = run.attack(["the film was warm and funny"])
+        >>> all(change.toward in found.adversarial for change in found.changes)
+        True
+    """
+
+    position: int
+    word: str
+    toward: str
+    start: int
     end: int
-    sense: Sense  # whether the true label is judged to be the same still
-    correct: str | None = None  # what a file of corrections puts there, "" for nothing
+    sense: Sense
+    correct: str | None = None
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """A text, the adversarial text made of it, and what the model says of both."""
+    """A text, the adversarial text made of it, and what the model says of both.
+
+    Args:
+        text: The text.
+        adversarial: The best that was found, also where it does not flip the prediction.
+        label: The true one where it is given, else what is predicted; a tagger's tags with blanks between.
+        given: Whether the true one is.
+        before: What is predicted for the text.
+        after: What is predicted for the adversarial text.
+        probability_before: Of the label `before`; a tagger's highest of a flagged token's tag.
+        probability_after: Of the same label, in the adversarial text.
+        changes: The swaps, in the order of the text.
+        outcome: "wrong": not predicted right (a tagger flags no error), so not attacked.
+        passes: Texts that the model read for it.
+        words: Words that the model reads.
+        flagged: A tagger's positions under attack: flagged, and errors as far as known.
+        left: Those of them still flagged.
+        errors: True errors of a sentence, where its tags are given.
+
+    Examples:
+        >>> (found,) = run.attack(["the film was warm and funny"])
+        >>> found.flipped, found.share > 0
+        (True, True)
+    """
 
     text: str
-    adversarial: str  # the best that was found, also where it does not flip the prediction
-    label: str  # the true one where it is given, else what is predicted; a tagger's tags with blanks between
-    given: bool = False  # whether the true one is
-    before: str = ""  # what is predicted for the text
-    after: str = ""  # what is predicted for the adversarial text
-    probability_before: float = 0.0  # of the label `before`; a tagger's highest of a flagged token's tag
-    probability_after: float = 0.0  # of the same label, in the adversarial text
-    changes: tuple[Change, ...] = ()  # in the order of the text
-    outcome: Outcome = "kept"  # wrong: not predicted right (a tagger flags no error), so not attacked
-    passes: int = 0  # texts that the model read for it
-    words: int = 0  # that the model reads
-    flagged: tuple[int, ...] = ()  # a tagger's positions under attack: flagged, and errors as far as known
-    left: tuple[int, ...] = ()  # those of them still flagged
-    errors: int | None = None  # true errors of a sentence, where its tags are given
+    adversarial: str
+    label: str
+    given: bool = False
+    before: str = ""
+    after: str = ""
+    probability_before: float = 0.0
+    probability_after: float = 0.0
+    changes: tuple[Change, ...] = ()
+    outcome: Outcome = "kept"
+    passes: int = 0
+    words: int = 0
+    flagged: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
+    errors: int | None = None
 
     @property
     def flipped(self) -> bool:

@@ -21,7 +21,8 @@ from wordward.config.settings import (
     TrainConfig,
     TrainingSettings,
 )
-from wordward.datasets import DataError, Example, drop_shared, hold_out, reviews
+from wordward.datasets import DataError, Example, hold_out, reviews
+from wordward.datasets.example import drop_shared
 from wordward.report.gathering import ReportSettings
 from wordward.report.html import write_report
 from wordward.report.telling import Telling, tell, telling

@@ -10,7 +10,13 @@ from wordward.support.rules import COUNT, FACTOR, check, check_among
 
 @dataclass(frozen=True)
 class AttackSettings:
-    """How words to swap are looked for; `rescore=1` is the paper's procedure."""
+    """How words to swap are looked for; `rescore=1` is the paper's procedure.
+
+    Examples:
+        >>> from wordward.attack import AttackSettings
+        >>> AttackSettings(rescore=1).by_strength
+        True
+    """
 
     method: str = "iadvt"
     """Whose perturbation guides the search: a method of `wordward methods`."""

@@ -44,7 +44,13 @@ File = Annotated[str | None, tyro.conf.arg(metavar="FILE")]
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text or folders, also .gz and .xz."""
+    """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text or folders, also .gz and .xz.
+
+    Examples:
+        >>> from wordward.config import DataSettings
+        >>> DataSettings("train.csv", test="test.csv").dev_share
+        0.1
+    """
 
     train: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
     """Labelled texts to learn from."""
@@ -87,7 +93,13 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class TextSettings:
-    """How texts become word ids."""
+    """How texts become word ids.
+
+    Examples:
+        >>> from wordward.config import TextSettings
+        >>> TextSettings(lowercase=True).tokenizer
+        'words'
+    """
 
     tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
     """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
@@ -111,7 +123,13 @@ class TextSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Sizes; the defaults are the paper's for sentiment (SEC)."""
+    """Sizes; the defaults are the paper's for sentiment (SEC).
+
+    Examples:
+        >>> from wordward.config import ModelSettings
+        >>> ModelSettings(dim=64, hidden=128).head
+        30
+    """
 
     dim: int = 256
     """Length of a word vector."""
@@ -135,7 +153,13 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How the model is trained; the defaults are the paper's."""
+    """How the model is trained; the defaults are the paper's.
+
+    Examples:
+        >>> from wordward.config import TrainingSettings
+        >>> TrainingSettings(epochs=3, device="cpu").batch_size
+        32
+    """
 
     epochs: Annotated[OpenInt, _shown(OURS["epochs"])] = OPEN
     """Maximum number of passes over the training texts; 3 by default for a Hugging Face model."""
@@ -182,7 +206,13 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Everything that decides what `wordward train` computes."""
+    """Everything that decides what `wordward train` computes.
+
+    Examples:
+        >>> from wordward.config import DataSettings, TrainConfig
+        >>> TrainConfig("ivat", data=DataSettings("train.csv", unlabelled="more.txt")).perturbation.k
+        10
+    """
 
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """A method of `wordward methods`, or a sum such as iadvt+ivat."""
@@ -266,7 +296,13 @@ def _changed(settings: Any, default: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class PretrainConfig:
-    """Everything that decides what `wordward pretrain` computes."""
+    """Everything that decides what `wordward pretrain` computes.
+
+    Examples:
+        >>> from wordward.config import PretrainConfig
+        >>> PretrainConfig(("reviews.txt",), minutes=10).streams
+        32
+    """
 
     texts: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[FILE ...]", help_behavior_hint="")] = ()
     """Files of text, labelled or not; labels are not read."""

@@ -64,7 +64,25 @@ def beside(name: str, source: Path) -> list[Path]:
 def load(
     name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None
 ) -> Splits:
-    """A corpus in the paper's splits, with the unlabelled texts of another file if one is given."""
+    """A corpus in the paper's splits, with the unlabelled texts of another file if one is given.
+
+    Args:
+        name: A corpus of `wordward data list`.
+        data: The data folder; by default that of WORDWARD_DATA, or `data`.
+        unlabelled: A file of texts to take instead of the corpus's own unlabelled ones.
+
+    Returns:
+        Lists of `Example`: `train`, `dev`, `test` and `unlabelled`.
+
+    Examples:
+        >>> import tempfile, pathlib, wordward.datasets
+        >>> folder = pathlib.Path(tempfile.mkdtemp()) / "rotten_tomatoes"
+        >>> folder.mkdir()
+        >>> _ = (folder / "rt-polarity.pos").write_text("warm and funny\\n" * 10)
+        >>> _ = (folder / "rt-polarity.neg").write_text("cold and empty\\n" * 10)
+        >>> wordward.datasets.load("rotten_tomatoes", folder.parent).counts
+        Counts(train=16, dev=2, test=2, unlabelled=0)
+    """
     splits = corpus(name).load(find(name, data))
     if unlabelled is None:
         return splits

@@ -17,7 +17,15 @@ from wordward.support.errors import SettingError
 
 
 class Explanations(list[Explanation]):
-    """The explanations of some texts, which a notebook shows as they are."""
+    """The explanations of some texts, which a notebook shows as they are.
+
+    Args:
+        iterable: The explanations.
+
+    Examples:
+        >>> type(run.explain(["a warm film"])).__name__
+        'Explanations'
+    """
 
     def _repr_html_(self) -> str:
         texts = "\n".join(html_fragment([explanation]) for explanation in self)

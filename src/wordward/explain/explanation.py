@@ -11,12 +11,24 @@ FORMAT = 1  # of the JSON; increased when readers of the previous one would brea
 
 @dataclass(frozen=True)
 class Pull:
-    """A word that a token is pulled toward."""
+    """A word that a token is pulled toward.
+
+    Args:
+        toward: The word.
+        strength: How far r goes along the direction toward the word: alpha_k (eq:advR), or |r| cos.
+        relative: Strength over the sentence's largest, 0 to 1.
+        cosine: Between the token's perturbation and the direction toward the word.
+
+    Examples:
+        >>> (found,) = run.explain(["the film was warm and funny"])
+        >>> found.strongest.pull.relative
+        1.0
+    """
 
     toward: str
-    strength: float  # how far r goes along the direction toward the word: alpha_k (eq:advR), or |r| cos
-    relative: float  # strength over the sentence's largest, 0 to 1
-    cosine: float  # between the token's perturbation and the direction toward the word
+    strength: float
+    relative: float
+    cosine: float
 
 
 def pulls_of(found: Iterable[tuple[str, float, float]], *, word: str, largest: float) -> tuple[Pull, ...]:
@@ -33,16 +45,32 @@ def pulls_of(found: Iterable[tuple[str, float, float]], *, word: str, largest: f
 
 @dataclass(frozen=True)
 class Place:
-    """One word of a text and what pulls it."""
+    """One word of a text and what pulls it.
 
-    position: int  # among the words that the model reads
-    word: str  # as it stands in the text
-    start: int  # its characters in the text
+    Args:
+        position: Its place among the words that the model reads.
+        word: The word, as it stands in the text.
+        start: Where it begins in the text, in characters.
+        end: Where it ends.
+        known: False: the model reads it as <unk>.
+        pulls: Strongest first; none where no word pulls.
+        label: A tagger's tag for it.
+        probability: Of that tag.
+
+    Examples:
+        >>> (found,) = run.explain(["the film was warm and funny"], top=2)
+        >>> found.places[3].word, len(found.places[3].pulls)
+        ('warm', 2)
+    """
+
+    position: int
+    word: str
+    start: int
     end: int
-    known: bool  # False: the model reads it as <unk>
-    pulls: tuple[Pull, ...]  # strongest first; none where no word pulls
-    label: str | None = None  # a tagger's tag for it
-    probability: float | None = None  # of that tag
+    known: bool
+    pulls: tuple[Pull, ...]
+    label: str | None = None
+    probability: float | None = None
 
     @property
     def pull(self) -> Pull | None:
@@ -52,19 +80,38 @@ class Place:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A text, the model's prediction, and the words that would change it."""
+    """A text, the model's prediction, and the words that would change it.
+
+    Args:
+        text: The text.
+        task: "classify" or "tag".
+        method: Whose perturbation was read as words.
+        label: Whose loss the perturbation raises; None where all tags count, or for KL.
+        given: Whether that label was given, not predicted.
+        predicted: A classifier's label.
+        probabilities: A classifier's, empty for a tagger.
+        places: The words of the text.
+        focus: A tagger's position whose loss alone is raised; None: all.
+        unread: Words after the longest length, which the model does not read.
+        model: The run's name.
+
+    Examples:
+        >>> (found,) = run.explain(["the film was warm and funny"])
+        >>> found.predicted, found.given, len(found.places)
+        ('good', False, 6)
+    """
 
     text: str
     task: Literal["classify", "tag"]
     method: str
-    label: str | None  # whose loss the perturbation raises; None where all tags count, or for KL
-    given: bool  # whether that label was given, not predicted
-    predicted: str | None  # a classifier's label
-    probabilities: Mapping[str, float]  # a classifier's, empty for a tagger
+    label: str | None
+    given: bool
+    predicted: str | None
+    probabilities: Mapping[str, float]
     places: tuple[Place, ...]
-    focus: int | None = None  # a tagger's position whose loss alone is raised; None: all
-    unread: int = 0  # words after the longest length, which the model does not read
-    model: str = ""  # the run's name
+    focus: int | None = None
+    unread: int = 0
+    model: str = ""
 
     @property
     def strongest(self) -> Place | None:
@@ -74,7 +121,19 @@ class Explanation:
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
-    """A record for `json.dumps`; docs/explain.md says what each field means."""
+    """A record for `json.dumps`; docs/explain.md says what each field means.
+
+    Args:
+        explanation: One text's.
+
+    Returns:
+        Its fields by name, and the format's version.
+
+    Examples:
+        >>> (found,) = run.explain(["the film was warm and funny"])
+        >>> wordward.explain.to_json(found)["places"][3]["word"]
+        'warm'
+    """
     fields = {
         name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"
     }
@@ -85,7 +144,19 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def from_json(record: Mapping[str, Any]) -> Explanation:
-    """The explanation that `to_json` wrote."""
+    """The explanation that `to_json` wrote.
+
+    Args:
+        record: What it wrote, also after a way through JSON.
+
+    Returns:
+        The same explanation.
+
+    Examples:
+        >>> (found,) = run.explain(["the film was warm and funny"])
+        >>> wordward.explain.from_json(wordward.explain.to_json(found)) == found
+        True
+    """
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
         actual = record.get("format") if isinstance(record, Mapping) else type(record).__name__
         raise DataError(

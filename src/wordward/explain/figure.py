@@ -27,11 +27,15 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     """Draw explanations of one text side by side: words down the left, bars as dark as the pull is strong.
 
     Args:
-        explanations: one text's, one for each column of bars.
-        path: the file to write; its ending is .png, .svg or .pdf.
+        explanations: One text's, one for each column of bars.
+        path: The file to write; its ending is .png, .svg or .pdf.
 
     Returns:
         The characters that no installed font has; they are drawn as boxes.
+
+    Examples:
+        >>> wordward.explain.figure(run.explain(["a warm film"]), "pulls.svg")
+        ''
     """
     path = Path(path)
     ending = path.suffix.lower()

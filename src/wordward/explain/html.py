@@ -27,8 +27,15 @@ def page(title: str, body: str) -> str:
     """A page of its own around HTML such as `html_fragment` gives, which stands there as it is.
 
     Args:
-        title: the page's title and heading, as plain text.
+        title: The page's title and heading, as plain text.
         body: HTML, already escaped.
+
+    Returns:
+        The page.
+
+    Examples:
+        >>> wordward.explain.page("Pulls", wordward.explain.html_fragment(run.explain(["a warm film"])))[:15]
+        '<!doctype html>'
     """
     from markupsafe import Markup
 
@@ -36,7 +43,18 @@ def page(title: str, body: str) -> str:
 
 
 def html_fragment(explanations: Sequence[Explanation]) -> str:
-    """One text's explanations side by side, to stand in a page that holds STYLE."""
+    """One text's explanations side by side, to stand in a page that holds STYLE.
+
+    Args:
+        explanations: One text's, one for each column.
+
+    Returns:
+        HTML, escaped.
+
+    Examples:
+        >>> "warm" in wordward.explain.html_fragment(run.explain(["a warm film"]))
+        True
+    """
     read = part_of(explanations, READ)
     return render(
         "explain/templates/explanation.html.j2",

@@ -14,19 +14,46 @@ Names = Vocabulary | Sequence[str] | Mapping[int, str] | Callable[[int], str]  #
 
 
 class Swap(NamedTuple):
-    """One token and the word it is pulled toward most."""
+    """One token and the word it is pulled toward most.
+
+    Args:
+        position: Its place in the text.
+        word: The token.
+        toward: The word; None where no candidate pulls: every strength is negative or zero.
+        strength: Alpha of that word.
+        relative: Strength over the sentence's largest, 0 to 1.
+
+    Examples:
+        >>> from wordward.explain import Swap
+        >>> Swap(3, "warm", "dull", strength=0.5, relative=1.0).toward
+        'dull'
+    """
 
     position: int
     word: str
-    toward: str | None  # None where no candidate pulls: every strength is negative or zero
-    strength: float  # alpha of that word
-    relative: float  # strength over the sentence's largest, 0 to 1
+    toward: str | None
+    strength: float
+    relative: float
 
 
 def swaps(outcome: Outcome, vocabulary: Names, *, row: int = 0) -> list[Swap]:
     """For each word of a text, the word with the largest strength (argmax of alpha).
 
-    `vocabulary`: ours (whose <eos> is not a word), or the words of your own ids: a list, a dict or a function.
+    Args:
+        outcome: What a method that points toward words gave.
+        vocabulary: Ours (whose <eos> is not a word), or the words of your own ids: a list, a dict or a function.
+        row: Which text of the batch.
+
+    Returns:
+        A `Swap` for each word.
+
+    Examples:
+        >>> import torch, wordward
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> ids, adversary = torch.tensor([[1, 2, 3]]), wordward.iadvt(model, k=3)
+        >>> out = adversary(lambda: model(ids), torch.tensor([0]))
+        >>> [swap.word for swap in wordward.explain.swaps(out, "pad a warm film the dull script was cold".split())]
+        ['a', 'warm', 'film']
     """
     if outcome.candidates is None:
         raise SettingError(
@@ -66,7 +93,18 @@ def _name(vocabulary: Names, number: int) -> str:
 def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = False) -> str:
     """The text that was explained with the new words put in, and everything else unchanged.
 
-    `lowercase`: the words are a lower-casing run's, so each is capitalised like the one that it replaces.
+    Args:
+        text: The text.
+        changes: Places of its explanation, each with the word to put there.
+        lowercase: The words are a lower-casing run's, so each is capitalised like the one that it replaces.
+
+    Returns:
+        The new text.
+
+    Examples:
+        >>> (found,) = run.explain(["the film was warm and funny"])
+        >>> wordward.explain.apply(found.text, [(found.places[3], "dull")])
+        'the film was dull and funny'
     """
     changes = sorted(changes, key=lambda change: change[0].start, reverse=True)
     before = len(text)

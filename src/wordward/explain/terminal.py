@@ -23,8 +23,15 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
     """Print explanations of one text, several side by side.
 
     Args:
-        explanations: one text's, of one task.
-        console: where to print, such as `rich.console.Console()`.
+        explanations: One text's, of one task.
+        console: Where to print.
+
+    Examples:
+        >>> from rich.console import Console
+        >>> wordward.explain.terminal(run.explain(["the film was warm and funny"]), Console(width=80))
+        good ...
+        iAdvT: words that make good less likely (the predicted label)
+        ...
     """
     part, first = wording.part_of(explanations, WORDS), explanations[0]
     for line in dict.fromkeys(wording.predicted(explanation) for explanation in explanations):

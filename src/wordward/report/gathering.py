@@ -33,13 +33,26 @@ SHOWN = 40  # words of a text whose bars fit on a page without a cut
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What goes into a report."""
+    """What goes into a report.
 
-    test: str | None = None  # a file of labelled texts; or test, for a run on a known corpus
-    sentences: int = 4  # to show with the words that pull them, and adversarial texts of each kind
-    attack: int = 200  # texts to attack, drawn at random; 0: none
-    seed: int = 0  # of that draw
-    positive: str | None = None  # the tag of taggers that counts, instead of the one they were trained for
+    Args:
+        test: A file of labelled texts; or test, for a run on a known corpus.
+        sentences: To show with the words that pull them, and adversarial texts of each kind.
+        attack: Texts to attack, drawn at random; 0: none.
+        seed: Of that draw.
+        positive: The tag of taggers that counts, instead of the one they were trained for.
+
+    Examples:
+        >>> from wordward.report import ReportSettings
+        >>> ReportSettings(test="test.csv", attack=0).sentences
+        4
+    """
+
+    test: str | None = None
+    sentences: int = 4
+    attack: int = 200
+    seed: int = 0
+    positive: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
@@ -95,7 +108,24 @@ def gather(
     device: str = "auto",
     quiet: bool = False,
 ) -> Report:
-    """Score the runs, and find what there is to show of the first."""
+    """Score the runs, and find what there is to show of the first.
+
+    Args:
+        folder: The run's folder.
+        settings: What goes into it.
+        against: Folders of other runs with the same labels, to compare with.
+        device: cpu, cuda or mps; auto takes the fastest available.
+        quiet: Show no progress.
+
+    Returns:
+        A `Report`: its `subjects` are the runs with their scores and attacks.
+
+    Examples:
+        >>> from wordward.report import ReportSettings, gather
+        >>> settings = ReportSettings(attack=0, sentences=0)
+        >>> gather("runs/mine", settings, quiet=True).subjects[0].name
+        'mine'
+    """
     settings = settings or ReportSettings()
     paths = [Path(folder), *map(Path, against)]
     runs = [load_run(path, device=device, positive=settings.positive) for path in paths]

@@ -24,14 +24,44 @@ def write_report(
     device: str = "auto",
     quiet: bool = False,
 ) -> Path:
-    """Gather a report on a run and write its page, whole or not at all."""
+    """Gather a report on a run and write its page, whole or not at all.
+
+    Args:
+        out: The page to write.
+        run: The run's folder.
+        settings: What goes into it.
+        against: Folders of other runs with the same labels, to compare with.
+        device: cpu, cuda or mps; auto takes the fastest available.
+        quiet: Show no progress.
+
+    Returns:
+        The path of the page.
+
+    Examples:
+        >>> from wordward.report import ReportSettings, write_report
+        >>> settings = ReportSettings(attack=0, sentences=0)
+        >>> write_report("report.html", "runs/mine", settings, quiet=True).name
+        'report.html'
+    """
     path = Path(out)
     write(path, draw(gather(run, settings, against=against, device=device, quiet=quiet)))
     return path
 
 
 def draw(report: Report) -> str:
-    """The page; what its templates show is named here."""
+    """The page of a report; what its templates show is named here.
+
+    Args:
+        report: What `gather` found.
+
+    Returns:
+        HTML that needs nothing from elsewhere.
+
+    Examples:
+        >>> from wordward.report import ReportSettings, draw, gather
+        >>> draw(gather("runs/mine", ReportSettings(attack=0, sentences=0), quiet=True))[:15]
+        '<!doctype html>'
+    """
     from markupsafe import Markup
 
     first, run = report.subjects[0], report.subjects[0].run

@@ -46,7 +46,23 @@ OURS = {
 def create_app(
     runs: Sequence[Run], *, port: int, examples: Sequence[str] | None = None, limits: Limits | None = None
 ) -> ASGIApp:
-    """The page and its API for one run, or for two to compare, served at that port of this machine."""
+    """The page and its API for one run, or for two to compare, served at that port of this machine.
+
+    Args:
+        runs: One run, or two of the same task.
+        port: The port at which a server such as uvicorn will serve it.
+        examples: Texts that the page offers; by default ours that the run can read.
+        limits: How much may be asked at a time.
+
+    Returns:
+        An ASGI application.
+
+    Examples:
+        >>> from wordward.serve import create_app
+        >>> app = create_app([run], port=8000)  # uvicorn.run(app, port=8000)
+        >>> callable(app)
+        True
+    """
     if not 1 <= len(runs) <= 2 or len({run.tagging for run in runs}) > 1:
         kinds = " and ".join("a tagger" if run.tagging else "a classifier" for run in runs) or "none"
         raise RunError(f"expected one run, or two of the same task; got {kinds}")

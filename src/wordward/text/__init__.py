@@ -1,5 +1,5 @@
 """From examples to ids: tokenizers, vocabularies, word pieces, batches, corpora and their cache."""
 
-from wordward.text.vocabulary import SPECIALS, Token, Vocabulary, split_words, tokenize
+from wordward.text.vocabulary import SPECIALS, Token, Vocabulary, tokenize
 
-__all__ = ["SPECIALS", "Token", "Vocabulary", "split_words", "tokenize"]
+__all__ = ["SPECIALS", "Token", "Vocabulary", "tokenize"]

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from wordward.config.settings import TextSettings
-from wordward.datasets import Example, check_labels
+from wordward.datasets import Example
+from wordward.datasets.example import check_labels
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.kept import keep, reading, stamps

@@ -5,17 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from wordward.config.settings import DataSettings, TrainConfig
-from wordward.datasets import (
-    ColumnError,
-    DataError,
-    Example,
-    MissingError,
-    check_labels,
-    hold_out,
-    read,
-    sample,
-)
-from wordward.datasets.example import label_names
+from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, read, sample
+from wordward.datasets.example import check_labels, label_names
 from wordward.support.errors import RunError, SettingError
 from wordward.text.stored import Texts, are_large
 

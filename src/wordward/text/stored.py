@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from wordward.config.settings import TextSettings
-from wordward.datasets import Columns, DataError, Example, read_each
+from wordward.datasets import DataError, Example
+from wordward.datasets.columns import Columns
+from wordward.datasets.files import read_each
 from wordward.support.console import progress
 from wordward.text.corpus import encode_words
 from wordward.text.kept import cache_folder, keep, reading, stamps

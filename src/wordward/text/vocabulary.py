@@ -35,7 +35,17 @@ TOKENIZERS: Mapping[str, re.Pattern[str]] = {
 
 
 class Token(NamedTuple):
-    """A word with its character span in the original text."""
+    """A word with its character span in the original text.
+
+    Args:
+        text: The word.
+        start: Where it begins.
+        end: Where it ends.
+
+    Examples:
+        >>> wordward.tokenize("A warm film.")[1]
+        Token(text='warm', start=2, end=6)
+    """
 
     text: str
     start: int

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from wordward.config.settings import TrainConfig
-from wordward.datasets import Example, check_labels, sample
-from wordward.datasets.example import label_names
+from wordward.datasets import Example, sample
+from wordward.datasets.example import check_labels, label_names
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
