@@ -1,6 +1,10 @@
 """Settings and files that all tests share."""
 
+import os
 from pathlib import Path
+
+# One thread, also in the processes that tests start: more only wait for each other over tiny tensors.
+os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 
 import pytest
 import torch
@@ -9,7 +13,7 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 settings.register_profile("wordward", deadline=None, derandomize=True)
 settings.load_profile("wordward")
-torch.set_num_threads(1)  # tiny tensors: more threads only wait for each other
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

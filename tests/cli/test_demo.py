@@ -34,6 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "MODEL", ModelSettings(dim=8, hidden=8, head=4))
 
 
+@pytest.mark.slow
 def test_demo_trains_shows_and_leaves_runs_to_use(
     small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

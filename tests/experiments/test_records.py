@@ -273,6 +273,7 @@ def test_a_row_of_another_command_is_left_to_it(plan: Plan, capsys: pytest.Captu
     assert len(run(plan)) == 1
 
 
+@pytest.mark.slow
 def test_commands_side_by_side_share_language_model_and_rows(plan: Plan) -> None:
     (plan.experiments / "imdb" / "advt.toml").write_text('method = "advt"\n')
     command = [sys.executable, "-m", "experiments", "reproduce", "imdb", "--rows", "baseline", "advt"]

@@ -162,6 +162,7 @@ def test_killed_between_any_two_files(
     assert len(results.load(tmp_path / "kept" / "imdb.jsonl")) == 1
 
 
+@pytest.mark.slow
 def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> None:
     tests = []
     for jobs in (1, 2):
@@ -268,6 +269,7 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
     assert [record["row"] for record in results.load(tmp_path / "kept" / "imdb.jsonl")] == ["advt"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> None:
     """Those that run are stopped, and no other is begun; the same command goes on."""
     kept = tmp_path / "out" / "cpu-small" / "imdb.jsonl"
@@ -321,6 +323,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     assert [record for record in after if record in before] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_row_that_diverges_is_left_out_and_the_others_go_on(
     jobs: int, experiments: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -578,6 +578,7 @@ def minilm() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
+@pytest.mark.slow
 def test_real_weights(tmp_path: Path, place: Path):
     """iAdvT on all-MiniLM-L6-v2: explain gives whole words after a few steps, attack verified texts."""
     flags = ("--epochs", 1, "--batch-size", 6, "--learning-rate", 0.0005, "--device", "cpu", "--quiet")

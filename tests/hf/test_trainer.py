@@ -338,6 +338,7 @@ class TestTraining:
         assert made.state.log_history[0]["iadvt_loss"] > 0
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_update_of_one(tmp_path: Path):
     """Each with half of every batch, accumulated over two, unlabelled texts beside."""
     script = str(Path(__file__).parents[1] / "support" / "hf_ddp.py")

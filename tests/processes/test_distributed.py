@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_give_the_weights_of_one(case: str, folder: Path) -> None:
     one = load_file(folder / f"{case}.safetensors")
@@ -136,6 +137,7 @@ LAUNCHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_launcher_starts_two_processes_that_train_one_run(
     launcher: str, folder: Path, tmp_path: Path

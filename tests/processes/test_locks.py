@@ -40,6 +40,7 @@ def halted(command: list[str], lock: Path, begun: Path) -> Iterator[None]:
     assert not lock.exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_holds_its_folder(csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "sweep"
     train = ["train", "--train", str(csv_file), "--out", str(out), "--epochs", "2", *SIZES]
@@ -54,6 +55,7 @@ def test_a_sweep_holds_its_folder(csv_file: Path, tmp_path: Path, capsys: pytest
         assert main([*sweep, "--force"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["attack", "explain"])
 def test_results_are_written_by_one_command(
     command: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -78,6 +78,7 @@ def here(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     AcceleratorState._reset_state(reset_partial_state=True)  # what a page set is not for the next
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run(page: str, here: Path) -> None:
     """The blocks of a page, one after the other, as a reader would type them."""
@@ -168,6 +169,7 @@ class Loaded(HTMLParser):
         self.addresses += [given[name] for name in names if name in given]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_spec("mkdocs"), reason="the site needs pip install '.[docs]'")
 def test_the_site_is_whole_and_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     """Strict: a link, an anchor or a name of the reference that leads nowhere fails."""

@@ -31,6 +31,7 @@ def accelerators() -> Iterator[None]:
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({path.name for path in (ROOT / "examples").glob("*.py")} - ELSEWHERE))
 def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")

@@ -227,6 +227,7 @@ def test_a_sentence_without_tokens_is_refused_and_leaves_nothing(large: Path, tm
     assert not list((tmp_path / "cache").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 def test_texts_larger_than_memory(tmp_path: Path) -> None:
     """In a process that may take 16 MiB more: the texts take 27, and 4 GB of ids are mapped."""

@@ -49,6 +49,7 @@ def make_hostile(folder: Path, mark: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
 
 
+@pytest.mark.slow
 def test_code_in_a_folder_is_neither_run_nor_asked_about(copy: Path, tmp_path: Path) -> None:
     mark = tmp_path / "it ran"
     make_hostile(copy / "model", mark)

@@ -110,6 +110,7 @@ def test_what_decides_the_results_is_compared_wherever_it_lies(
         (copy / name).write_bytes(whole)
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds(run: Run) -> None:
     examples = reviews(150, seed=8)
     alone, together = (list(attack(run, examples, jobs=jobs)) for jobs in (1, 2))
@@ -117,6 +118,7 @@ def test_processes_find_what_one_finds(run: Run) -> None:
     assert together == alone
 
 
+@pytest.mark.slow
 def test_an_error_in_a_process_is_said(folder: Path, tmp_path: Path) -> None:
     """The run is gone once the texts are read, so the processes cannot open it."""
     for file in (folder / "run").iterdir():
@@ -127,6 +129,7 @@ def test_an_error_in_a_process_is_said(folder: Path, tmp_path: Path) -> None:
         list(attack(run, reviews(150), jobs=2))
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(folder: Path, tmp_path: Path) -> None:
     write_csv(tmp_path / "many.csv", reviews(20_000, seed=6))
     out = tmp_path / "out.jsonl"
@@ -214,6 +217,7 @@ def test_an_explanation_goes_on_where_it_was_stopped(
     assert len(lines(cut)) == 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run", "tagger"])
 def test_processes_explain_as_one_does(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordward.explain.corpus, "TEXTS", 16)

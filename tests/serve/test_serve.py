@@ -460,6 +460,7 @@ class Command:
         return self.process.returncode
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_it_is_stopped(run: Run, tmp_path: Path) -> None:
     examples = tmp_path / "mine.jsonl"
     examples.write_text("".join(json.dumps({"text": f"the film was warm {at}"}) + "\n" for at in range(30)))

@@ -89,6 +89,7 @@ NUMBERS: Any = OfNumbers(
 CHECKS: Any = list(estimator_checks_generator(NUMBERS))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "check", [check for _, check in CHECKS], ids=[check.func.__name__ for _, check in CHECKS]
@@ -171,6 +172,7 @@ def test_labels_come_back_as_they_went_in(names: tuple[Any, ...]) -> None:
     np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_a_grid_and_cross_validation() -> None:
     upper = [text.upper() for text in TEXTS]
     pipeline = make_pipeline(

@@ -126,6 +126,7 @@ def rcv1(later: int = 20) -> Files:
 
 @pytest.mark.parametrize("how", HOWS)
 class TestLayouts:
+    @pytest.mark.slow
     def test_imdb(self, tmp_path: Path, how: str):
         splits = load("imdb", tmp_path, IMDB, how)
         assert shown(splits.train) == [
