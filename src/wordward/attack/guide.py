@@ -85,7 +85,7 @@ class Guide:
         recipe = self.adversary.method.recipe
         self.by_strength = settings.by_strength or not recipe.follows_gradient
         refinements = self.adversary.method.settings.power_iterations
-        probed = recipe.objective == "kl" and recipe.follows_gradient
+        probed = not recipe.needs_labels and recipe.follows_gradient
         self.passes = 1 + refinements if probed else 1  # of each text
         self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
 
@@ -125,7 +125,7 @@ class Guide:
         batch = batch._replace(mask=self.run.perturbed(batch))
         noise = noise_for(self.adversary, batch, self.run.config.training.seed)
         counted = None
-        if self.adversary.method.recipe.objective == "label_loss" and batch.labels is not None:
+        if self.adversary.method.recipe.needs_labels and batch.labels is not None:
             counted = (
                 batch.labels != IGNORE if batch.labels.dim() == 2 else None
             )  # the tags that are to change

@@ -233,9 +233,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Refuse, before anything is read, what cannot be trained."""
         methods = parse_methods(self.method, self.perturbation)
-        if self.data.unlabelled and not any(method.recipe.objective == "kl" for method in methods):
+        if self.data.unlabelled and all(method.recipe.needs_labels for method in methods):
             takers = ", ".join(
-                name for name, recipe in (RECIPES | UNMOVED).items() if recipe.objective == "kl"
+                name for name, recipe in (RECIPES | UNMOVED).items() if not recipe.needs_labels
             )
             raise SettingError(
                 "unlabelled", f"unlabelled texts are used only by {takers}, but the method is {self.method}"

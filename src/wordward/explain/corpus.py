@@ -41,7 +41,7 @@ def explain_all(
     `jobs`: processes to use, each of which loads the run; more than one need a guarded main module.
     """
     work = Work(run, question)
-    if any(explainer.adversary.method.recipe.objective == "label_loss" for explainer in work.explainers):
+    if any(explainer.adversary.method.recipe.needs_labels for explainer in work.explainers):
         for example in examples:
             names = example.tags if run.tagging and example.tags else [example.label]
             check_known_labels(run, names, example.line)

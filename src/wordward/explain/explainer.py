@@ -76,7 +76,7 @@ class Explainer:
         readings = [run.read(example) for example in examples]
         check_focuses(run, readings, focus)
         labels: list[Labels] = [None] * len(readings)
-        if method.recipe.objective == "label_loss":
+        if method.recipe.needs_labels:
             labels = [labels_of(run, *pair, focus) for pair in zip(examples, readings, strict=True)]
         explanations = Explanations(
             _unexplained(run, method, reading, names, focus)
@@ -121,7 +121,7 @@ def _explained(run: Run, known: Explanation, text: Reading, found: TextPulls) ->
         tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
         places.append(Place(at, text.written(at), token.start, token.end, text.known[at], pulls, *tag))
     known = replace(known, places=tuple(places))
-    counts = RECIPES[known.method].objective == "label_loss"
+    counts = RECIPES[known.method].needs_labels
     if run.tagging:
         label = places[known.focus].label if counts and known.focus is not None else None
         return replace(known, label=known.label or label)

@@ -121,7 +121,7 @@ def gradient_of(
     Like calling the adversary, but without the perturbed pass. A label IGNORE stands for the predicted one.
     """
     recipe = adversary.method.recipe
-    if recipe.objective == "kl" or not recipe.follows_gradient:
+    if not (recipe.needs_labels and recipe.follows_gradient):
         with torch.no_grad():
             clean = adversary.tap.run(forward)
         if not recipe.follows_gradient:
@@ -140,7 +140,7 @@ def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:
     """Random noise for each text: the same alone and in any batch, on any device."""
     recipe = adversary.method.recipe
     free = recipe.space == "free"
-    if recipe.follows_gradient and not (free and recipe.objective == "kl"):
+    if recipe.follows_gradient and (recipe.needs_labels or not free):
         return None
     candidates = adversary.space(batch.ids).candidates
     width = adversary.tap.dim if candidates is None else candidates.shape[-1]

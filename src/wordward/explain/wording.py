@@ -142,7 +142,7 @@ def question(explanation: Explanation) -> str:
     if e.task == "tag" and e.focus is not None:
         word = next((f" of “{place.word}”" for place in e.places if place.position == e.focus), "")
         whose = f"the tag{word}"
-    if recipe is not None and recipe.objective == "kl":
+    if recipe is not None and not recipe.needs_labels:
         return f"words that would change {whose}"
     known = "given" if e.given else "predicted"
     if e.task == "classify":
