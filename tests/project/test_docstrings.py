@@ -62,12 +62,20 @@ def told_below(value: Any) -> set[str]:
     return told
 
 
+def help_of(value: Any) -> str:
+    """What `help` says; the attributes of a named tuple are what it takes."""
+    said = inspect.getdoc(value) or ""
+    return (
+        said.replace("Attributes:", "Args:") if isinstance(value, type) and issubclass(value, tuple) else said
+    )
+
+
 def lacking(path: str) -> list[str]:
     """The sections that a public name's help should have and does not."""
     value = found(path)
     if isinstance(value, type) and issubclass(value, Exception):
         return []  # an error says what it is in its message
-    said = inspect.getdoc(value) or ""
+    said = help_of(value)
     takes = {name for name in inspect.signature(value).parameters if name not in ("self", "args", "kwargs")}
     gives = not isinstance(value, type) and inspect.signature(value).return_annotation not in (None, "None")
     wanted = {"Args:": bool(takes - told_below(value)), "Returns:": gives, "Examples:": True}
@@ -84,7 +92,7 @@ def test_names_every_argument(path: str) -> None:
     value, others = found(path), {"args", "options", "kwargs"}
     if isinstance(value, type) and issubclass(value, Exception):
         pytest.skip("takes a message")
-    args = re.split(r"\n(?:Returns|Raises|Examples):", (inspect.getdoc(value) or "").partition("Args:")[2])[0]
+    args = re.split(r"\n(?:Returns|Raises|Examples):", help_of(value).partition("Args:")[2])[0]
     named = set(re.findall(r"^    \*{0,2}(\w+)(?: \(.*?\))?:", args, re.MULTILINE)) | told_below(value)
     taken = {name for name in inspect.signature(value).parameters if name != "self" and name[0] != "_"}
     assert not (strange := named - taken - others), f"help({path}) names what it does not take: {strange}"

@@ -16,7 +16,7 @@ Names = Vocabulary | Sequence[str] | Mapping[int, str] | Callable[[int], str]  #
 class Swap(NamedTuple):
     """One token and the word it is pulled toward most.
 
-    Args:
+    Attributes:
         position: Its place in the text.
         word: The token.
         toward: The word; None where no candidate pulls: every strength is negative or zero.

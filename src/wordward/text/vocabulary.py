@@ -37,7 +37,7 @@ TOKENIZERS: Mapping[str, re.Pattern[str]] = {
 class Token(NamedTuple):
     """A word with its character span in the original text.
 
-    Args:
+    Attributes:
         text: The word.
         start: Where it begins.
         end: Where it ends.
