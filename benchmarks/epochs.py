@@ -37,9 +37,7 @@ def epochs(device: torch.device) -> Iterator[Figure]:
         taken = sorted(seconds(steps, device, times=1) * len(texts) / STEPS for _ in range(3))
         note = f"with {UNLABELLED_BATCH} unlabelled texts a step" if step.virtual else ""
         target = TARGETS.get(method, "")
-        yield Figure(
-            "an epoch of 21,246 reviews, batch 32", method, taken[1], taken[0], taken[-1], "s", note, target
-        )
+        yield Figure("an epoch of 21,246 reviews, batch 32", method, taken[1], taken[0], taken[-1], "s", note, target)
 
 
 def _reviews(count: int, words: int, *, seed: int) -> Corpus:

@@ -41,16 +41,12 @@ def language_model(device: torch.device) -> Iterator[Figure]:
             loss = ours.model.softmax.loss(states.flatten(0, 1), targets.flatten().to(device)).mean()
         loss.backward()
 
-    taken = side_by_side(
-        {"ours": lambda: ours.step(ids, targets, None), "bare": bare}, device, repeats=REPEATS
-    )
+    taken = side_by_side({"ours": lambda: ours.step(ids, targets, None), "bare": bare}, device, repeats=REPEATS)
     group = "language model"
     target = "3,000,000 on an H200" if gpu else ""
     yield rate(group, "words a second", ids.numel(), taken["ours"], "words/s", target=target)
     note = "dropout, clipping and Adam included in ours"
-    yield ratio(
-        group, "a step over the bare LSTM and adaptive softmax", taken["ours"], taken["bare"], note=note
-    )
+    yield ratio(group, "a step over the bare LSTM and adaptive softmax", taken["ours"], taken["bare"], note=note)
 
 
 def neighbours(device: torch.device) -> Iterator[Figure]:
@@ -109,9 +105,7 @@ def batches(device: torch.device) -> Iterator[Figure]:
     taken = side_by_side({name: read(order) for name, order in orders.items()}, device, repeats=3, times=1)
     words = {name: sum(sizes_of[some].sum() for some in order[:16]) for name, order in orders.items()}
     each = {name: [one / words[name] for one in taken[name]] for name in orders}
-    yield ratio(
-        "batches of 32 texts", "words a second, sorted over shuffled", each["shuffled"], each["sorted"]
-    )
+    yield ratio("batches of 32 texts", "words a second, sorted over shuffled", each["shuffled"], each["sorted"])
 
 
 def _splits(texts: list[Example]) -> cache.Splits:
@@ -136,6 +130,4 @@ def loading(device: torch.device) -> Iterator[Figure]:
         }
         taken = side_by_side(works, device, repeats=3, times=1)
     note = "4,000 texts, one process"
-    yield ratio(
-        "loading", "encoding texts again over reading the cache", taken["again"], taken["kept"], note=note
-    )
+    yield ratio("loading", "encoding texts again over reading the cache", taken["again"], taken["kept"], note=note)

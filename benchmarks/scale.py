@@ -108,9 +108,7 @@ def epochs() -> Iterator[Figure]:
 
 def _epoch(count: int) -> Callable[[], object]:
     step = steps.stepper(steps.SMALL, "baseline", CPU)
-    ids = draw(steps.SMALL.words - len(SPECIALS), (count, steps.SMALL.length)).astype(np.int32) + len(
-        SPECIALS
-    )
+    ids = draw(steps.SMALL.words - len(SPECIALS), (count, steps.SMALL.length)).astype(np.int32) + len(SPECIALS)
     stream = Stream(Corpus(list(ids), np.arange(count) % 2), steps.SMALL.batch, seed=(0,))
 
     def work() -> None:
@@ -123,9 +121,7 @@ def _epoch(count: int) -> Callable[[], object]:
 def corpus() -> Iterator[Figure]:
     """The start of an epoch as the corpus grows: the order of the batches, and of the texts of a language model."""
     made = {f"{count:,}": _mapped(count) for count in TEXTS}
-    orders: Works = {
-        name: lambda rows=rows: Stream(Corpus(rows), 32, seed=(0,)) for name, rows in made.items()
-    }
+    orders: Works = {name: lambda rows=rows: Stream(Corpus(rows), 32, seed=(0,)) for name, rows in made.items()}
     yield from over_the_first("start of an epoch with", orders, repeats=3, unit="texts")
     starts: Works = {
         name: lambda rows=rows: next(Reader(rows, 32, 100).windows(np.random.default_rng(0)))
@@ -179,8 +175,7 @@ def table(figures: list[Figure]) -> str:
     for at, figure in enumerate(figures):
         group = figure.group if at == 0 or figures[at - 1].group != figure.group else ""
         value, low, high = (
-            f"{each:,.0f}" if each >= 100 else f"{each:.1f}"
-            for each in (figure.value, figure.low, figure.high)
+            f"{each:,.0f}" if each >= 100 else f"{each:.1f}" for each in (figure.value, figure.low, figure.high)
         )
         spread = "" if low == high else f"{low} to {high}"
         lines.append(f"| {group} | {figure.name} | {value} {figure.unit} | {spread} | {figure.note} |")
@@ -204,9 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peak", nargs=2, metavar=("METHOD", "LENGTH"), help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, help="write the figures there")
-    parser.add_argument(
-        "--page", action="store_true", help="print the table of kept figures, measure nothing"
-    )
+    parser.add_argument("--page", action="store_true", help="print the table of kept figures, measure nothing")
     given = parser.parse_args()
     if given.peak:
         print_peak(given.peak[0], int(given.peak[1]))

@@ -165,8 +165,7 @@ def measure(size: Size, device: torch.device) -> Iterator[Figure]:
 def memory(size: Size, device: torch.device) -> Iterator[Figure]:
     """The memory peak of iAdvT's step over AdvT's, each in a process of its own."""
     peaks = {
-        (method, k): _peak(size, method, k, device)
-        for method, k in (("advt", 10), ("iadvt", 10), ("iadvt", 100))
+        (method, k): _peak(size, method, k, device) for method, k in (("advt", 10), ("iadvt", 10), ("iadvt", 100))
     }
     for k in (10, 100):
         value = peaks["iadvt", k] / peaks["advt", 10]

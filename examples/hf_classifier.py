@@ -28,9 +28,7 @@ data: Any = [{**tokenizer(text), "labels": label} for text, label in zip(texts, 
 settings = AdversarialSettings(method="iadvt", k=None)  # toward any of the few words
 with TemporaryDirectory() as out:
     args = transformers.TrainingArguments(out, max_steps=40, learning_rate=0.003, use_cpu=True)
-    trainer = AdversarialTrainer(
-        model, args, train_dataset=data, processing_class=tokenizer, adversarial=settings
-    )
+    trainer = AdversarialTrainer(model, args, train_dataset=data, processing_class=tokenizer, adversarial=settings)
     trainer.train()
     found: Any = trainer.predict(data).predictions
 print(f"training error {(found.argmax(-1) != labels).mean():.0%}")

@@ -24,6 +24,4 @@ for _ in range(60):
     (F.cross_entropy(out.clean, labels) + out.loss).backward()
     optimizer.step()
 moved = (adv(lambda: model(ids), labels).perturbation.norm(dim=-1) > 0).sum(1)
-print(
-    f"{moved.max()} words of a text move; training error {(model(ids).argmax(1) != labels).float().mean():.0%}"
-)
+print(f"{moved.max()} words of a text move; training error {(model(ids).argmax(1) != labels).float().mean():.0%}")

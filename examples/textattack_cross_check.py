@@ -49,9 +49,7 @@ class CrossCheck:
             textattack_model.offline(folder)
             for path in self.runs:
                 run = load_run(path, device="cpu")
-                print(
-                    f"| {path} | {' | '.join(self.row(run, [examples[at] for at in chosen]))} |", flush=True
-                )
+                print(f"| {path} | {' | '.join(self.row(run, [examples[at] for at in chosen]))} |", flush=True)
 
     def row(self, run: Run, examples: list[Example]) -> list[str]:
         results, seconds = self.attacked(run, examples)
@@ -125,9 +123,7 @@ def verify(run: Run, fooled: list[Any]) -> None:
 def by_label(run: Run, some: list[Any], of: list[Any]) -> str:
     """How many of the texts of each label."""
     gold = [[each.original_result.ground_truth_output for each in which] for which in (some, of)]
-    return ", ".join(
-        f"{name} {gold[0].count(at)} of {gold[1].count(at)}" for at, name in enumerate(run.labels)
-    )
+    return ", ".join(f"{name} {gold[0].count(at)} of {gold[1].count(at)}" for at, name in enumerate(run.labels))
 
 
 def percent(part: int, n: int) -> str:
@@ -136,9 +132,7 @@ def percent(part: int, n: int) -> str:
 
 def with_interval(part: int, n: int) -> str:
     """A share with its 95 % interval."""
-    return (
-        f"{percent(part, n)} [{100 * share(part, n).low:.1f}, {100 * share(part, n).high:.1f}]" if n else "-"
-    )
+    return f"{percent(part, n)} [{100 * share(part, n).low:.1f}, {100 * share(part, n).high:.1f}]" if n else "-"
 
 
 if __name__ == "__main__":

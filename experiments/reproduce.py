@@ -144,9 +144,7 @@ def reproduce(
     if unknown := [row for row in rows if row not in known]:
         raise SettingError("rows", f"expected rows of {table} ({', '.join(known)}); got {', '.join(unknown)}")
     if not plan.experiments.is_dir():
-        raise SettingError(
-            "experiments", f"{plan.experiments} holds no experiments: run this in a clone of wordward"
-        )
+        raise SettingError("experiments", f"{plan.experiments} holds no experiments: run this in a clone of wordward")
     shown, failed, missing = [], [], 0
     for column in TABLES[table]:
         wanted = [row for row in column.rows if not rows or row.name in rows]
@@ -169,22 +167,16 @@ def reproduce(
             raise
     tables = "\n".join(shown)
     if failed:
-        raise TableError(
-            f"{len(failed)} of the {len(TABLES[table])} columns failed: {'; '.join(failed)}", tables
-        )
+        raise TableError(f"{len(failed)} of the {len(TABLES[table])} columns failed: {'; '.join(failed)}", tables)
     if missing == len(TABLES[table]):
-        raise TableError(
-            f"none of the {missing} corpora of {table} was found, so nothing was trained", tables
-        )
+        raise TableError(f"none of the {missing} corpora of {table} was found, so nothing was trained", tables)
     return tables
 
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, after running the rows for which `file` has no result yet."""
     if not (folder := plan.experiments / column.name).is_dir():
-        raise MissingError(
-            "expected a folder of TOML files, one per row; there is none: see `experiments`", folder
-        )
+        raise MissingError("expected a folder of TOML files, one per row; there is none: see `experiments`", folder)
     check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
     _run_column(column, rows, plan, file)
@@ -219,9 +211,7 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
         return
 
     def busy() -> None:
-        say(
-            f"{column.name}: another command is training the language model; waiting for it", quiet=plan.quiet
-        )
+        say(f"{column.name}: another command is training the language model; waiting for it", quiet=plan.quiet)
 
     with locked(folder.with_name("lm.lock"), busy=busy):
         begun = (folder / run_folder.CONFIG).exists()

@@ -170,9 +170,7 @@ def _paired(records: Sequence[Record]) -> list[str]:
 def page(folder: Path) -> str:
     """All of docs/results.md: tables of the records in experiments/results, with the notes on each column."""
     if not (files := sorted(folder.glob("*.jsonl"))):
-        raise DataError(
-            f"expected results as *.jsonl in {folder}; found none: run this in a clone of wordward"
-        )
+        raise DataError(f"expected results as *.jsonl in {folder}; found none: run this in a clone of wordward")
     records = [record for path in files for record in load(path)]
     parts = [
         "# Results\n",

@@ -97,9 +97,7 @@ def language_model(folder: Path) -> dict[str, Any]:
 
 def check_settings(folder: Path, config: Any) -> None:
     """Refuse a run that was trained with settings other than those requested now."""
-    if differing := _other_settings(
-        _settings_of(run_folder.load_config(folder, type(config))), _settings_of(config)
-    ):
+    if differing := _other_settings(_settings_of(run_folder.load_config(folder, type(config))), _settings_of(config)):
         raise run_folder.RunError(
             f"{folder} was trained with other settings ({differing}): choose another `out`, or delete it to "
             "train it again"
@@ -109,9 +107,7 @@ def check_settings(folder: Path, config: Any) -> None:
 def _other_settings(had: dict[str, Any], wanted: dict[str, Any], *, free: Iterable[str] = ()) -> str:
     """In words, the settings that are not those requested now; those left open, or in `free`, may differ."""
     had, wanted = (_split_settled(settings) for settings in (had, wanted))
-    open_ = {"device", *free} | {
-        name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")
-    }
+    open_ = {"device", *free} | {name for name in SETTLED if name in wanted and wanted[name] in (None, "auto")}
     other = [name for name in wanted if name not in open_ and wanted[name] != had[name]]
     return ", ".join(f"{name} {had[name]}, not {wanted[name]}" for name in other)
 
@@ -151,9 +147,7 @@ def check_records(column: Column, records: Iterable[Record], plan: Plan, file: P
         name, seed = record["row"], record["seed"]
         if name not in wanted:
             wanted[name] = row_config(column, rows[name], 1, plan)
-        differing = _other_row(
-            record, replace(wanted[name], training=replace(wanted[name].training, seed=seed))
-        )
+        differing = _other_row(record, replace(wanted[name], training=replace(wanted[name].training, seed=seed)))
         if reading is not None and LANGUAGE_MODEL in record:
             other = _other_reading(record[LANGUAGE_MODEL], reading)
             differing = ", ".join(filter(None, [differing, other and f"of the language model: {other}"]))

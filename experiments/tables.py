@@ -64,9 +64,7 @@ IMDB_IN_ORDER = Column(
 )
 ELEC = Column("elec", "Elec, test error (%)", _rows(6.24, 5.94, 5.58, 5.66, 5.18))
 RCV1 = Column("rcv1", "RCV1, test error (%)", _rows(12.01, 10.93, 10.07, 11.80, 11.68))
-ROTTEN = Column(
-    "rotten_tomatoes", "Rotten Tomatoes, test error (%)", _rows(17.36, 15.84, 14.24, 14.26, 14.12)
-)
+ROTTEN = Column("rotten_tomatoes", "Rotten Tomatoes, test error (%)", _rows(17.36, 15.84, 14.24, 14.26, 14.12))
 DBPEDIA = Column("dbpedia", "DBpedia, test error (%)", _rows(0.94, 0.92, 0.99, 0.91, 0.93))
 FCE = Column(
     "fce",
@@ -119,9 +117,7 @@ MINILM_ROTTEN = Column(
     _TRANSFORMER,
     attacked=300,
 )
-MINILM_IMDB = Column(
-    "minilm_imdb", "all-MiniLM-L6-v2 on a slice of IMDB, test error (%)", _TRANSFORMER, attacked=100
-)
+MINILM_IMDB = Column("minilm_imdb", "all-MiniLM-L6-v2 on a slice of IMDB, test error (%)", _TRANSFORMER, attacked=100)
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "imdb": (IMDB,),

@@ -50,9 +50,7 @@ class Head(nn.Sequential):
     """FFNN: one hidden layer, from states to logits."""
 
     def __init__(self, states: int, hidden: int, dropout: float, classes: int) -> None:
-        super().__init__(
-            nn.Linear(states, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, classes)
-        )
+        super().__init__(nn.Linear(states, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, classes))
 
 
 class Classifier(nn.Module):
@@ -127,9 +125,7 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
 
     def groups(self, targets: Tensor) -> list[Tensor]:
         """Which targets (n,) lie in each tail; does not synchronise if the targets are still on the CPU."""
-        return [
-            ((targets >= low) & (targets < high)).nonzero().flatten() for low, high in pairwise(self.cutoffs)
-        ]
+        return [((targets >= low) & (targets < high)).nonzero().flatten() for low, high in pairwise(self.cutoffs)]
 
     def loss(self, states: Tensor, targets: Tensor, groups: Sequence[Tensor] | None = None) -> Tensor:
         """-log p of each target (n,) given its state (n, hidden); a group may be padded with NONE."""
@@ -141,9 +137,7 @@ class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
         scores = aligned(self.head, states) if states.is_cuda else self.head(states)
         loss = _surprise(scores, first)
         for rows, (low, high), inside in zip(groups, pairwise(self.cutoffs), self.tail, strict=True):
-            filling = torch.arange(len(rows), device=rows.device) % len(
-                targets
-            )  # spread: one row would be slow
+            filling = torch.arange(len(rows), device=rows.device) % len(targets)  # spread: one row would be slow
             at = torch.where(rows == NONE, filling, rows)
             inner = (targets[at] - low).clamp(0, high - low - 1)
             losses = _surprise(inside(states.index_select(0, at)), inner)

@@ -185,9 +185,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: f"{settings.method}-{settings.rescore}")
-def test_many_texts_as_each_alone(
-    run: Run, settings: AttackSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_texts_as_each_alone(run: Run, settings: AttackSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wordward.attack.attacker.CHUNK", 7)
     examples = [*TEXTS[:9], Example(""), Example("the"), *TEXTS[9:14], Example("warm " * 40, "good")]
     together = list(attack(run, examples, settings))
@@ -243,8 +241,7 @@ def test_of_several_swaps_one_is_made_only_where_it_helps(method: str) -> None:
     run = untrained()
     texts = [Example(" ".join(SENTENCE[start : start + 5])) for start in range(6)]
     read, unread = (
-        list(attack(run, texts, AttackSettings(method=method, rescore=rescore, max_swaps=4)))
-        for rescore in (2, 1)
+        list(attack(run, texts, AttackSettings(method=method, rescore=rescore, max_swaps=4))) for rescore in (2, 1)
     )
     assert all(each.probability_after < each.probability_before for each in read if each.changes)
     assert any(each.changes for each in read)
@@ -333,9 +330,7 @@ def test_words_are_put_in_so_that_they_are_read_again(tokenizer: str, unknown: s
     assert changed > 8 or tokenizer == "whitespace"
 
 
-@pytest.mark.parametrize(
-    "settings", SETTINGS[:6], ids=lambda settings: f"{settings.method}-{settings.rescore}"
-)
+@pytest.mark.parametrize("settings", SETTINGS[:6], ids=lambda settings: f"{settings.method}-{settings.rescore}")
 def test_passes_are_the_texts_that_the_model_read(run: Run, settings: AttackSettings) -> None:
     read = 0
 
@@ -403,9 +398,7 @@ def test_settings_that_are_refused(make: Callable[[], Any], said: str) -> None:
 
 
 def test_what_a_run_cannot_be_attacked_with(run: Run) -> None:
-    with pytest.raises(
-        DataError, match=r"expected a label that the model knows \(bad, good\); got 'splendid'"
-    ):
+    with pytest.raises(DataError, match=r"expected a label that the model knows \(bad, good\); got 'splendid'"):
         attack(run, [Example("the film was warm", "splendid")])
     with pytest.raises(ValueError, match="has no word counts to judge swaps by: train it again"):
         attack(untrained(), [], AttackSettings(sense="kept"))
@@ -429,6 +422,4 @@ def test_praise_turns_to_blame(run: Run) -> None:
     first = [each.changes for each in attack(run, TEXTS, AttackSettings(rescore=20)) if each.flipped]
     deciding = [change for changes in first for change in changes if change.word in (*PRAISE, *BLAME)]
     assert len(deciding) > sum(map(len, first)) / 2
-    assert all(
-        EOS != run.vocabulary[change.toward] >= len(SPECIALS) for changes in first for change in changes
-    )
+    assert all(EOS != run.vocabulary[change.toward] >= len(SPECIALS) for changes in first for change in changes)

@@ -39,9 +39,7 @@ FLIPPED = Attacked(
     passes=11,
     words=5,
 )
-WRONG = Attacked(
-    "so so", "so so", "bad", given=True, before="good", after="good", outcome="wrong", passes=1, words=2
-)
+WRONG = Attacked("so so", "so so", "bad", given=True, before="good", after="good", outcome="wrong", passes=1, words=2)
 KEPT = Attacked("fine", "fine", "good", given=True, before="good", after="good", passes=9, words=1)
 NOTHING = Attacked("", "", "good", given=True, outcome="unreadable")
 ALL = [FLIPPED, WRONG, KEPT, NOTHING]
@@ -53,9 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("files")
     with (place / "reviews.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["text", "label"], *([e.text, e.label] for e in reviews(240))])
-    sizes = (
-        "--dim 12 --hidden 12 --head 6 --epochs 5 --learning-rate 0.02 --epsilon 1 --k 5 --device cpu --quiet"
-    )
+    sizes = "--dim 12 --hidden 12 --head 6 --epochs 5 --learning-rate 0.02 --epsilon 1 --k 5 --device cpu --quiet"
     train = ["train", "--train", str(place / "reviews.csv"), "--out", str(place / "run"), *sizes.split()]
     assert main(train) == 0
     with (place / "test.csv").open("w", newline="") as file:
@@ -116,16 +112,12 @@ def test_summary_by_hand() -> None:
     assert summarise([replace(FLIPPED, changes=unjudged), KEPT]).success_sense_kept is None
     empty = summarise([])
     assert (empty.accuracy, empty.success, empty.swaps, empty.passes) == (None, None, None, 0.0)
-    assert (
-        summarise([Attacked("fine", "fine", "good", words=1)]).accuracy is None
-    )  # no true label, no accuracy
+    assert summarise([Attacked("fine", "fine", "good", words=1)]).accuracy is None  # no true label, no accuracy
 
 
 def test_the_most_telling_come_first_and_show_plainly() -> None:
     swap = Change(0, "of", "from", 0, 2, "kept")
-    one = Attacked(
-        "of it", "from it", "a", before="a", after="b", changes=(swap,), outcome="flipped", words=2
-    )
+    one = Attacked("of it", "from it", "a", before="a", after="b", changes=(swap,), outcome="flipped", words=2)
     two = replace(one, changes=(swap, replace(swap, position=1, word="it", toward="its", start=3, end=5)))
     stronger = replace(one, probability_before=0.9)
     changed = replace(one, changes=(replace(swap, sense="changed"),))
@@ -211,21 +203,15 @@ def test_an_attack_goes_on_where_it_was_stopped(
 
 
 def test_the_command_shows_what_predict_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["attack", str(folder / "run"), "--text", "the film was warm and funny", "", "--device", "cpu"])
-        == 0
-    )
+    assert main(["attack", str(folder / "run"), "--text", "the film was warm and funny", "", "--device", "cpu"]) == 0
     shown = capsys.readouterr().out
     assert "good → bad" in shown
     assert "not read: no words" in shown
-    assert (
-        main(["attack", str(folder / "run"), str(folder / "test.csv"), "--show", "2", "--device", "cpu"]) == 0
-    )
+    assert main(["attack", str(folder / "run"), str(folder / "test.csv"), "--show", "2", "--device", "cpu"]) == 0
     shown = capsys.readouterr().out
     assert shown.count(" → ") >= 2
     assert all(
-        name in shown
-        for name in ("accuracy under attack", "success rate", "with sense kept", "texts a second")
+        name in shown for name in ("accuracy under attack", "success rate", "with sense kept", "texts a second")
     )
     plain = ["attack", str(folder / "run"), str(folder / "test.csv"), "--no-labels", "--json", "--limit", "4"]
     assert main([*plain, "--device", "cpu"]) == 0
@@ -269,9 +255,7 @@ def test_commands_that_are_refused(folder: Path, tmp_path: Path, capsys: pytest.
         assert said in capsys.readouterr().err.replace("\n", " "), given
 
 
-def test_a_packed_corpus_has_no_texts(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_packed_corpus_has_no_texts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in (folder / "run").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     settings = run_folder.load_config(tmp_path, TrainConfig)

@@ -201,9 +201,7 @@ def test_shares_and_means() -> None:
 def test_comparisons_from_the_command_line(
     csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = (
-        "--dim 8 --hidden 8 --head 4 --epochs 2 --learning-rate 0.02 --epsilon 1 --k 3 --device cpu --quiet"
-    )
+    sizes = "--dim 8 --hidden 8 --head 4 --epochs 2 --learning-rate 0.02 --epsilon 1 --k 3 --device cpu --quiet"
     runs = [str(tmp_path / name) for name in ("baseline", "iadvt")]
     for run in runs:
         train = ["train", "--train", str(csv_file), "--out", run, "--method", Path(run).name, *sizes.split()]

@@ -84,9 +84,7 @@ def test_the_flagged_word_is_replaced_and_its_tag_goes(run: Run) -> None:
         assert each.changes[0].word == "are"
         assert each.flipped == ("i" not in after)
         assert each.left == tuple(at for at, tag in enumerate(after) if tag == "i")
-        assert each.adversarial.split() == [
-            each.changes[0].toward if token == "are" else token for token in tokens
-        ]
+        assert each.adversarial.split() == [each.changes[0].toward if token == "are" else token for token in tokens]
     assert sum(each.flipped for each in results) >= 5
     summary = summarise(results)
     errors = sum(each.errors or 0 for each in results)
@@ -196,9 +194,7 @@ def test_what_a_tagger_cannot_be_attacked_with(run: Run) -> None:
         attack(none, [])
 
 
-def test_another_tag_may_be_the_one_that_is_missed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_tag_may_be_the_one_that_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tags = {"the": "D", "this": "D", "was": "V"}
     told = [(e.text.split(), [tags.get(word, "N") for word in e.text.split()]) for e in reviews(80)]
     sentences = [Example(" ".join(w), tokens=tuple(w), tags=tuple(t)) for w, t in told]

@@ -52,9 +52,7 @@ def untrained(*, tagging: bool = False) -> Run:
     torch.manual_seed(3)
     model = (Tagger if tagging else Classifier)(len(vocabulary), 3, MODEL).eval()
     settings = TrainConfig(task="tag" if tagging else "classify", text=TextSettings(), model=MODEL)
-    return LstmRun(
-        Path("nowhere"), settings, vocabulary, ("so-so", "bad", "good"), model, torch.device("cpu")
-    )
+    return LstmRun(Path("nowhere"), settings, vocabulary, ("so-so", "bad", "good"), model, torch.device("cpu"))
 
 
 TEXTS = ["The cast was good", "dull", "the ending was dull , they said", "Qwrt zzz!"]
@@ -202,9 +200,7 @@ def attacked(package: ModuleType, run: Run, examples: list[Example]) -> list[Any
 
 @needs_textattack
 @ours_alone
-def test_its_attack_fools_a_run_and_downloads_nothing(
-    package: ModuleType, calls: list[Any], run: Run
-) -> None:
+def test_its_attack_fools_a_run_and_downloads_nothing(package: ModuleType, calls: list[Any], run: Run) -> None:
     examples = [replace(each, text=each.text.capitalize()) for each in reviews(24, seed=5)]
     results = attacked(package, run, examples)
     again = attacked(package, run, examples)

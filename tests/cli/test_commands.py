@@ -104,9 +104,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return shown
 
 
-def test_a_person_sees_that_texts_are_read_and_scored(
-    csv_file: Path, tmp_path: Path, screen: io.StringIO
-) -> None:
+def test_a_person_sees_that_texts_are_read_and_scored(csv_file: Path, tmp_path: Path, screen: io.StringIO) -> None:
     """Tens of thousands of texts take minutes of each."""
     folder = str(tmp_path / "run")
     assert main(["train", "--train", str(csv_file), "--out", folder, *SMALL[:-1]]) == 0
@@ -197,9 +195,7 @@ def test_predict_arguments_file_and_standard_input(
     records = [json.loads(line) for line in by_argument.splitlines()]
     assert [record["text"] for record in records] == texts
     assert set(records[0]["probabilities"]) == {"good", "bad"}
-    assert records[0]["label"] == max(
-        records[0]["probabilities"], key=records[0]["probabilities"].__getitem__
-    )
+    assert records[0]["label"] == max(records[0]["probabilities"], key=records[0]["probabilities"].__getitem__)
 
 
 def test_a_person_sees_that_a_file_is_predicted(
@@ -238,9 +234,7 @@ def test_explanations_go_into_a_pipe_while_a_bar_is_drawn(
     "error",
     [
         MemoryError(),
-        RuntimeError(
-            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
-        ),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
         RuntimeError("CUDA out of memory. Tried to allocate 9 GiB\nmore that nobody reads"),
     ],
 )
@@ -268,9 +262,7 @@ def test_predict_says_what_it_could_not_read(run: str, capsys: pytest.CaptureFix
     assert "1 of the texts" in shown.err
 
 
-def test_predict_says_how_to_read_a_file(
-    run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predict_says_how_to_read_a_file(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", run, str(csv_file)]) == 0
     assert f"is read as a text; for the texts in that file give --file {csv_file}" in said(capsys)
     assert main(["predict", run, "the film was dull"]) == 0
@@ -288,9 +280,7 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
     classes = record["classes"]
     assert sum(each["support"] for each in classes.values()) == 240
     assert sum(each["predicted"] for each in classes.values()) == 240
-    assert sum(each["f1"] for each in classes.values()) / len(classes) == pytest.approx(
-        record["macro_f1"]["value"]
-    )
+    assert sum(each["f1"] for each in classes.values()) / len(classes) == pytest.approx(record["macro_f1"]["value"])
     rows = [line.split() for line in shown.splitlines()[-len(classes) :]]
     assert rows == [
         [name, str(count), str(predicted), *(f"{share:.2%}" for share in shares)]
@@ -440,9 +430,7 @@ def test_tags_for_a_classifier_and_labels_for_a_tagger(
 
 def test_a_settings_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--config", "none.toml", "--out", str(tmp_path / "run")]) == 1
-    assert (
-        capsys.readouterr().err == "wordward: none.toml: expected a TOML file; there is none of this name\n"
-    )
+    assert capsys.readouterr().err == "wordward: none.toml: expected a TOML file; there is none of this name\n"
 
 
 def test_unknown_label_in_evaluation(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -482,9 +470,7 @@ def test_bad_settings_get_a_clear_error(
     assert wanted in " ".join((shown.err + shown.out).replace("│", " ").split())
 
 
-def test_wrong_kind_of_folder(
-    run: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_kind_of_folder(run: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lm = str(tmp_path / "lm")
     sizes = ["--dim", "10", "--hidden", "10", "--epochs", "1", "--streams", "4", "--device", "cpu", "--quiet"]
     assert main(["pretrain", "--texts", str(csv_file), "--out", lm, *sizes]) == 0
@@ -659,9 +645,7 @@ def test_closing_line_and_status_of_a_stopped_run(
     assert main(arguments) == 0
     wanted = "best epoch 2, dev error 0.1250, in 'some run'; next: wordward evaluate 'some run' FILE"
     assert wanted in said(capsys)
-    monkeypatch.setattr(
-        wordward.train.training, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None}
-    )
+    monkeypatch.setattr(wordward.train.training, "train", lambda *_, **__: RESULT | {"stopped": True, "dev": None})
     assert main(arguments) == 130
 
 
@@ -687,9 +671,7 @@ def test_a_run_begins_with_its_labels_by_name(
     assert "3 labels (bad, good, urteil), " in said(capsys)
 
 
-def test_a_run_begins_with_what_dev_shares_with_train(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_begins_with_what_dev_shares_with_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = [f"a {word} film of {number} acts,{label}" for number in range(8) for word, label in FILMS]
     for name, lines in (("train", texts), ("dev", [*texts[:3], "a strange film,good", "another one,bad"])):
         (tmp_path / f"{name}.csv").write_text("\n".join(["text,label", *lines]) + "\n")
@@ -733,9 +715,7 @@ def test_columns_and_format_of_other_files(
     assert "leave one out" in capsys.readouterr().err
 
 
-def test_tag_column_of_another_file(
-    conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tag_column_of_another_file(conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "tagger")
     assert main(["train", "--train", str(conll_file), "--out", folder, *SMALL]) == 0
     other = tmp_path / "other.conll"
@@ -803,9 +783,7 @@ def test_two_toml_files_and_a_preset_in_one(csv_file: Path, tmp_path: Path) -> N
         ('[data]\ntrain = "-odd.csv"\n', "-odd.csv"),
     ],
 )
-def test_what_a_toml_file_may_say(
-    text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_toml_file_may_say(text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     toml = tmp_path / "settings.toml"
     toml.write_text(text)
     assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run"), *SMALL]) == 1

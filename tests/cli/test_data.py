@@ -71,9 +71,7 @@ def test_help_is_quick_and_clean(run: Run):
     status, out, _ = run("--help")
     assert status == 0
     assert all(f"• {action}" in out for action in ACTIONS)
-    code = (
-        "import sys, wordward.cli.data\nassert not {'torch', 'numpy', 'wordward.datasets'} & set(sys.modules)"
-    )
+    code = "import sys, wordward.cli.data\nassert not {'torch', 'numpy', 'wordward.datasets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -94,9 +92,7 @@ def test_list_says_what_is_here_and_how_to_get_the_others(run: Run, fce: Path):
     assert "`wordward data fetch rcv1 --accept-licence` (size unknown)" in blocks["rcv1"]
     for name, block in blocks.items():
         info = registry.corpus(name).INFO
-        assert all(
-            text in block for text in (info.title, info.licence, info.citation, info.task, info.homepage)
-        )
+        assert all(text in block for text in (info.title, info.licence, info.citation, info.task, info.homepage))
         assert f"{info.counts.train:,} train" in block
 
 
@@ -231,9 +227,7 @@ def test_check_counts_duplicates_and_empty_texts(run: Run, tmp_path: Path, monke
     folder = tmp_path / "data" / "elec"
     folder.mkdir(parents=True)
     for name in ("elec-25k-train", "elec-test"):
-        (folder / f"{name}.txt.tok").write_text(
-            "good one\ngood  one\n\n" + "".join(f"{n}\n" for n in range(7))
-        )
+        (folder / f"{name}.txt.tok").write_text("good one\ngood  one\n\n" + "".join(f"{n}\n" for n in range(7)))
         (folder / f"{name}.cat").write_text("1\n2\n" * 5)
     counts(monkeypatch, "elec", 9, 1, 10, 5)
     status, out, _ = run("check", "elec")

@@ -64,10 +64,7 @@ def test_the_terminal_shows_prediction_and_pulls(run: str, capsys: pytest.Captur
 
 
 def test_json_is_what_explain_gives(run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["explain", run, TEXT, "the ending was warm", "--compare", "vat", "--top", "2", "--json", "-"])
-        == 0
-    )
+    assert main(["explain", run, TEXT, "the ending was warm", "--compare", "vat", "--top", "2", "--json", "-"]) == 0
     found = [from_json(record) for record in lines(capsys)]
     loaded = load_run(run, device="cpu")
     wanted = [
@@ -119,9 +116,7 @@ def test_a_file_gives_its_labels_where_it_has_some(
     assert main(["explain", run, "--file", str(tmp_path / "other.csv"), *columns, "--json", "-"]) == 0
     assert lines(capsys)[0]["given"]
     columns[-1] = "feeling"
-    assert "expected a column 'feeling'" in refused(
-        capsys, run, "--file", str(tmp_path / "other.csv"), *columns
-    )
+    assert "expected a column 'feeling'" in refused(capsys, run, "--file", str(tmp_path / "other.csv"), *columns)
     (tmp_path / "partly.csv").write_text("text,label\nthe film was warm,good\nthe cast was dull,\n")
     assert main(["explain", run, "--file", str(tmp_path / "partly.csv"), "--json", "-"]) == 0
     assert "partly.csv, line 3: expected a label; it is empty" in capsys.readouterr().err
@@ -130,17 +125,13 @@ def test_a_file_gives_its_labels_where_it_has_some(
     assert f"{odd}, line 2: expected a label that the model knows" in refused(capsys, run, "--file", odd)
 
 
-def test_standard_input(
-    run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input(run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("the film was dull\nthe cäst\n".encode())))
     assert main(["explain", run, "--json", "-"]) == 0
     assert [record["text"] for record in lines(capsys)] == ["the film was dull", "the cäst"]
 
 
-def test_a_taggers_focus_by_word_and_by_number(
-    tagger: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_taggers_focus_by_word_and_by_number(tagger: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["the film Are warm", "well this cast are dull"]
     assert main(["explain", tagger, *texts, "--focus", "Are", "--label", "c", "--json", "-"]) == 0
     found = lines(capsys)
@@ -152,9 +143,7 @@ def test_a_taggers_focus_by_word_and_by_number(
     found = lines(capsys)
     assert len(found) == 80
     assert all(record["given"] and record["label"] is None for record in found)
-    assert (
-        main(["explain", tagger, "--file", str(folder / "reviews.csv"), "--json", "-"]) == 0
-    )  # one label a text
+    assert main(["explain", tagger, "--file", str(folder / "reviews.csv"), "--json", "-"]) == 0  # one label a text
     assert not any(record["given"] for record in lines(capsys))
     assert main(["explain", tagger, texts[0]]) == 0
     assert "words that make all tags less likely" in capsys.readouterr().out
@@ -168,19 +157,13 @@ def test_texts_without_words_are_said(run: str, capsys: pytest.CaptureFixture[st
     assert [len(json.loads(line)["places"]) for line in shown.out.splitlines()] == [6, 0]
 
 
-@pytest.mark.parametrize(
-    "text", ["dull", "zyx", "🎬 was 🎉", "הסרט היה dull", "a\nb\tc", "the film was dull " * 500]
-)
-def test_odd_texts_are_explained(
-    text: str, run: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("text", ["dull", "zyx", "🎬 was 🎉", "הסרט היה dull", "a\nb\tc", "the film was dull " * 500])
+def test_odd_texts_are_explained(text: str, run: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["explain", run, text, "--compare", "advt"]) == 0
     assert "→" in capsys.readouterr().out
     assert main(["explain", run, text, "--html", str(tmp_path / "x.html")]) == 0
     if text == "zyx":
-        assert "No word of this text is in the vocabulary." in (tmp_path / "x.html").read_text(
-            encoding="utf-8"
-        )
+        assert "No word of this text is in the vocabulary." in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -215,9 +198,7 @@ def test_bad_input_is_said_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_and_words_that_are_none(
-    tagger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_and_words_that_are_none(tagger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is not a run folder" in refused(capsys, str(tmp_path), TEXT)
     assert "is not a run folder" in refused(capsys, str(tmp_path / "none"), TEXT)
     assert "a word of text 2 (the, cast); got 'film'" in refused(
@@ -229,9 +210,7 @@ def test_folders_and_words_that_are_none(
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_an_output_that_is_not_utf8_takes_any_text(
-    run: str, encoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_that_is_not_utf8_takes_any_text(run: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "the film was “warm”, café 日本"
 
     def shown(*arguments: str) -> str:

@@ -35,9 +35,7 @@ def test_what_is_written_is_read_again(
     train: str, text: str, label: str, k: int | None, positive: str | None
 ) -> None:
     data = DataSettings(train=train, text_column=text, label_column=label)
-    config = TrainConfig(
-        data=data, perturbation=MethodSettings(k=k), training=TrainingSettings(positive=positive)
-    )
+    config = TrainConfig(data=data, perturbation=MethodSettings(k=k), training=TrainingSettings(positive=positive))
     assert from_toml(TrainConfig, to_toml(config)) == config
     reading = PretrainConfig(texts=(train, text), text_column=label, minutes=1.5)
     assert from_toml(PretrainConfig, to_toml(reading)) == reading
@@ -88,9 +86,7 @@ def asked_of(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> TrainConfig
     return asked[0]
 
 
-def test_flags_complete_a_file_that_alone_would_be_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_complete_a_file_that_alone_would_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "set.toml"
     file.write_text('train = "a.csv"\nunlabelled = "more.txt"\nvectors = "words.txt"\nlearning_rate = 1\n')
     flags = (
@@ -143,9 +139,7 @@ def test_a_label_and_a_column_called_none(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_tag_called_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sentences = [
-        replace(each, tags=[tag.replace("i", "None") for tag in each.tags or []]) for each in tagged(60)
-    ]
+    sentences = [replace(each, tags=[tag.replace("i", "None") for tag in each.tags or []]) for each in tagged(60)]
     file, run = write_conll(tmp_path / "none.conll", sentences), str(tmp_path / "run")
     assert main(["train", "--train", str(file), "--positive", "None", "--out", run, *SMALL]) == 0
     kept = load_run(run, device="cpu")

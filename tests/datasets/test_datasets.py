@@ -24,9 +24,7 @@ COLUMNS = "Dogs\tNNS\tc\nbarks\tVBZ\ti\n\nYes\tUH\tc\n"
 
 # No blanks at the ends, which reading takes away; everything else may stand in a text.
 plain = (
-    st.text(st.characters(codec="utf-8", exclude_characters="\r\n\t\ufeff"), min_size=1)
-    .map(str.strip)
-    .filter(bool)
+    st.text(st.characters(codec="utf-8", exclude_characters="\r\n\t\ufeff"), min_size=1).map(str.strip).filter(bool)
 )
 labels = st.sampled_from(["good", "bad", "so so", "0", "好"])
 
@@ -76,9 +74,7 @@ class TestTables:
         assert pairs(read(path, labelled=False)) == [("fine", None)]
 
     def test_a_label_is_not_read_when_it_is_not_asked_for(self, tmp_path):
-        assert pairs(read(written(tmp_path, "a.csv", "text,label\nfine,\n"), labelled=False)) == [
-            ("fine", None)
-        ]
+        assert pairs(read(written(tmp_path, "a.csv", "text,label\nfine,\n"), labelled=False)) == [("fine", None)]
 
     def test_a_field_longer_than_csv_allows_by_default(self, tmp_path):
         text = "word " * 40_000 + "end"
@@ -108,9 +104,7 @@ class TestTables:
     )
     def test_a_header_is_no_text_where_columns_are_numbers(self, tmp_path, header: str, flags: str):
         path = written(tmp_path, "a.csv", f"{header}\na fine film,good\na poor film,bad\nso dull,bad\n")
-        with pytest.raises(
-            DataError, match=rf"line 1: expected a text and its label.*: give {flags}, or delete"
-        ):
+        with pytest.raises(DataError, match=rf"line 1: expected a text and its label.*: give {flags}, or delete"):
             read(path, text_column="0", label_column="1")
         if not header.startswith("words"):  # the label told, which is not looked at here
             with pytest.raises(DataError, match=r"line 1: expected a text, since.*looks like a header line"):
@@ -137,9 +131,7 @@ class TestTables:
     def test_a_column_by_name_beside_one_by_number(self, tmp_path, text: str, label: str):
         path = written(tmp_path, "a.csv", "a fine film,good\na poor film,bad\n")
         came = f"got `text_column={text!r}` `label_column={label!r}`"
-        with pytest.raises(
-            DataError, match=f"line 1: expected both columns by name, or both by number.*{came}"
-        ):
+        with pytest.raises(DataError, match=f"line 1: expected both columns by name, or both by number.*{came}"):
             read(path, text_column=text, label_column=label)
 
     def test_numbers_may_be_names_of_columns(self, tmp_path):
@@ -168,9 +160,7 @@ class TestTables:
 
     @pytest.mark.parametrize("row", ["fine", "fine,good,more", ",,"])
     def test_a_row_of_another_width(self, tmp_path, row: str):
-        with pytest.raises(
-            DataError, match=r"a\.csv, line 3: expected 2 fields as in the first line; got [13]"
-        ):
+        with pytest.raises(DataError, match=r"a\.csv, line 3: expected 2 fields as in the first line; got [13]"):
             read(written(tmp_path, "a.csv", f"text,label\nfine,good\n{row}\n"))
 
     @pytest.mark.parametrize("labelled", [True, False])
@@ -210,9 +200,7 @@ class TestJson:
     @pytest.mark.parametrize("indent", [None, 1])
     def test_one_array_says_what_to_do(self, tmp_path, indent: int | None):
         path = written(tmp_path, "a.json", json.dumps([{"text": "a", "label": 1}], indent=indent))
-        with pytest.raises(
-            DataError, match=r"line 1: expected .*: write each object of the array on its own line"
-        ):
+        with pytest.raises(DataError, match=r"line 1: expected .*: write each object of the array on its own line"):
             read(path)
 
     def test_values_become_labels(self, tmp_path):
@@ -269,22 +257,14 @@ class TestColumns:
 
     def test_numbers_before_the_tokens_are_no_tokens(self, tmp_path):
         rows = "1-2\tisn't\t_\n1\tis\tVERB\n2\tn't\tPART\n3\twarm\tADJ\n"
-        with pytest.raises(
-            DataError, match=r"line 1: expected the token in the first column; got the numbers"
-        ):
+        with pytest.raises(DataError, match=r"line 1: expected the token in the first column; got the numbers"):
             read(written(tmp_path, "a.conll", rows), tag_column=2)
-        with pytest.raises(
-            DataError, match=r"line 2: expected 4 filled columns.*\(comments are not skipped\)"
-        ):
+        with pytest.raises(DataError, match=r"line 2: expected 4 filled columns.*\(comments are not skipped\)"):
             read(written(tmp_path, "a.conll", "# text = warm\n" + rows))
         short = "1\tGo\tVERB\n2\t!\tPUNCT\n\n1\tso\tADV\n2\tit\tPRON\n3\tis\tVERB\n"
-        with pytest.raises(
-            DataError, match=r"line 4: expected the token in the first column; got .* 1, 2, 3"
-        ):
+        with pytest.raises(DataError, match=r"line 4: expected the token in the first column; got .* 1, 2, 3"):
             read(written(tmp_path, "a.conll", short))
-        with pytest.raises(
-            DataError, match=r"line 1: expected the token in the first column; got .* 0, 1, 2"
-        ):
+        with pytest.raises(DataError, match=r"line 1: expected the token in the first column; got .* 0, 1, 2"):
             read(written(tmp_path, "a.conll", "0 so c\n1 it c\n2 is i\n"))
         for plain in ("1\tc\n2\tc\n3\ti\n", "go X c\n\n1 X c\n2 X c\n3 X i\n"):  # two columns; not at first
             assert read(written(tmp_path, "a.conll", plain))[-1].tokens == ("1", "2", "3")
@@ -316,9 +296,7 @@ class TestColumns:
         content = "-DOCSTART- -X- O O\n\n\nA DT x y\n \n\t\nB NN z w\n-DOCSTART-\nC NN q r"
         assert [e.tokens for e in read(written(tmp_path, "a.conll", content))] == [("A",), ("B",), ("C",)]
 
-    @pytest.mark.parametrize(
-        "row", ["barks\ti", "barks\tVBZ\ti\tx", "\tVBZ\ti", "barks\tVBZ\t", "barks VBZ i j"]
-    )
+    @pytest.mark.parametrize("row", ["barks\ti", "barks\tVBZ\ti\tx", "\tVBZ\ti", "barks\tVBZ\t", "barks VBZ i j"])
     def test_ragged_lines_are_named(self, tmp_path, row: str):
         with pytest.raises(DataError, match=r"a\.conll, line 2: expected 3 filled columns"):
             read(written(tmp_path, "a.conll", f"Dogs\tNNS\tc\n{row}\n"))
@@ -328,9 +306,7 @@ class TestColumns:
         assert read(path)[0].tokens == ("10\xa0000", "so\x85what")
 
     @given(st.lists(st.lists(st.tuples(plain, labels), min_size=1), min_size=1))
-    def test_odd_characters_stay_in_their_token(
-        self, tmp_path_factory, sentences: list[list[tuple[str, str]]]
-    ):
+    def test_odd_characters_stay_in_their_token(self, tmp_path_factory, sentences: list[list[tuple[str, str]]]):
         lines = ["".join(f"{token}\t{tag}\n" for token, tag in sentence) for sentence in sentences]
         path = written(tmp_path_factory.mktemp("conll"), "a.conll", "\n".join(lines))
         read_back = [list(zip(e.tokens or (), e.tags or (), strict=True)) for e in read(path)]
@@ -397,9 +373,7 @@ class TestFolder:
     def test_a_text_below_the_folder_of_its_class_is_not_left_out(self, folder: Path):
         (folder / "pos" / "old").mkdir()
         written(folder, "pos/old/7.txt", "a warm film")
-        with pytest.raises(
-            DataError, match=r"7\.txt: expected texts as .*<class>.*found this one deeper: move it"
-        ):
+        with pytest.raises(DataError, match=r"7\.txt: expected texts as .*<class>.*found this one deeper: move it"):
             read(folder)
         assert len(read(folder, labelled=False)) == 6
 
@@ -662,9 +636,7 @@ class TestReviews:
 
     def test_another_version_of_the_package(self, package: Path):
         package.write_text("review,stars\n")
-        with pytest.raises(
-            DataError, match="line 1: expected the columns text, label, source; found review, stars"
-        ):
+        with pytest.raises(DataError, match="line 1: expected the columns text, label, source; found review, stars"):
             reviews.load()
 
     def test_a_missing_package_says_how_to_get_it(self, monkeypatch):

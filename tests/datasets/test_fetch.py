@@ -124,9 +124,7 @@ MD5 = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
 def test_a_whole_file(site: Site, pin: str | None):
     seen: list[tuple[int, int | None]] = []
     download = Download(site.url, "file.gz", pin)
-    path = fetch(
-        download, site.folder, ledger=site.ledger, report=lambda here, total: seen.append((here, total))
-    )
+    path = fetch(download, site.folder, ledger=site.ledger, report=lambda here, total: seen.append((here, total)))
     assert path.read_bytes() == CONTENT
     assert site.left() == ["file.gz"]
     assert seen[0] == (0, len(CONTENT))
@@ -272,9 +270,7 @@ def test_without_a_pin_the_first_download_counts_from_then_on(site: Site):
     site.how.content = CONTENT
     path = site.fetch()
     path.write_bytes(b"\x1f\x8bedited")
-    with pytest.raises(
-        DataError, match=r"file\.gz: expected a file with hash .*delete it and fetch it again"
-    ):
+    with pytest.raises(DataError, match=r"file\.gz: expected a file with hash .*delete it and fetch it again"):
         site.fetch()
     assert path.read_bytes() == b"\x1f\x8bedited", "what a person has changed is not deleted"
 

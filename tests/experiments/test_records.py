@@ -130,9 +130,7 @@ def test_a_folder_without_the_experiments_of_a_table_is_no_success(
 ) -> None:
     assert main(["reproduce", table, "--experiments", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr()
-    told = (
-        f"{tmp_path / table}: expected a folder of TOML files, one per row; there is none: see --experiments"
-    )
+    told = f"{tmp_path / table}: expected a folder of TOML files, one per row; there is none: see --experiments"
     assert told in shown.out + shown.err
 
 
@@ -160,9 +158,7 @@ def test_a_record_without_what_the_tables_tell_is_refused(field: str, tmp_path: 
     path = tmp_path / "imdb.jsonl"
     cut = {name: value for name, value in RECORD.items() if name != field}
     path.write_text(f"{json.dumps(RECORD)}\r\n\r\n{json.dumps(cut)}\n")
-    with pytest.raises(
-        ValueError, match=rf"imdb\.jsonl, line 3: expected a result .* no {field}: delete the line"
-    ):
+    with pytest.raises(ValueError, match=rf"imdb\.jsonl, line 3: expected a result .* no {field}: delete the line"):
         results.load(path)
 
 
@@ -196,9 +192,7 @@ def test_a_record_that_stands_twice_is_no_second_seed(tmp_path: Path) -> None:
     path = tmp_path / "imdb.jsonl"
     lines = [json.dumps(each) for each in (RECORD, RECORD | {"seed": 2}, RECORD | {"seconds": 2.0})]
     path.write_text("\n".join(lines))
-    with pytest.raises(
-        ValueError, match=r"line 3: expected one result of baseline, seed 1; got a second one"
-    ):
+    with pytest.raises(ValueError, match=r"line 3: expected one result of baseline, seed 1; got a second one"):
         results.load(path)
 
 
@@ -211,9 +205,7 @@ def test_a_full_disk_leaves_the_former_records(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        ValueError, match=r"imdb\.jsonl: expected a file .* No space left on device: free some"
-    ):
+    with pytest.raises(ValueError, match=r"imdb\.jsonl: expected a file .* No space left on device: free some"):
         results.append(path, RECORD | {"seed": 2})
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["imdb.jsonl"]
@@ -235,9 +227,7 @@ def test_a_damaged_result_is_named_and_may_be_deleted(plan: Plan, name: str, con
     (plan.experiments / "results" / "imdb.jsonl").unlink()
     file = plan.out / "imdb" / name / "result.json"
     file.write_text(content)
-    with pytest.raises(
-        run_folder.RunError, match=rf"{name}.result\.json cannot be read: .*: delete it and run"
-    ):
+    with pytest.raises(run_folder.RunError, match=rf"{name}.result\.json cannot be read: .*: delete it and run"):
         run(plan)
     file.unlink()
     (again,) = run(plan)

@@ -61,9 +61,7 @@ def test_every_file_that_a_row_reads_is_documented() -> None:
     assert [file for file in sorted(files) if f"| `{file}` |" not in page] == []
 
 
-def test_the_command_knows_every_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_knows_every_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     with pytest.raises(SystemExit):
         main(["reproduce", "--help"])
@@ -298,9 +296,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # a shell's background jobs ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     while not kept.exists():
         assert going.poll() is None
@@ -345,9 +341,7 @@ def test_what_was_trained_with_other_settings_is_refused(
 ) -> None:
     place, kept = experiments / "imdb", tmp_path / "kept" / "imdb.jsonl"
     sizes = "[model]\ndim = 8\nhidden = 8\n"
-    (place / "common.toml").write_text(
-        (place / "common.toml").read_text() + f"{sizes}[training]\nepochs = 1\n"
-    )
+    (place / "common.toml").write_text((place / "common.toml").read_text() + f"{sizes}[training]\nepochs = 1\n")
     (place / "pretrain.toml").write_text(f"epochs = 1\n{(place / 'pretrain.toml').read_text()}{sizes}")
     plan = Plan(experiments, tmp_path / "out", device="cpu", quiet=True)
     for _ in range(2):
@@ -356,9 +350,7 @@ def test_what_was_trained_with_other_settings_is_refused(
     before = (place / file).read_text()
     (place / file).write_text(change + before if file == "pretrain.toml" else before + change)
     setting = change.split()[-3]
-    with pytest.raises(
-        run_folder.RunError, match=rf"other settings \({setting} \d+, not 7\): choose another"
-    ):
+    with pytest.raises(run_folder.RunError, match=rf"other settings \({setting} \d+, not 7\): choose another"):
         reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=kept.parent)
 
 
@@ -454,9 +446,7 @@ def test_interval_over_seeds_is_within_what_a_share_can_be(
     assert f"| {interval} (seeds) | 2 |" in results.markdown(COLUMNS["fce"], results.load(file))
 
 
-@pytest.mark.parametrize(
-    ("freedom", "point"), [(1, 12.706), (9, 2.262), (10, 2.228), (14, 2.145), (30, 2.042)]
-)
+@pytest.mark.parametrize(("freedom", "point"), [(1, 12.706), (9, 2.262), (10, 2.228), (14, 2.145), (30, 2.042)])
 def test_students_t_against_the_table(freedom: int, point: float) -> None:
     assert results._student(freedom) == pytest.approx(point, abs=0.003)
 
@@ -538,9 +528,7 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
     (folder / "common.toml").write_text("".join(files))
     (folder / "baseline.toml").write_text('method = "baseline"\n')
     plan = Plan(tmp_path / "experiments", tmp_path / "out", "cpu-small", device="cpu", quiet=True)
-    shown = reproduce.reproduce(
-        "elec-rcv1-rotten", plan, rows=("baseline",), results_folder=tmp_path / "kept"
-    )
+    shown = reproduce.reproduce("elec-rcv1-rotten", plan, rows=("baseline",), results_folder=tmp_path / "kept")
     assert shown.count("not found") == shown.count("expected a folder of TOML files")
     (record,) = results.load(tmp_path / "kept" / "r52.jsonl")
     learnt = record["texts"]["train"] + (0 if "dev" in names else record["texts"]["dev"])
@@ -589,9 +577,7 @@ def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: 
         assert record["attacked"]["accuracy"] <= 1 - record["test"]["value"] + 1e-9
         assert 'transformer = "sentence-transformers/all-MiniLM-L6-v2"' in record["config"]
     accuracy = 100 * records[0]["attacked"]["accuracy"]
-    assert f"| {accuracy:.1f} |" in next(
-        line for line in shown.split("\n") if line.startswith("| Baseline |")
-    )
+    assert f"| {accuracy:.1f} |" in next(line for line in shown.split("\n") if line.startswith("| Baseline |"))
     assert "slice of IMDB, test error (%)\n\nnot found" in shown
 
 
@@ -615,9 +601,7 @@ def test_so_does_its_sentence_on_the_papers_lstm() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     section = page.partition("### IMDB, test error")[2].partition("###")[0]
     cells = [line.strip("| ").split(" | ") for line in section.splitlines() if "(seeds)" in line]
-    told = ", ".join(
-        f"{name.removesuffix('-Text').replace('Base', 'base')} {ours}" for name, _, ours, *_ in cells
-    )
+    told = ", ".join(f"{name.removesuffix('-Text').replace('Base', 'base')} {ours}" for name, _, ours, *_ in cells)
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert len(cells) == 5
     assert f"`python -m experiments reproduce imdb`): {told}." in readme

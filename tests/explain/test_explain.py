@@ -22,9 +22,7 @@ from wordward.text.vocabulary import SPECIALS
 TEXTS = ("the cast was good", "dull and good , the ending was dull", "zyx the cast", "was")
 
 
-def gradient(
-    run: Run, words: Sequence[str], labels: Tensor, focus: int | None = None
-) -> tuple[Tensor, Tensor]:
+def gradient(run: Run, words: Sequence[str], labels: Tensor, focus: int | None = None) -> tuple[Tensor, Tensor]:
     """The loss's gradient at a text's vectors, and the vectors, by hand."""
     model = run.model
     ids = torch.tensor([[run.vocabulary[word] for word in words] + ([] if run.tagging else [2])])
@@ -55,11 +53,7 @@ def positive(run: Run, strengths: Tensor) -> list[dict[str, Any]]:
     """The pulls that strengths toward every word of the vocabulary stand for."""
     words = run.vocabulary.words[len(SPECIALS) :]
     return [
-        {
-            word: pytest.approx(float(value), rel=1e-4)
-            for word, value in zip(words, row, strict=True)
-            if value > 1e-7
-        }
+        {word: pytest.approx(float(value), rel=1e-4) for word, value in zip(words, row, strict=True) if value > 1e-7}
         for row in strengths
     ]
 
@@ -75,9 +69,7 @@ def test_strengths_are_those_of_the_equation(label: str | None) -> None:
     assert any(len(pulls) < len(run.vocabulary) - 4 for pulls in pulls_of(found))  # some words push
     strongest = max(float(row.max()) for row in wanted)
     for place in found.places:
-        assert [pull.strength for pull in place.pulls] == sorted(
-            (p.strength for p in place.pulls), reverse=True
-        )
+        assert [pull.strength for pull in place.pulls] == sorted((p.strength for p in place.pulls), reverse=True)
         for pull in place.pulls:
             assert pull.relative == pytest.approx(pull.strength / strongest, rel=1e-4)
     assert found.strongest is not None
@@ -261,9 +253,7 @@ def test_the_true_tag_of_the_focus_may_be_all_that_is_known() -> None:
 def test_focus_counts_for_the_divergence_too() -> None:
     run = a_run(task="tag", k=3)
     text = " ".join(TAGGED)
-    whole, first, last = (
-        explain(run, [Example(text)], method="ivat", focus=focus)[0] for focus in (None, 0, 4)
-    )
+    whole, first, last = (explain(run, [Example(text)], method="ivat", focus=focus)[0] for focus in (None, 0, 4))
     assert pulls_of(first) != pulls_of(whole) != pulls_of(last) != pulls_of(first)
     assert {each.label for each in (whole, first, last)} == {None}  # a divergence has no label
     (shorter,) = explain(run, [Example("well the cast")], method="ivat", focus=0)

@@ -48,12 +48,8 @@ def test_a_figure_is_the_same_each_time(ending: str, tmp_path: Path, matplotlib:
 
 
 def test_any_text_can_be_drawn(tmp_path: Path, matplotlib: Any) -> None:
-    dollars = replace(
-        long(3, 1), text="$x_ $y^ \\a", places=(Place(0, "$x_", 0, 3, True, (Pull("$y^$", 1, 1, 1),)),)
-    )
-    emoji = replace(
-        long(1, 0), text="🎬", places=(Place(0, "🎬", 0, 1, False, (Pull("סרט" * 30, 1, 1, 1),)),)
-    )
+    dollars = replace(long(3, 1), text="$x_ $y^ \\a", places=(Place(0, "$x_", 0, 3, True, (Pull("$y^$", 1, 1, 1),)),))
+    emoji = replace(long(1, 0), text="🎬", places=(Place(0, "🎬", 0, 1, False, (Pull("סרט" * 30, 1, 1, 1),)),))
     for odd in (evil(), dollars, emoji, EMPTY, long(200, 100)):
         figure([odd], tmp_path / "odd.png")
 

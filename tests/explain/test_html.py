@@ -16,9 +16,7 @@ from wordward.explain.explainer import Explanations
 from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.explain.html import STYLE, html_fragment, page, render
 
-ALLOWED = set(
-    "section p b span table thead tbody tr th td div bdi ruby rt rp details summary small i".split()
-)
+ALLOWED = set("section p b span table thead tbody tr th td div bdi ruby rt rp details summary small i".split())
 
 
 class Reader(HTMLParser):

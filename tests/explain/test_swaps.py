@@ -52,14 +52,10 @@ def test_swaps_of_a_model_of_ones_own(kind: str) -> None:
 
 def test_a_word_that_nothing_pulls_is_swapped_for_none() -> None:
     outcome = own_outcome(wordward.iadvt)
-    strengths = torch.tensor(
-        [[-3.0, -1.0, -2.0, -4.0], [0.0, -1.0, 0.0, 0.0], [0.1, 0.4, -9.0, 0.2], [9.0] * 4]
-    )
+    strengths = torch.tensor([[-3.0, -1.0, -2.0, -4.0], [0.0, -1.0, 0.0, 0.0], [0.1, 0.4, -9.0, 0.2], [9.0] * 4])
     found = swaps(replace(outcome, strengths=torch.stack([strengths, -strengths])), WORDS)
     assert outcome.candidates is not None
-    pulled = WORDS[
-        outcome.candidates[0, 2, 1]
-    ]  # by the largest strength, not the longest; padding's do not count
+    pulled = WORDS[outcome.candidates[0, 2, 1]]  # by the largest strength, not the longest; padding's do not count
     assert [(swap.toward, swap.relative) for swap in found] == [(None, 0.0), (None, 0.0), (pulled, 1.0)]
     assert [swap.strength for swap in found] == pytest.approx([-1.0, 0.0, 0.4])
 

@@ -89,9 +89,7 @@ def test_a_small_step_raises_the_loss(name: str, task: str, method: str):
     adv = adversary(model, method, epsilon=1e-3, xi=1e-3)
     out = adv(lambda: logits(model), labels, mask=MASK)
     chance = adversary(model, "random" if method.endswith("advt") else "random-kl", epsilon=1e-3)
-    before = (
-        float(label_loss(out.clean.detach(), labels, average="tokens")) if method.endswith("advt") else 0.0
-    )
+    before = float(label_loss(out.clean.detach(), labels, average="tokens")) if method.endswith("advt") else 0.0
     by_chance = float(chance(lambda: logits(model), labels, mask=MASK).loss.detach()) - before
     assert float(out.loss.detach()) - before > max(0.0, by_chance)
     lengths = out.strengths.flatten(1).norm(dim=1)

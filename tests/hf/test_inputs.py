@@ -27,16 +27,12 @@ class Plain(nn.Module):
         self.tables = nn.ModuleList(nn.Embedding(size, 4) for _ in range(tables))
         self.runs, self.out = runs, nn.Linear(4, 2)
 
-    def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
         table: Any = self.tables[self.runs] if len(self.tables) else None
         vectors = table(input_ids) if table else F.one_hot(input_ids % 4, 4).float()
         logits = self.out(vectors.mean(1).tanh())
         return (
-            {"loss": F.cross_entropy(logits, labels), "logits": logits}
-            if labels is not None
-            else {"logits": logits}
+            {"loss": F.cross_entropy(logits, labels), "logits": logits} if labels is not None else {"logits": logits}
         )
 
 
@@ -96,9 +92,7 @@ class TestBadInput:
         tokenizer = word_pieces()
         model = Plain(2, runs=1, size=len(tokenizer))
         made = trainer(tmp_path, model=model, tokenizer=tokenizer, settings={"embedding": "tables.0"})
-        with pytest.raises(
-            RuntimeError, match=r"did not run .*pass the module that really runs as `embedding=`"
-        ):
+        with pytest.raises(RuntimeError, match=r"did not run .*pass the module that really runs as `embedding=`"):
             made.train()
 
     @pytest.mark.parametrize("rows_of_table", [80, 200])
@@ -162,9 +156,7 @@ class TestBadInput:
 
     def test_without_a_tokenizer(self, tmp_path: Path):
         given = {"processing_class": None, "data_collator": transformers.default_data_collator}
-        with pytest.raises(
-            ValueError, match=r"iadvt points to words, .*processing_class=tokenizer, .* candidates="
-        ):
+        with pytest.raises(ValueError, match=r"iadvt points to words, .*processing_class=tokenizer, .* candidates="):
             trainer(tmp_path, given=given)
         same = [{"input_ids": [2, 7 + at, 9, 3], "labels": at % 2} for at in range(4)]
         made = trainer(tmp_path, given=given | {"candidates": range(5, 50), "train_dataset": same})
@@ -177,9 +169,7 @@ class TestBadInput:
         inputs = {"inputs_embeds": torch.zeros(1, 2, 16), "labels": torch.zeros(1, dtype=torch.long)}
         with pytest.raises(RuntimeError, match="the embedding did not run"):
             made.compute_loss(made.model.train(), inputs)
-        with pytest.raises(
-            ValueError, match=r"batches must hold input_ids .* but hold inputs_embeds, labels"
-        ):
+        with pytest.raises(ValueError, match=r"batches must hold input_ids .* but hold inputs_embeds, labels"):
             trainer(tmp_path, method="vat").compute_loss(made.model, inputs)
 
     @pytest.mark.parametrize(
@@ -219,9 +209,7 @@ class TestBadInput:
     def test_a_divergence_of_no_classes(self, tmp_path: Path, kind: str):
         tokenizer = word_pieces()
         model = bert("sequence", len(tokenizer), problem_type=kind, num_labels=2)
-        with pytest.raises(
-            ValueError, match=f"vat compares .* but this model is for {kind}: take advt or iadvt"
-        ):
+        with pytest.raises(ValueError, match=f"vat compares .* but this model is for {kind}: take advt or iadvt"):
             trainer(tmp_path, method="advt+vat", model=model, tokenizer=tokenizer)
         data = [{**each, "labels": [0.0, 1.0]} for each in rows(tokenizer, "sequence")]
         made = trainer(tmp_path, model=model, tokenizer=tokenizer, given={"train_dataset": data})
@@ -263,9 +251,7 @@ class TestSettings:
 
 def test_collator_keeps_the_tokenizer(tmp_path: Path):
     tokenizer = word_pieces()
-    made = trainer(
-        tmp_path, given={"processing_class": None, "data_collator": collator(tokenizer, "sequence")}
-    )
+    made = trainer(tmp_path, given={"processing_class": None, "data_collator": collator(tokenizer, "sequence")})
     assert made.data_collator.tokenizer is not None
     made.save_model(str(tmp_path / "saved"))
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "saved").get_vocab() == tokenizer.get_vocab()

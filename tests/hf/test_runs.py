@@ -272,9 +272,7 @@ class TestResume:
         assert load_run(tmp_path / "run", device="cpu").predict(["the film was warm"])[0].label
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0
         assert not json.loads((tmp_path / "run" / "result.json").read_text())["stopped"]
-        assert (
-            wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0
-        )  # finished: nothing to do
+        assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0  # finished: nothing to do
         assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
         assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
 
@@ -446,17 +444,13 @@ class TestUse:
         run = load_run(run_folder, device="cpu")
         found = list(attack(run, HELD_OUT, AttackSettings(max_swaps=1)))
         senses = {(change.word, change.toward): change.sense for each in found for change in each.changes}
-        opposite = [
-            sense for (word, toward), sense in senses.items() if {word, toward} & {"warm", "dull", "cold"}
-        ]
+        opposite = [sense for (word, toward), sense in senses.items() if {word, toward} & {"warm", "dull", "cold"}]
         assert "changed" in opposite
         kept = list(attack(run, HELD_OUT, AttackSettings(max_swaps=2, sense="kept")))
         assert all(change.sense == "kept" for each in kept for change in each.changes)
         assert any(each.changes for each in kept)
 
-    def test_a_tagger_under_attack(
-        self, tagger_folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
-    ):
+    def test_a_tagger_under_attack(self, tagger_folder: Path, place: Path, capsys: pytest.CaptureFixture[str]):
         run = load_run(tagger_folder, device="cpu")
         found = [each for each in attack(run, SENTENCES, AttackSettings(max_swaps=2)) if each.changes]
         assert any(each.flipped for each in found)
@@ -477,9 +471,7 @@ class TestUse:
         assert wordward(*given, "--guides", "advt", "iadvt", "--json") == 0
         rows = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert "advt" in json.dumps(rows)
-        assert (
-            wordward("attack", place / "test.csv", "--models", run_folder, "--swaps", 0, 1, "--limit", 6) == 0
-        )
+        assert wordward("attack", place / "test.csv", "--models", run_folder, "--swaps", 0, 1, "--limit", 6) == 0
 
     def test_a_report(self, run_folder: Path, tagger_folder: Path, place: Path, tmp_path: Path):
         page = tmp_path / "page.html"
@@ -599,9 +591,7 @@ def test_real_weights(tmp_path: Path, place: Path):
 
 
 class TestErrors:
-    def refused(
-        self, capsys: pytest.CaptureFixture[str], place: Path, *flags: Any, texts: str = "few.csv"
-    ) -> str:
+    def refused(self, capsys: pytest.CaptureFixture[str], place: Path, *flags: Any, texts: str = "few.csv") -> str:
         out = place / "refused"
         assert wordward("train", "--train", place / texts, "--out", out, "--device", "cpu", *flags) == 1
         assert not out.exists()
@@ -648,9 +638,7 @@ class TestErrors:
             (("--train", "", "--corpus", "some.pack"), "holds word ids, not texts"),
         ],
     )
-    def test_settings(
-        self, capsys: pytest.CaptureFixture[str], place: Path, flags: tuple[Any, ...], said: str
-    ):
+    def test_settings(self, capsys: pytest.CaptureFixture[str], place: Path, flags: tuple[Any, ...], said: str):
         assert said in self.refused(capsys, place, "--model", place / "tiny", *flags)
 
     def test_the_extra_is_missing(

@@ -94,8 +94,7 @@ class TestLoss:
     @pytest.mark.parametrize("task", TASKS)
     def test_label_smoothing_is_in_both_passes(self, tmp_path: Path, task: str):
         plain, smooth = (
-            trainer(tmp_path, task, settings={"epsilon": 1e-9}, label_smoothing_factor=by)
-            for by in (0.0, 0.2)
+            trainer(tmp_path, task, settings={"epsilon": 1e-9}, label_smoothing_factor=by) for by in (0.0, 0.2)
         )
         inputs = batch(plain)
         found = [float(each.compute_loss(each.model.train(), inputs).detach()) for each in (plain, smooth)]  # type: ignore[union-attr]
@@ -204,8 +203,7 @@ class TestTraining:
     @pytest.mark.parametrize("task", TASKS)
     def test_bfloat16(self, tmp_path: Path, task: str):
         half, full = (
-            trainer(tmp_path, task, "iadvt+ivat", bf16=on, max_steps=4, learning_rate=0.02)
-            for on in (True, False)
+            trainer(tmp_path, task, "iadvt+ivat", bf16=on, max_steps=4, learning_rate=0.02) for on in (True, False)
         )
         half.train()
         full.train()
@@ -216,9 +214,7 @@ class TestTraining:
         assert a[-1]["label_loss"] < a[0]["label_loss"]
 
     def test_checkpoints_of_layers(self, tmp_path: Path):
-        plain, thrifty = (
-            trainer(tmp_path, method="iadvt+ivat", gradient_checkpointing=on) for on in (False, True)
-        )
+        plain, thrifty = (trainer(tmp_path, method="iadvt+ivat", gradient_checkpointing=on) for on in (False, True))
         expected = gradients(plain)
         torch.testing.assert_close(gradients(thrifty), expected)
         assert thrifty.model.is_gradient_checkpointing  # type: ignore[union-attr]
@@ -422,9 +418,7 @@ class TestUnlabelled:
         assert made.state.log_history[-2]["vat_loss"] > 0
 
     def test_it_wants_a_method_without_labels_and_texts(self, tmp_path: Path):
-        with pytest.raises(
-            ValueError, match=r"unlabelled_dataset= is for .* 'iadvt': take vat or ivat, or a sum"
-        ):
+        with pytest.raises(ValueError, match=r"unlabelled_dataset= is for .* 'iadvt': take vat or ivat, or a sum"):
             trainer(tmp_path, given={"unlabelled_dataset": [1]})
         made = trainer(tmp_path, method="vat", given={"unlabelled_dataset": []})
         with pytest.raises(ValueError, match="unlabelled_dataset has no texts"):

@@ -51,9 +51,7 @@ def test_every_method_is_its_equation(name: str, kind: str, normalization: Liter
     assert isinstance(loss, Tensor)
     torch.testing.assert_close(out.loss, loss)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    torch.testing.assert_close(
-        torch.autograd.grad(out.loss, parameters), torch.autograd.grad(loss, parameters)
-    )
+    torch.testing.assert_close(torch.autograd.grad(out.loss, parameters), torch.autograd.grad(loss, parameters))
     torch.testing.assert_close(out.clean, model(ids))
     torch.testing.assert_close(out.ids, ids)
     assert out.clean.requires_grad == (name in LABELLED)
@@ -64,9 +62,7 @@ def test_every_method_is_its_equation(name: str, kind: str, normalization: Liter
 @pytest.mark.parametrize("normalization", ["paper", "authors"])
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("name", WORDS)
-def test_without_k_the_whole_vocabulary_counts(
-    name: str, kind: str, normalization: Literal["paper", "authors"]
-):
+def test_without_k_the_whole_vocabulary_counts(name: str, kind: str, normalization: Literal["paper", "authors"]):
     model, ids, labels = make(kind), padded(TEXTS), labels_for(kind)
     allowed = list(range(1, SIZE))
     noise = noise_for(name, len(allowed))
@@ -158,9 +154,7 @@ def test_the_mean_over_tokens_changes_the_loss_but_not_the_perturbation(name: st
     model, ids, labels = make("tagger"), padded(TEXTS), labels_for("tagger")
     noise = noise_for(name, 3)
     sentences, tokens = (
-        wordward.adversary(model, name, epsilon=1.0, k=3, average=average)(
-            lambda: model(ids), labels, noise=noise
-        )
+        wordward.adversary(model, name, epsilon=1.0, k=3, average=average)(lambda: model(ids), labels, noise=noise)
         for average in ("sentences", "tokens")
     )
     torch.testing.assert_close(sentences.perturbation, tokens.perturbation)

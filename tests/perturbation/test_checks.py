@@ -19,9 +19,7 @@ def test_a_mask_of_padding_is_refused(name: str):
     adv = wordward.adversary(model, name, k=3)
     assert not adv(lambda: model(ids), labels, mask=torch.zeros_like(ids)).perturbation.any()
     for mask in (ids == PAD, (ids == PAD).long()):
-        with pytest.raises(
-            ValueError, match=r"True only at padding \(id 0\), .*key_padding_mask: pass ~mask"
-        ):
+        with pytest.raises(ValueError, match=r"True only at padding \(id 0\), .*key_padding_mask: pass ~mask"):
             adv(lambda: model(ids), labels, mask=mask)
     empty = torch.full((3, 2), PAD)  # texts without a word that padding is not the name of
     assert adv(lambda: model(empty), labels, mask=empty == PAD).loss.isfinite()
@@ -32,14 +30,10 @@ def test_a_mask_of_padding_is_refused(name: str):
 def test_lists_and_arrays_are_told_what_to_be():
     model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
     adv = wordward.advt(model)
-    with pytest.raises(
-        TypeError, match=r"labels must be a tensor, but are list: pass torch.tensor\(labels\)"
-    ):
+    with pytest.raises(TypeError, match=r"labels must be a tensor, but are list: pass torch.tensor\(labels\)"):
         adv(lambda: model(ids), CLASS_LABELS)
     for mask in ((ids != PAD).tolist(), (ids != PAD).numpy()):
-        with pytest.raises(
-            TypeError, match=r"mask must be a tensor, but is (list|ndarray): pass torch.tensor"
-        ):
+        with pytest.raises(TypeError, match=r"mask must be a tensor, but is (list|ndarray): pass torch.tensor"):
             adv(lambda: model(ids), labels, mask=mask)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="got 0 labels for 3 texts"):
         adv(lambda: model(ids), torch.tensor(1))

@@ -137,9 +137,7 @@ def test_chance_goes_on_though_a_pass_fails():
 def test_chance_is_put_back_on_every_device_of_the_model(monkeypatch: pytest.MonkeyPatch):
     places = {0: 3, 1: 5}  # of the generators of two GPUs
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.tensor(places[device.index]))
-    monkeypatch.setattr(
-        torch.cuda, "set_rng_state", lambda state, device: places.update({device.index: int(state)})
-    )
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: places.update({device.index: int(state)}))
     before = state_of([torch.device("cuda", 0), torch.device("cuda", 1)])
     places.update({0: 4, 1: 7})
     with replayed(before):

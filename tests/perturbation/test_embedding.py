@@ -66,9 +66,7 @@ def test_a_table_that_has_grown_since_is_refused(name: str):
     adv = wordward.adversary(model, name, k=2)
     adv(lambda: model(IDS), LABELS)
     model.words.weight = nn.Parameter(torch.randn(12, 4))
-    with pytest.raises(
-        ValueError, match="had 9 words when the adversary was made, and has 12 now: make a new one"
-    ):
+    with pytest.raises(ValueError, match="had 9 words when the adversary was made, and has 12 now: make a new one"):
         adv(lambda: model(IDS), LABELS)
 
 

@@ -68,9 +68,7 @@ def test_ids_may_be_of_32_bits(name: str, k: int | None):
     model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
     noise = noise_for(name, k or SIZE - 1)
     adv = wordward.adversary(model, name, k=k)
-    long, short = (
-        adv(lambda ids=ids: model(ids), labels, noise=noise).perturbation for ids in (ids, ids.int())
-    )
+    long, short = (adv(lambda ids=ids: model(ids), labels, noise=noise).perturbation for ids in (ids, ids.int()))
     assert torch.equal(long, short)
 
 
@@ -155,8 +153,7 @@ def test_small_gradients_survive_half_precision(where: str):
 
     with torch.autocast("cpu", torch.float16, enabled=where == "autocast"):
         plain, small = (
-            wordward.advt(model, epsilon=5.0, loss=loss)(forward, labels).perturbation
-            for loss in (None, tiny)
+            wordward.advt(model, epsilon=5.0, loss=loss)(forward, labels).perturbation for loss in (None, tiny)
         )
     assert (F.cosine_similarity(plain.flatten(1), small.flatten(1)) > 0.99).all()
 
@@ -192,9 +189,7 @@ class Counting(Everywhere):
         ("ivat", (3, 1, 0), (3, 2, 1)),
     ],
 )
-def test_the_number_of_passes(
-    name: str, in_the_call: tuple[int, int, int], after_backward: tuple[int, int, int]
-):
+def test_the_number_of_passes(name: str, in_the_call: tuple[int, int, int], after_backward: tuple[int, int, int]):
     model, ids, labels = Counting(), padded(TEXTS), labels_for("classifier")
     adv = wordward.adversary(model, name, k=3)
     assert model.counts == (0, 0, 0)

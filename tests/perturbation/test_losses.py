@@ -90,9 +90,7 @@ def test_a_tagged_sentence_counts_its_labelled_tokens(average: objective.Average
     logits = torch.randn(2, 3, 4).double()
     labels = torch.tensor([[1, -100, 3], [0, 2, 2]])
     mask = torch.tensor([[True, True, True], [True, True, False]])
-    each = [
-        negative_log_likelihood(logits[b, t], int(labels[b, t])) for b, t in ((0, 0), (0, 2), (1, 0), (1, 1))
-    ]
+    each = [negative_log_likelihood(logits[b, t], int(labels[b, t])) for b, t in ((0, 0), (0, 2), (1, 0), (1, 1))]
     expected = sum(each) / (2 if average == "sentences" else 4)
     assert isinstance(expected, Tensor)
     torch.testing.assert_close(objective.label_loss(logits, labels, mask, average=average), expected)
@@ -143,9 +141,7 @@ def test_a_loss_of_the_users_own(case: str, name: str):
     for row, gradient in enumerate(gradients):
         padded_gradients[row, : len(gradient)] = gradient
         if name == "advt":
-            torch.testing.assert_close(
-                out.perturbation[row, : len(gradient)], 2.0 * gradient / gradient.norm()
-            )
+            torch.testing.assert_close(out.perturbation[row, : len(gradient)], 2.0 * gradient / gradient.norm())
     torch.testing.assert_close(adv.perturb(ids, padded_gradients, ids != PAD).perturbation, out.perturbation)
     moved = torch.stack(
         [
@@ -197,9 +193,7 @@ def test_labels_of_several_tasks_go_to_the_users_own_loss() -> None:
     stars, topics = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64), torch.tensor([1, 0, 1])
 
     def loss(logits: Tensor, labels: Any) -> Tensor:
-        return (logits[:, 0] - labels["stars"]).square().mean() + F.cross_entropy(
-            logits[:, 1:], labels["topics"]
-        )
+        return (logits[:, 0] - labels["stars"]).square().mean() + F.cross_entropy(logits[:, 1:], labels["topics"])
 
     out = wordward.advt(model, epsilon=0.1, loss=loss)(
         lambda: model(ids),

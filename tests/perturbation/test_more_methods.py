@@ -74,9 +74,7 @@ def derived(
     candidates = [neighbours(one, table, k, list(range(1, SIZE))) for one in text] if word else None
     d = torch.eye(DIM, dtype=torch.float64).repeat(time, 1, 1)
     if candidates is not None:
-        pairs = [
-            [table[other] - table[one] for other in near] for one, near in zip(text, candidates, strict=True)
-        ]
+        pairs = [[table[other] - table[one] for other in near] for one, near in zip(text, candidates, strict=True)]
         d = torch.stack([torch.stack([each / each.norm() for each in row]) for row in pairs])
 
     def r_of(alpha: Tensor) -> Tensor:
@@ -129,9 +127,7 @@ def test_every_method_is_its_equation(name: str, kind: str, steps: int):
     out = adv(lambda: model(ids), labels, mask=ids != PAD, noise=noise)
     rows = zip(TEXTS, CLASS_LABELS if kind == "classifier" else TAG_LABELS, noise, strict=True)
     found = [
-        derived(
-            name, model, text, label, chance[: len(text)], epsilon=epsilon, size=size, steps=steps, xi=0.3
-        )
+        derived(name, model, text, label, chance[: len(text)], epsilon=epsilon, size=size, steps=steps, xi=0.3)
         for text, label, chance in rows
     ]
     check(out, [each[-1] for each, _ in found])
@@ -139,9 +135,7 @@ def test_every_method_is_its_equation(name: str, kind: str, steps: int):
     loss = 0.7 * torch.stack([each for _, each in found]).mean()
     torch.testing.assert_close(out.loss, loss)
     parameters = list(model.parameters())
-    torch.testing.assert_close(
-        torch.autograd.grad(out.loss, parameters), torch.autograd.grad(loss, parameters)
-    )
+    torch.testing.assert_close(torch.autograd.grad(out.loss, parameters), torch.autograd.grad(loss, parameters))
     assert (out.strengths.flatten(1).norm(dim=1) <= epsilon * (1 + 1e-12)).all()
     assert not out.perturbation.requires_grad
 
@@ -428,9 +422,7 @@ def test_small_gradients_survive_half_precision(name: str):
         )
     assert plain.loss.dtype == torch.float32
     if name != "entropy":
-        assert (
-            F.cosine_similarity(plain.perturbation.flatten(1), small.perturbation.flatten(1)) > 0.99
-        ).all()
+        assert (F.cosine_similarity(plain.perturbation.flatten(1), small.perturbation.flatten(1)) > 0.99).all()
     plain.loss.backward()
     assert words.weight.grad is not None
     assert words.weight.grad.isfinite().all()
@@ -457,9 +449,7 @@ def test_a_zero_gradient_moves_no_further_and_gives_no_nan(name: str):
     model, ids = make("tagger"), padded([[3, 7, 11, 3], [5, 2], []])  # the last text has no words
     nn.init.zeros_(model.head[-1].weight)  # type: ignore[arg-type]
     noise = noise_for("iadvt" if name.startswith("i") else "advt", 3)
-    out = wordward.adversary(model, name, epsilon=2.0, k=3)(
-        lambda: model(ids), labels_for("tagger"), noise=noise
-    )
+    out = wordward.adversary(model, name, epsilon=2.0, k=3)(lambda: model(ids), labels_for("tagger"), noise=noise)
     assert out.loss.isfinite()
     assert out.perturbation.isfinite().all()
     assert not out.perturbation[2].any()
@@ -513,9 +503,7 @@ class TestExplained:
         assert at_text(method).settings.step_size is None
 
     def test_what_moves_no_word_is_refused(self) -> None:
-        with pytest.raises(
-            ValueError, match="entropy perturbs nothing, so it explains nothing: use one of random"
-        ):
+        with pytest.raises(ValueError, match="entropy perturbs nothing, so it explains nothing: use one of random"):
             explain(a_run(), [Example(self.TEXT)], method="entropy")
 
 

@@ -78,9 +78,7 @@ def test_an_objective_is_given_where_losses_count() -> None:
 
 
 def test_what_fits_no_recipe_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"choice must be steepest or .* or a function of your own, but is 'all'"
-    ):
+    with pytest.raises(ValueError, match=r"choice must be steepest or .* or a function of your own, but is 'all'"):
         Recipe("kl", "free", "all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="compares_with must be labels or prediction"):
         Recipe(kl, "free", "steepest", compares_with="text")  # type: ignore[arg-type]

@@ -84,14 +84,10 @@ def test_padding_never_moves_and_never_counts(
         torch.testing.assert_close(again.loss, out.loss)
         torch.testing.assert_close(again.perturbation, out.perturbation)
         loss = (
-            sum(
-                divergence(out.clean[row, : len(t)], out.perturbed[row, : len(t)])
-                for row, t in enumerate(TEXTS)
-            )
+            sum(divergence(out.clean[row, : len(t)], out.perturbed[row, : len(t)]) for row, t in enumerate(TEXTS))
             if adv.method.recipe.objective == "kl"
             else sum(
-                negative_log_likelihood(out.perturbed[row, : len(t)], TAG_LABELS[row])
-                for row, t in enumerate(TEXTS)
+                negative_log_likelihood(out.perturbed[row, : len(t)], TAG_LABELS[row]) for row, t in enumerate(TEXTS)
             )
         )
         torch.testing.assert_close(out.loss, loss / 3)
@@ -161,9 +157,7 @@ def test_a_zero_gradient_gives_zero_and_never_nan(name: str, k: int | None):
 @pytest.mark.parametrize("normalization", ["paper", "authors"])
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e25])
 @pytest.mark.parametrize("name", ["advt", "iadvt", "iadvt-best", "vat", "ivat"])
-def test_the_scale_of_the_loss_does_not_matter(
-    name: str, scale: float, normalization: Literal["paper", "authors"]
-):
+def test_the_scale_of_the_loss_does_not_matter(name: str, scale: float, normalization: Literal["paper", "authors"]):
     model = Everywhere(False).float()
     ids, labels = padded(TEXTS), labels_for("classifier")
     losses: dict[str, Any] = {"label_loss": objective.label_loss, "kl": objective.kl}

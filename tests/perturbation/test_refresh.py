@@ -57,9 +57,7 @@ def searched(refresh: Any, calls: int, *, told: tuple[int, ...] = ()) -> list[in
         ("auto", (), [0]),  # every 100 steps
     ],
 )
-def test_nearest_words_are_searched_when_they_should_be(
-    refresh: Any, told: tuple[int, ...], expected: list[int]
-):
+def test_nearest_words_are_searched_when_they_should_be(refresh: Any, told: tuple[int, ...], expected: list[int]):
     assert searched(refresh, 6, told=told) == expected
 
 
@@ -103,9 +101,7 @@ def test_the_default_epsilon_is_the_papers_times_the_deviation_of_the_table(name
 def test_the_default_epsilon_grows_with_the_root_of_a_texts_length(name: str):
     """Strengths of a text of 240 words are epsilon long, of 60 words half of that; a given epsilon is that of all."""
     model = make("classifier")
-    ids = torch.randint(
-        3, len(model.words.table.weight), (3, 240), generator=torch.Generator().manual_seed(0)
-    )
+    ids = torch.randint(3, len(model.words.table.weight), (3, 240), generator=torch.Generator().manual_seed(0))
     ids[1, 60:] = ids[2, 15:] = 0
     for epsilon, expected in ((None, [1.0, 0.5, 0.25]), (2.0, [1.0, 1.0, 1.0])):
         adv = wordward.adversary(model, name, k=3, epsilon=epsilon)
@@ -117,15 +113,12 @@ def test_the_default_epsilon_grows_with_the_root_of_a_texts_length(name: str):
 
 def test_euclidean_neighbours_on_request():
     model = make("classifier")
-    out = wordward.iadvt(model, k=4, metric="euclidean")(
-        lambda: model(torch.tensor([[3]])), torch.tensor([0])
-    )
+    out = wordward.iadvt(model, k=4, metric="euclidean")(lambda: model(torch.tensor([[3]])), torch.tensor([0]))
     table = model.words.table.weight.detach()
     others = [word for word in range(1, SIZE) if word != 3]
     assert out.candidates is not None
     assert (
-        out.candidates[0, 0].tolist()
-        == sorted(others, key=lambda word: float((table[word] - table[3]).norm()))[:4]
+        out.candidates[0, 0].tolist() == sorted(others, key=lambda word: float((table[word] - table[3]).norm()))[:4]
     )
 
 

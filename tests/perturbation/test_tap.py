@@ -92,9 +92,7 @@ class TestFinding:
         ("held", "computed"),
         [(torch.float32, torch.float32), (torch.bfloat16, torch.float32), (torch.float64, torch.float64)],
     )
-    def test_perturbations_are_computed_at_least_in_single_precision(
-        self, held: torch.dtype, computed: torch.dtype
-    ):
+    def test_perturbations_are_computed_at_least_in_single_precision(self, held: torch.dtype, computed: torch.dtype):
         tap = Tap(Net().to(held))
         assert tap.dtype == computed
         assert tap.table().dtype == computed
@@ -146,9 +144,7 @@ class TestFinding:
     def test_a_bag_of_words_is_refused(self):
         model = nn.Sequential(nn.EmbeddingBag(6, 4, mode="mean"), nn.Linear(4, 2))
         for named in (None, "0", model[0]):
-            with pytest.raises(
-                ValueError, match=r"EmbeddingBag gives a whole text one vector.*use nn.Embedding"
-            ):
+            with pytest.raises(ValueError, match=r"EmbeddingBag gives a whole text one vector.*use nn.Embedding"):
                 Tap(model, embedding=named)
 
 
@@ -355,9 +351,7 @@ class TestWhatCannotBeTapped:
 
     def test_an_embedding_that_runs_twice(self):
         model = Net()
-        with pytest.raises(
-            RuntimeError, match=r"the embedding ran twice.*side by side, torch.cat\(\[a, b\], 1\)"
-        ):
+        with pytest.raises(RuntimeError, match=r"the embedding ran twice.*side by side, torch.cat\(\[a, b\], 1\)"):
             Tap(model).run(lambda: model(IDS) + model(IDS))
 
     def test_two_texts_side_by_side_as_the_error_says(self):

@@ -86,9 +86,7 @@ def test_the_first_process_alone_writes_and_says_what_happens(
     assert (second / "shown.txt").read_text() == ""
     monkeypatch.chdir(tmp_path)
     assert main(command(folder)) == 0
-    assert {file.name for file in (tmp_path / "run").iterdir()} == {
-        file.name for file in (first / "run").iterdir()
-    }
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {file.name for file in (first / "run").iterdir()}
     ours, theirs = (load_file(path / "run" / run_folder.WEIGHTS) for path in (tmp_path, first))
     for name in ours:
         torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=1e-5)
@@ -139,9 +137,7 @@ LAUNCHERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_launcher_starts_two_processes_that_train_one_run(
-    launcher: str, folder: Path, tmp_path: Path
-) -> None:
+def test_a_launcher_starts_two_processes_that_train_one_run(launcher: str, folder: Path, tmp_path: Path) -> None:
     launch = [sys.executable, "-m", *LAUNCHERS[launcher], "-m", "wordward", *command(folder)]
     done = subprocess.run(launch, check=True, cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout + done.stderr).count("in 2 processes") == 1

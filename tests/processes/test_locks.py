@@ -71,9 +71,7 @@ def test_results_are_written_by_one_command(
         before = out.read_bytes()
         for force in ([], ["--force"]):
             assert main([*asked, str(out), *force]) == 1
-            said = (
-                f"{out}: another command is writing it: wait until that has ended, or choose another {flag}"
-            )
+            said = f"{out}: another command is writing it: wait until that has ended, or choose another {flag}"
             assert said in capsys.readouterr().err
         assert out.read_bytes() == before
     assert out.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()

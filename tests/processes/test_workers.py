@@ -75,9 +75,7 @@ def test_workers_end_where_their_process_was_killed(tmp_path: Path) -> None:
         "    with workers(1) as pool:\n"
         f"        pool.submit(stoppable, work, Path({str(tmp_path / 'begun')!r})).result()\n"
     )
-    (tmp_path / "main.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n{script}"
-    )
+    (tmp_path / "main.py").write_text(f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n{script}")
     process = subprocess.Popen(
         [sys.executable, str(tmp_path / "main.py")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

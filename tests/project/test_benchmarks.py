@@ -15,9 +15,7 @@ from wordward.config.settings import ModelSettings
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
-TINY = replace(
-    steps.SMALL, words=60, model=ModelSettings(dim=4, hidden=5, head=3), batch=4, length=6, repeats=2
-)
+TINY = replace(steps.SMALL, words=60, model=ModelSettings(dim=4, hidden=5, head=3), batch=4, length=6, repeats=2)
 
 
 def test_a_ratio_is_taken_repeat_by_repeat() -> None:

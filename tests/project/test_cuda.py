@@ -58,9 +58,7 @@ def test_perturbations_equal_those_of_the_cpu(name: str, kind: type[Classifier] 
     for device in ("cpu", "cuda"):  # the same adversary follows its model to another device
         model.to(device)
         here = ids.to(device)
-        outcome = made(
-            lambda here=here: model(here), labels.to(device), mask=here != 0, noise=noise.to(device)
-        )
+        outcome = made(lambda here=here: model(here), labels.to(device), mask=here != 0, noise=noise.to(device))
         found.append((outcome.perturbation.cpu(), outcome.loss.detach().cpu()))
     torch.testing.assert_close(found[0], found[1])
 
@@ -244,9 +242,7 @@ def test_a_batch_that_the_gpu_does_not_hold_is_read_in_parts() -> None:
     model = Classifier(40, 2, ModelSettings()).to(device)
     (method,) = parse_methods("vat")
     words = Vocabulary((*SPECIALS, *map(str, range(37))), np.ones(40))
-    stepper = Stepper(
-        model, [adversary_of(method, model, words, 1)], filled(TrainingSettings(device="cuda")), device
-    )
+    stepper = Stepper(model, [adversary_of(method, model, words, 1)], filled(TrainingSettings(device="cuda")), device)
     few, many = (
         Corpus([np.full(2000, 5, np.int32)] * count, [0, 1] * (count // 2)).batch(np.arange(count), device)
         for count in (2, 128)

@@ -150,9 +150,7 @@ def test_links_outside_the_site_lead_somewhere(page: str) -> None:
 
 def test_the_reference_has_every_public_name() -> None:
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    assert [
-        name for name in wordward.__all__ if name[0] != "_" and not re.search(rf"wordward\.{name}\b", text)
-    ] == []
+    assert [name for name in wordward.__all__ if name[0] != "_" and not re.search(rf"wordward\.{name}\b", text)] == []
 
 
 class Loaded(HTMLParser):
@@ -179,9 +177,7 @@ def test_the_site_is_whole_and_needs_nothing_from_elsewhere(tmp_path: Path) -> N
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
-    assert {f"{Path(page).stem}.html" for page in PAGES if page.startswith("docs/")} <= {
-        p.name for p in pages
-    }
+    assert {f"{Path(page).stem}.html" for page in PAGES if page.startswith("docs/")} <= {p.name for p in pages}
     fetched = [(path.name, at) for path, page in pages.items() for at in Loaded(page).addresses]
     for path in site.rglob("*.css"):
         fetched += [(path.name, at) for at in re.findall(r"(?:url\(|@import\s+)([^);]+)", path.read_text())]

@@ -53,11 +53,7 @@ def told_below(value: Any) -> set[str]:
     assert isinstance(kind, ast.ClassDef)
     told = {item.name for item in fields(value) if is_dataclass(item.default_factory)}
     for field, below in pairwise(kind.body):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(below, ast.Expr)
-        ):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
             told.add(field.target.id)
     return told
 
@@ -65,9 +61,7 @@ def told_below(value: Any) -> set[str]:
 def help_of(value: Any) -> str:
     """What `help` says; the attributes of a named tuple are what it takes."""
     said = inspect.getdoc(value) or ""
-    return (
-        said.replace("Attributes:", "Args:") if isinstance(value, type) and issubclass(value, tuple) else said
-    )
+    return said.replace("Attributes:", "Args:") if isinstance(value, type) and issubclass(value, tuple) else said
 
 
 def lacking(path: str) -> list[str]:

@@ -33,9 +33,7 @@ def imports(module: str) -> list[str]:
             found += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-    ours = [
-        name.removeprefix("wordward").removeprefix(".") for name in found if name.split(".")[0] == "wordward"
-    ]
+    ours = [name.removeprefix("wordward").removeprefix(".") for name in found if name.split(".")[0] == "wordward"]
     return [known for name in ours if (known := _module(name)) != module]
 
 

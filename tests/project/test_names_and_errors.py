@@ -190,9 +190,7 @@ def test_vectors_that_nothing_comes_of():
     def forward() -> Tensor:
         return model.head(model.lstm(model.words(ids).detach())[0][:, -1])
 
-    with pytest.raises(
-        RuntimeError, match=r"does not depend on the embedding's vectors.*nothing detaches them"
-    ):
+    with pytest.raises(RuntimeError, match=r"does not depend on the embedding's vectors.*nothing detaches them"):
         wordward.advt(model)(forward, labels_for("classifier"))
 
 
@@ -247,9 +245,7 @@ def test_a_loss_that_is_not_one_number():
     model, ids = make("classifier"), padded(TEXTS)
     loss = nn.CrossEntropyLoss(reduction="none")
     for name in ("advt", "random"):
-        with pytest.raises(
-            ValueError, match=r"the loss must be one number for the batch, but has shape \(3,\)"
-        ):
+        with pytest.raises(ValueError, match=r"the loss must be one number for the batch, but has shape \(3,\)"):
             wordward.adversary(model, name, loss=loss)(lambda: model(ids), labels_for("classifier"))
 
 
@@ -277,7 +273,5 @@ def test_site_outside_the_tables_space_is_refused(name: str) -> None:
 
 def test_logits_in_the_place_of_the_closure_are_told():
     model, ids = make("classifier"), padded(TEXTS)
-    with pytest.raises(
-        TypeError, match=r"expected a closure .*, but got Tensor: pass `lambda: model\(ids\)`"
-    ):
+    with pytest.raises(TypeError, match=r"expected a closure .*, but got Tensor: pass `lambda: model\(ids\)`"):
         wordward.advt(model)(model(ids), labels_for("classifier"))  # type: ignore[arg-type]

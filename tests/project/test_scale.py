@@ -244,9 +244,7 @@ def test_texts_larger_than_memory(tmp_path: Path) -> None:
     said = dict(line.split(": ") for line in done.stdout.splitlines())
     assert int(said.pop("words read")) > 0
     assert said == {"texts": "160000", "a batch": "32 1000", "windows": "40", "words": "20000000"}
-    assert (
-        len(list((tmp_path / "cache").iterdir())) == 1
-    )  # the language model and the classifier read the same
+    assert len(list((tmp_path / "cache").iterdir())) == 1  # the language model and the classifier read the same
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -282,9 +280,7 @@ def test_the_budget_is_what_it_says() -> None:
 
 def test_the_table_of_the_benchmark_names_each_group_once() -> None:
     works: scale.Works = {"1": lambda: None, "2": lambda: sum(range(100_000))}
-    lines = scale.table(
-        list(scale.over_the_first("time of", works | {"3": works["2"]}, repeats=2, unit="words"))
-    )
+    lines = scale.table(list(scale.over_the_first("time of", works | {"3": works["2"]}, repeats=2, unit="words")))
     assert [line.split(" | ")[:2] for line in lines.splitlines()[2:]] == [
         ["| time of", "2 words"],
         ["| ", "3 words"],

@@ -38,9 +38,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, other, test in (("mine", "plain", "test.csv"), ("tagger", "tagger2", "test.conll")):
         settings = ReportSettings(test=str(runs / test), attack=30)
         out = runs / f"{name}.html"
-        made[name] = write_report(
-            out, runs / name, settings, against=[runs / other], device="cpu", quiet=True
-        )
+        made[name] = write_report(out, runs / name, settings, against=[runs / other], device="cpu", quiet=True)
     return made
 
 
@@ -63,9 +61,7 @@ def test_the_page_fits_and_asks_for_nothing(
     for number in range(page.locator("details").count()):
         page.locator("summary").nth(number).click()
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    light = page.evaluate(
-        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(c => c > 128)"
-    )
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(c => c > 128)")
     assert light == (scheme == "light")
     assert page.locator("svg.rp-lines").first.bounding_box()["width"] > 250  # type: ignore[index]
     page.get_by_role("link", name="How it was made").click()

@@ -35,9 +35,7 @@ def toy(folder: Path, *, counts: bool = True) -> Run:
     vocabulary = Vocabulary.build([list(WORDS)] * 20)
     model = ModelSettings(dim=2, hidden=2, head=2)
     classifier = Classifier(len(vocabulary), 2, model)
-    place(
-        classifier.words.table.weight, vocabulary, {"good": 0, "fine": 10, "best": 20, "bad": 50, "poor": 60}
-    )
+    place(classifier.words.table.weight, vocabulary, {"good": 0, "fine": 10, "best": 20, "bad": 50, "poor": 60})
     config = TrainConfig(task="classify", model=model)
     if counts:
         leans = {"good": (4, 16), "fine": (4, 16), "best": (2, 16), "bad": (18, 2), "poor": (12, 1)}
@@ -145,9 +143,7 @@ def test_vectors_from_a_file_are_a_start_too(runs: Path, tmp_path: Path) -> None
     run = load_run(runs / "mine", device="cpu")
     file = tmp_path / "vectors.txt"
     rng = np.random.default_rng(0)
-    lines = [
-        f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=12))}\n" for word in run.vocabulary.words[3:]
-    ]
+    lines = [f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=12))}\n" for word in run.vocabulary.words[3:]]
     file.write_text("".join(lines))
     config = TrainConfig(
         method="baseline",
@@ -184,26 +180,20 @@ def test_ranks_and_neighbours_of_a_trained_run(runs: Path) -> None:
     before, _ = run.starting_table()
     found = opposites(run, before, count=4, k=5)
     assert found
-    lean = {
-        word: run.labels.index("good") for word in ("warm", "funny", "bright", "lovely", "clever", "moving")
-    }
+    lean = {word: run.labels.index("good") for word in ("warm", "funny", "bright", "lovely", "clever", "moving")}
     for each in found:
         assert each.label == ("good" if each.word in lean else "bad")
         assert (each.word in lean) != (each.other in lean)
         ((_, near),) = nearest_words(run.folder, [each.word], k=5)
         assert [n.word for n in each.after.nearest] == [word for word, _ in near]
-        assert [n.cosine for n in each.after.nearest] == pytest.approx(
-            [cosine for _, cosine in near], abs=1e-5
-        )
+        assert [n.cosine for n in each.after.nearest] == pytest.approx([cosine for _, cosine in near], abs=1e-5)
         allowed = run.vocabulary.candidates(5)
         for table, standing in ((before, each.before), (run.model.words.table.weight.detach(), each.after)):
             assert table is not None
             assert standing is not None
             word, other = run.vocabulary[each.word], run.vocabulary[each.other]
             cosines = [
-                (float(F.cosine_similarity(table[word], table[at], dim=0)), at)
-                for at in allowed
-                if at != word
+                (float(F.cosine_similarity(table[word], table[at], dim=0)), at) for at in allowed if at != word
             ]
             order = [at for _, at in sorted(cosines, reverse=True)]
             assert standing.rank == 1 + order.index(other)

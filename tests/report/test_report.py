@@ -168,9 +168,7 @@ def test_pairs_are_counted_by_who_is_wrong_alone(runs: Path) -> None:
 
 def test_the_last_of_the_better_epochs_is_the_one_kept(runs: Path) -> None:
     report = gather(runs / "mine", ReportSettings(attack=0, sentences=0), device="cpu", quiet=True)
-    metrics = [
-        {"epoch": n, "loss": 1.0, "dev": {"error": 0.5}, "best": n < 3, "seconds": 1.0} for n in (1, 2, 3)
-    ]
+    metrics = [{"epoch": n, "loss": 1.0, "dev": {"error": 0.5}, "best": n < 3, "seconds": 1.0} for n in (1, 2, 3)]
     subject = replace(report.subjects[0], metrics=metrics)
     assert best_epoch(subject) == 2
     drawn = section(replace(report, subjects=(subject,)), "learning")
@@ -187,9 +185,7 @@ def test_telling_sentences_stand_with_what_their_swap_does(runs: Path, page: Pag
     for caption, picture in captions:
         told = html.unescape(re.sub("<.*?>", " ", caption)).split()
         word, toward, label = told[0], told[2], told[3]
-        shown = re.sub(
-            "<r[pt]>.*?</r[pt]>", "", re.findall(r'<p class="ww-text" dir="auto">(.*?)</p>', picture)[0]
-        )
+        shown = re.sub("<r[pt]>.*?</r[pt]>", "", re.findall(r'<p class="ww-text" dir="auto">(.*?)</p>', picture)[0])
         text = html.unescape(re.sub("<.*?>", "", shown))
         before, after = run.predict([text, re.sub(rf"\b{word}\b", toward, text, count=1)])
         assert before.label == label
@@ -232,9 +228,7 @@ def test_adversarial_texts_flip_and_stand_under_what_is_judged_of_them(runs: Pat
     settings = ReportSettings(test=str(runs / "test.csv"), attack=60, sentences=60)
     report = gather(runs / "mine", settings, device="cpu", quiet=True)
     first, drawn = report.subjects[0], draw(report)
-    fooled, swayed = (
-        drawn.partition(heading)[2].partition("<h")[0] for heading in ("Fooled: ", "Swayed: the sense")
-    )
+    fooled, swayed = (drawn.partition(heading)[2].partition("<h")[0] for heading in ("Fooled: ", "Swayed: the sense"))
     assert shown_pairs(swayed)
     originals = [plain(old) for old, _ in shown_pairs(drawn)]
     assert len(set(originals)) == len(originals)
@@ -280,9 +274,7 @@ def test_long_texts_are_cut_between_the_swaps() -> None:
     assert pieces[1].startswith(" word0 ")
     assert " … " in pieces[1]
     assert pieces[2].endswith(" …")
-    assert new == old.replace("<del>good</del>", "<ins>bad</ins>").replace(
-        "<del>fine</del>", "<ins>poor</ins>"
-    )
+    assert new == old.replace("<del>good</del>", "<ins>bad</ins>").replace("<del>fine</del>", "<ins>poor</ins>")
 
 
 def test_the_page_needs_nothing_from_elsewhere(page: Page, tags: Page) -> None:

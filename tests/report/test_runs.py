@@ -45,9 +45,7 @@ def test_markup_in_texts_labels_and_names_stays_text(tmp_path: Path) -> None:
 
 def test_small_shares_are_no_markup() -> None:
     change = Change(0, "a", "b", 0, 1, "kept")
-    attacked = Attacked(
-        "a", "b", "x", before="x", after="y", probability_before=0.9999, probability_after=1e-5
-    )
+    attacked = Attacked("a", "b", "x", before="x", after="y", probability_before=0.9999, probability_after=1e-5)
     attacked = replace(attacked, changes=(change,), outcome="flipped")
     drawn = render("report/templates/attacked.html.j2", attacked=attacked, stretches=stretches)
     assert "x &gt;99.9 %" in drawn
@@ -55,9 +53,7 @@ def test_small_shares_are_no_markup() -> None:
 
 
 def test_many_labels_are_told_by_their_mixups(tmp_path: Path) -> None:
-    rows = [
-        Example(f"this text is about thing{at % 12} and no other", f"kind {at % 12}") for at in range(240)
-    ]
+    rows = [Example(f"this text is about thing{at % 12} and no other", f"kind {at % 12}") for at in range(240)]
     train = str(write_csv(tmp_path / "train.csv", rows))
     run, out = tmp_path / "run", tmp_path / "page.html"
     assert main(["train", "--train", train, "--out", str(run), *METHOD, "--epochs", "1", *SMALL]) == 0
@@ -163,9 +159,7 @@ def test_a_packed_corpus_has_numbers_but_no_texts(
     assert "What changes its mind" not in page.headings
 
 
-def test_runs_on_other_corpora_need_a_file(
-    corpus: Path, runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_on_other_corpora_need_a_file(corpus: Path, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = load_run(corpus, device="cpu")
     other = load_run(runs / "mine", device="cpu")
     with pytest.raises(ValueError, match="test names a split of rotten_tomatoes, but a run is on files"):

@@ -62,9 +62,7 @@ def test_a_tagger_is_told_by_a_flag_that_is_right(tagger: Run) -> None:
     found = tell(tagger, sentences)
     true = {example.text: example.tags for example in sentences}
     said = {r.text: [t.label for t in r.tokens] for r in tagger.predict(list(true))}
-    flagged = [
-        text for text in true if any(a == b == "i" for a, b in zip(true[text] or (), said[text], strict=True))
-    ]
+    flagged = [text for text in true if any(a == b == "i" for a, b in zip(true[text] or (), said[text], strict=True))]
     assert {each.explanation.text for each in found} == set(flagged)
     for each in found:
         focus = each.explanation.focus

@@ -50,9 +50,7 @@ def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["mine"]
 
 
-def test_all_files_of_a_folder_are_synced_before_it_is_moved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_files_of_a_folder_are_synced_before_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda _: synced.append((tmp_path / "folder").exists()))
     with files.whole(tmp_path / "folder") as part:

@@ -70,9 +70,7 @@ def test_language_model_gives_words_and_lstm(rescaled: bool) -> None:
 
 def test_language_model_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="same `dim` and `hidden`"):
-        from_language_model(
-            Classifier(10, 2, SIZES), LanguageModel(10, ModelSettings(dim=5, hidden=9)), COUNTS
-        )
+        from_language_model(Classifier(10, 2, SIZES), LanguageModel(10, ModelSettings(dim=5, hidden=9)), COUNTS)
 
 
 def vocabulary() -> Vocabulary:
@@ -104,9 +102,7 @@ def test_vectors_fill_their_rows_at_unit_deviation(name: str, header: bool, tmp_
     mean = (share * raw).sum(0)
     deviation = np.sqrt((share * (raw - mean) ** 2).sum(0))
     np.testing.assert_allclose(table.weight.detach()[[3, 4, 5, 7]], (raw - mean) / deviation, rtol=1e-5)
-    torch.testing.assert_close(
-        table.weight.detach()[[1, 2, 6]], before[[1, 2, 6]]
-    )  # unknown words stay fresh
+    torch.testing.assert_close(table.weight.detach()[[1, 2, 6]], before[[1, 2, 6]])  # unknown words stay fresh
     assert not table.weight.detach()[0].any()
 
 

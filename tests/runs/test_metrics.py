@@ -53,9 +53,7 @@ class TestErrorRate:
         assert 0 <= low <= share <= high <= 1
 
     def test_strings_and_arrays_count_alike(self):
-        assert error_rate(["a", "b", "b"], ["a", "a", "b"]) == error_rate(
-            np.array([0, 1, 1]), np.array([0, 0, 1])
-        )
+        assert error_rate(["a", "b", "b"], ["a", "a", "b"]) == error_rate(np.array([0, 1, 1]), np.array([0, 0, 1]))
         assert error_rate(["a", "b", "b"], ["a", "a", "b"]).value == pytest.approx(1 / 3)
 
     @pytest.mark.parametrize(("gold", "predicted"), [([], []), ([1], []), ([1, 2], [1])])

@@ -129,9 +129,7 @@ def test_the_column_of_texts_beside_a_corpus_is_theirs_alone(more: Path) -> None
 def test_a_packed_corpus_takes_no_texts(more: Path, tmp_path: Path) -> None:
     pack = str(tmp_path / "little.pack")
     assert main(["data", "pack", "rotten_tomatoes", pack, "--quiet"]) == 0
-    with pytest.raises(
-        DataError, match=r"a corpus by name .* got .*little\.pack, which holds only word numbers"
-    ):
+    with pytest.raises(DataError, match=r"a corpus by name .* got .*little\.pack, which holds only word numbers"):
         open_corpus(pack, TextSettings(), texts=Texts([more]))
     other = open_corpus("rotten_tomatoes", TextSettings(), texts=Texts([more]), quiet=True).vocabulary
     with pytest.raises(DataError, match=r"little\.pack: expected the vocabulary it was packed with"):

@@ -63,9 +63,7 @@ def test_a_classifier_still_reads_only_so_many_words() -> None:
 
 
 @pytest.mark.parametrize("tagging", [False, True])
-def test_scores_without_intervals_are_the_values_alone(
-    tagging: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_without_intervals_are_the_values_alone(tagging: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     shape = (4, 2) if tagging else (2,)
     found = [rng.random(shape) for _ in range(20)]

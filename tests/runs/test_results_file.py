@@ -197,9 +197,7 @@ def test_an_explanation_goes_on_where_it_was_stopped(
     assert few_at_a_time[0] == 0  # only the missing ones were explained
     found = lines(cut)
     assert [record.pop("number") for record in found] == [at // 2 for at in range(60)]
-    assert [(each["text"], each["method"]) for each in found] == [
-        (each["text"], each["method"]) for each in printed
-    ]
+    assert [(each["text"], each["method"]) for each in found] == [(each["text"], each["method"]) for each in printed]
     for one, other in zip(found, printed, strict=True):  # other texts beside it, so other roundings
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-4)
     few_at_a_time[0] = 10**6
@@ -275,9 +273,7 @@ def test_a_split_is_named_as_for_attack(
     assert f"for the texts in that file give --file {data}" in explained(str(folder / "run"), data)[1]
 
 
-def test_limits_and_jobs_of_the_command(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_limits_and_jobs_of_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["explain", str(folder / "run"), "--file", str(folder / "test.csv"), "--device", "cpu"]
     for flag in ("limit", "jobs"):
         assert main([*command, f"--{flag}", "0"]) == 1

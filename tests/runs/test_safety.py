@@ -74,9 +74,7 @@ def test_resuming_takes_a_number_that_is_also_the_default(csv_file: Path, tmp_pa
 def test_resuming_pretraining_takes_epochs_that_are_also_the_default(
     csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading = PretrainConfig(
-        texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
-    )
+    reading = PretrainConfig(texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu")
     pretrain(reading, tmp_path / "lm", quiet=True)
     asked: list[int] = []
     monkeypatch.setattr(Pretrainer, "fit", lambda self, *_, **__: asked.append(self.config.epochs))
@@ -191,9 +189,7 @@ def test_nan_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: p
         return step(self, *batches)
 
     monkeypatch.setattr(Stepper, "__call__", spoilt)
-    with pytest.raises(
-        DivergedError, match=r"not finite at step 10; the best model so far \(epoch 1\) is kept"
-    ):
+    with pytest.raises(DivergedError, match=r"not finite at step 10; the best model so far \(epoch 1\) is kept"):
         train(config(csv_file, "baseline"), tmp_path / "run", quiet=True)
     assert load_run(tmp_path / "run", device="cpu").predict(["the film was dull"])[0].label in (
         "good",
@@ -201,9 +197,7 @@ def test_nan_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: p
     )
 
 
-def test_nan_of_the_language_model_is_named(
-    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nan_of_the_language_model_is_named(csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = Pretrainer.step
 
     def spoilt(self: Pretrainer, *rest: Any) -> Any:
@@ -222,9 +216,7 @@ def test_nan_of_the_language_model_is_named(
     ("method", "forwards", "backwards"),
     [("vat", 4, 2), ("ivat", 4, 2), ("random-kl", 3, 2), ("iadvt+ivat", 5, 3)],
 )
-def test_passes_of_a_step_with_unlabelled_texts(
-    method: str, forwards: int, backwards: int, csv_file: Path
-) -> None:
+def test_passes_of_a_step_with_unlabelled_texts(method: str, forwards: int, backwards: int, csv_file: Path) -> None:
     """Beside the clean pass: three forwards on unlabelled texts, of which only the last reaches the weights."""
     settled, data = prepare(config(csv_file, method))
     model = build(settled, data)

@@ -38,9 +38,7 @@ class TestCandidates:
         tokenizer = byte_pieces()
         found = tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer))
         assert {"Ġfilm", "Ġwarm", "Ġa"} <= set(found)
-        assert all(
-            piece.startswith("Ġ") and piece != "Ġ" for piece in found
-        )  # so not The, at a text's beginning
+        assert all(piece.startswith("Ġ") and piece != "Ġ" for piece in found)  # so not The, at a text's beginning
         tokenizer = sentence_pieces()
         found = tokenizer.convert_ids_to_tokens(candidate_ids(tokenizer))
         assert sorted(found) == ["▁a", "▁film", "▁is", "▁the", "▁warm", "▁was"]
@@ -98,9 +96,7 @@ class TestWords:
         assert "[CLS]" not in [piece for pieces in read.values() for piece in pieces]
         tokenizer = sentence_pieces()
         encoding = tokenizer("films, x films.")  # x has a blank piece before it
-        pieces = [
-            [encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, "films, x films.")
-        ]
+        pieces = [[encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, "films, x films.")]
         assert pieces == [["▁film", "s"], [","], ["▁", "x"], ["▁film", "s"], ["."]]
 
     @pytest.mark.parametrize("kind", list(KINDS))
@@ -148,9 +144,7 @@ def test_a_word_is_pulled_as_its_strongest_piece(monkeypatch: pytest.MonkeyPatch
 def test_a_word_is_not_pulled_toward_itself():
     tokenizer = byte_pieces()
     named = piece_texts(tokenizer, tokenizer.convert_tokens_to_ids(["Ġfilm", "Ġwarm"]))
-    toward = zip(
-        named, [2.0, 1.0], [1.0, 0.5], strict=True
-    )  # at the beginning of a text "film" is another piece
+    toward = zip(named, [2.0, 1.0], [1.0, 0.5], strict=True)  # at the beginning of a text "film" is another piece
     assert [pull.toward for pull in pulls_of(toward, word="film", largest=2.0)] == ["warm"]
 
 
@@ -261,9 +255,7 @@ class TestExplaining:
         (found,) = explain(model, tokenizer, [tokens])
         assert found.task == "tag"
         assert [place.word for place in found.places] == ["the", "film", "isn't", "warm"]
-        logits = (
-            model(**tokenizer(tokens, is_split_into_words=True, return_tensors="pt")).logits[0].softmax(-1)
-        )
+        logits = model(**tokenizer(tokens, is_split_into_words=True, return_tensors="pt")).logits[0].softmax(-1)
         assert found.places[2].probability == pytest.approx(float(logits[3].max().detach()), abs=1e-5)
         assert found.places[2].label == "ci"[int(logits[3].argmax())]
 
@@ -340,7 +332,5 @@ class TestInTraining:
         ids, attended = torch.tensor([[2, 7, 8, 3, 0]]), torch.tensor([[1, 1, 0, 1, 0]])
         ordinary = [[False, True, True, False, False]]
         inputs = {"input_ids": ids, "attention_mask": attended}
-        assert perturbed(inputs, lambda _: torch.tensor(ordinary)).tolist() == [
-            [False, True, False, False, False]
-        ]
+        assert perturbed(inputs, lambda _: torch.tensor(ordinary)).tolist() == [[False, True, False, False, False]]
         assert perturbed({"input_ids": ids}, lambda _: torch.tensor(ordinary)).tolist() == ordinary

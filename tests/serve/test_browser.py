@@ -93,8 +93,7 @@ class Visit:
 def numbers(page: Page, view: int = 0) -> dict[str, str]:
     bars = page.locator(f".prediction.view{view} .chance").all()
     return {
-        (bar.locator(".name").text_content() or ""): (bar.locator(".number").text_content() or "")
-        for bar in bars
+        (bar.locator(".name").text_content() or ""): (bar.locator(".number").text_content() or "") for bar in bars
     }
 
 
@@ -175,9 +174,7 @@ def test_pick_an_example_and_use_the_keyboard_alone(visit: Visit, address: str, 
     settled(page, "this story was dull")
     assert numbers(page) == predicted(run, "this story was dull")
     for control in page.locator("button:visible, select:visible, textarea").all():
-        assert control.evaluate(
-            "node => (node.ariaLabel || node.textContent || node.labels?.length || '') !== ''"
-        )
+        assert control.evaluate("node => (node.ariaLabel || node.textContent || node.labels?.length || '') !== ''")
 
 
 def test_an_alternative_is_applied_like_a_bar(visit: Visit, address: str, run: Run) -> None:
@@ -392,9 +389,7 @@ def test_it_can_be_read_in_both_colour_schemes(browser: Browser, address: str, s
     page.goto(address)
     page.select_option("#compare", '{"run":"iadvt","method":"advt"}')
     expect(page.locator(".cell.view1 .bar").first).to_be_visible()
-    page.evaluate(
-        "document.querySelectorAll('.bar, .word').forEach(node => node.style.setProperty('--pull', 1))"
-    )
+    page.evaluate("document.querySelectorAll('.bar, .word').forEach(node => node.style.setProperty('--pull', 1))")
     page.wait_for_timeout(300)  # until the colours have changed
     for seen in (
         ".view0 .bar",
@@ -520,9 +515,7 @@ def test_labels_that_are_left_out_are_counted(visit: Visit, address: str) -> Non
 
     def many(route: Any) -> None:
         answer = route.fetch()
-        route.fulfill(
-            response=answer, json=answer.json() | {"predicted": "label 0", "probabilities": chances}
-        )
+        route.fulfill(response=answer, json=answer.json() | {"predicted": "label 0", "probabilities": chances})
 
     page.route("**/api/explain", many)
     page.fill("#text", "this story was dull")

@@ -124,9 +124,7 @@ def test_openapi_names_every_question_and_its_refusal(client: httpx.Client) -> N
     assert set(api["paths"]) == {f"/api/{name}" for name in ("runs", "swap", *QUESTIONS)}
     for path in api["paths"].values():
         for way in path.values():
-            assert way["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith(
-                "Problem"
-            )
+            assert way["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith("Problem")
     assert "toward" in api["components"]["schemas"]["Pull"]["properties"]
 
 

@@ -82,18 +82,14 @@ def _said(rows: Any) -> list[str]:
     return [" ".join(f"{chr(97 + at)}_{number}" for at, number in enumerate(row)) for row in numbers]
 
 
-NUMBERS: Any = OfNumbers(
-    "baseline", min_documents=1, **{**SMALL, **PLAIN, "epochs": 6, "learning_rate": 0.05}
-)
+NUMBERS: Any = OfNumbers("baseline", min_documents=1, **{**SMALL, **PLAIN, "epochs": 6, "learning_rate": 0.05})
 
 CHECKS: Any = list(estimator_checks_generator(NUMBERS))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "check", [check for _, check in CHECKS], ids=[check.func.__name__ for _, check in CHECKS]
-)
+@pytest.mark.parametrize("check", [check for _, check in CHECKS], ids=[check.func.__name__ for _, check in CHECKS])
 def test_scikit_learns_own_checks(check: Any) -> None:
     check(clone(NUMBERS))
 
@@ -116,9 +112,7 @@ def test_every_setting_is_a_parameter_with_the_same_default() -> None:
 
 
 @pytest.mark.parametrize(("method", "averaging"), [("iadvt", 0.0), ("ivat", 0.9)])
-def test_the_model_is_the_one_that_wordward_train_makes(
-    method: str, averaging: float, tmp_path: Path
-) -> None:
+def test_the_model_is_the_one_that_wordward_train_makes(method: str, averaging: float, tmp_path: Path) -> None:
     more = [example.text for example in reviews(40, seed=1)] if method == "ivat" else None
     chosen = TextClassifier(method, averaging=averaging, random_state=3, **SMALL)
     found = chosen.fit(TEXTS, LABELS, unlabelled=more)
@@ -151,9 +145,7 @@ def test_a_seed_gives_the_same_model_and_leaves_the_callers_chance_alone() -> No
     np.testing.assert_array_equal(one.predict_proba(TEXTS), again.predict_proba(np.array(TEXTS)))
     other = copied(one).set_params(random_state=1).fit(TEXTS, LABELS)
     assert not np.allclose(one.predict_proba(TEXTS), other.predict_proba(TEXTS))
-    drawn = [
-        copied(one).set_params(random_state=np.random.RandomState(0)).fit(TEXTS, LABELS) for _ in range(2)
-    ]
+    drawn = [copied(one).set_params(random_state=np.random.RandomState(0)).fit(TEXTS, LABELS) for _ in range(2)]
     np.testing.assert_array_equal(*(each.predict_proba(TEXTS) for each in drawn))
 
 
@@ -189,10 +181,7 @@ def test_in_a_pipeline_a_grid_and_cross_validation() -> None:
     assert chosen.run_.config.method == search.best_params_["textclassifier__method"]
     assert chosen.run_.config.perturbation.epsilon == search.best_params_["textclassifier__epsilon"]
     assert set(search.predict(upper)) <= {"good", "bad"}
-    assert (
-        len(cross_val_score(TextClassifier("baseline", **SMALL), pd.Series(TEXTS), pd.Series(LABELS), cv=3))
-        == 3
-    )
+    assert len(cross_val_score(TextClassifier("baseline", **SMALL), pd.Series(TEXTS), pd.Series(LABELS), cv=3)) == 3
     calibrated = CalibratedClassifierCV(TextClassifier("baseline", **SMALL), cv=2).fit(TEXTS, LABELS)
     assert calibrated.predict_proba(TEXTS).shape == (60, 2)
 
@@ -281,9 +270,7 @@ def test_refusals_name_parameters_and_not_flags(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=told):
             TextClassifier(**{**SMALL, **wrong}).fit(TEXTS, LABELS)
-    with pytest.raises(
-        ValueError, match=r"too few of each class: give more \(or, in files, others as `dev`\)$"
-    ):
+    with pytest.raises(ValueError, match=r"too few of each class: give more \(or, in files, others as `dev`\)$"):
         TextClassifier(**SMALL).fit(["a warm film", "a dull film"], ["good", "bad"])
 
 
@@ -298,9 +285,7 @@ def test_settings_that_cannot_be_used() -> None:
     ):
         with pytest.raises(ValueError, match=told):
             TextClassifier(**{**SMALL, **wrong}).fit(TEXTS, LABELS)
-    with pytest.raises(
-        ValueError, match=r"unlabelled texts are used only by random-kl, vat, .*, but the method is"
-    ):
+    with pytest.raises(ValueError, match=r"unlabelled texts are used only by random-kl, vat, .*, but the method is"):
         TextClassifier(**SMALL).fit(TEXTS, LABELS, unlabelled=TEXTS)
     with pytest.raises(ValueError, match=r"^unlabelled, line 1: expected whole characters"):
         TextClassifier("vat", **SMALL).fit(TEXTS, LABELS, unlabelled=["a \ud800"])

@@ -29,8 +29,6 @@ class Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        tensors = [
-            leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.dtype != torch.uint8
-        ]
+        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.dtype != torch.uint8]
         self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
         return output

@@ -140,9 +140,7 @@ def derive(
     kl_ascent = recipe.objective == "kl" and recipe.follows_gradient
     if normalization == "authors" and kl_ascent and candidates is not None:
         # the authors' code: equal strengths, at unit length, then a step of unit length, all differentiated
-        able = torch.tensor(
-            [[float(other != word) for other in candidates[t]] for t, word in enumerate(text)]
-        )
+        able = torch.tensor([[float(other != word) for other in candidates[t]] for t, word in enumerate(text)])
         start = able.double().requires_grad_()
         step = r_of(able * start / (able * start).norm(dim=1, keepdim=True))
         (g,) = torch.autograd.grad(loss(xi * step / step.norm(dim=1, keepdim=True)), start)

@@ -62,9 +62,7 @@ def blocks(page: str, text: str) -> list[Block]:
         language, _, rest = info.strip().partition(" ")
         title = re.search(r'title="([^"]*)"', rest)
         line = text.count("\n", 0, match.start()) + 2
-        found.append(
-            Block(page, line, language, title[1] if title else "", re.sub(f"(?m)^{indent}", "", code))
-        )
+        found.append(Block(page, line, language, title[1] if title else "", re.sub(f"(?m)^{indent}", "", code)))
     return found
 
 
@@ -196,9 +194,7 @@ def _extras(words: list[str]) -> None:
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for word in words:
         if found := re.fullmatch(r"(?:wordward|\.)\[(.*)\]", word):
-            assert set(found[1].split(",")) <= known.keys(), (
-                f"no extra {found[1]}; there are {', '.join(known)}"
-            )
+            assert set(found[1].split(",")) <= known.keys(), f"no extra {found[1]}; there are {', '.join(known)}"
 
 
 def _python(arguments: list[str]) -> None:

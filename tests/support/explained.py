@@ -24,9 +24,7 @@ PULLS: dict[str, list[tuple[str, float, float]]] = {
 }
 
 
-def a_place(
-    position: int, text: str, word: str, pulls: Sequence[tuple[str, float, float]], most: float
-) -> Place:
+def a_place(position: int, text: str, word: str, pulls: Sequence[tuple[str, float, float]], most: float) -> Place:
     start = text.index(word)
     named = tuple(Pull(toward, strength, strength / most, cosine) for toward, strength, cosine in pulls)
     return Place(position, word, start, start + len(word), word != "Zyxel", named)

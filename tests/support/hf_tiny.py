@@ -103,9 +103,7 @@ def word_pieces() -> Any:
     made.decoder = decoders.WordPiece()
     ends = [(each, table[each]) for each in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    named = dict(
-        zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True)
-    )
+    named = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=48, **named)
 
 

@@ -38,10 +38,7 @@ def hard(count: int) -> list[Example]:
     """Reviews of which some have the other label, so that no model is right on all."""
     swap = {"good": "bad", "bad": "good"}
     found = reviews(count, seed=9)
-    return [
-        Example(each.text, swap[str(each.label)] if at % 5 == 0 else each.label)
-        for at, each in enumerate(found)
-    ]
+    return [Example(each.text, swap[str(each.label)] if at % 5 == 0 else each.label) for at, each in enumerate(found)]
 
 
 class Page(HTMLParser):

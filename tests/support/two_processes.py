@@ -78,9 +78,7 @@ def run_case(folder: Path, case: str, processes: Team) -> dict[str, Tensor]:
     assert len(data.train.rows) % 5 == 1
     labelled = Stream(data.train, 5, seed=(0, 1), team=processes)
     unlabelled = Stream(data.train, 3, seed=(0, 2), team=processes)
-    losses = [
-        stepper(labelled.next(CPU), unlabelled.next(CPU) if stepper.virtual else None) for _ in range(STEPS)
-    ]
+    losses = [stepper(labelled.next(CPU), unlabelled.next(CPU) if stepper.virtual else None) for _ in range(STEPS)]
     assert stepper.updater.average is not None
     return {**model.state_dict(), **stepper.updater.average.tensors(), "losses": torch.stack(losses)}
 

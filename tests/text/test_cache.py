@@ -32,14 +32,10 @@ from wordward.text.vocabulary import Vocabulary
 TEXTS = st.lists(st.text(alphabet="ab <>pad.é\x85", max_size=12), min_size=2, max_size=8)
 
 
-def by_hand(
-    splits: cache.Splits, settings: TextSettings, *, tagging: bool
-) -> tuple[Vocabulary, dict[str, Corpus]]:
+def by_hand(splits: cache.Splits, settings: TextSettings, *, tagging: bool) -> tuple[Vocabulary, dict[str, Corpus]]:
     """The slow way: build the vocabulary, then encode each text."""
     documents = [words_of(example, settings) for name in ("train", "unlabelled") for example in splits[name]]
-    vocabulary = Vocabulary.build(
-        documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary
-    )
+    vocabulary = Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
     classes = sorted({label for e in splits["train"] for label in (e.tags or [str(e.label)])})
     whole = replace(settings, max_length=None)
     found = {
@@ -219,9 +215,7 @@ def test_a_damaged_cache_is_named(file: str, left: float | None, tmp_path: Path)
     if left is not None:
         cut = round(left * len(whole))
         damaged.write_bytes(whole[: whole.rfind(b"\n", 0, cut) + 1 if file == "vocabulary.txt" else cut])
-    with pytest.raises(
-        DataError, match=rf"{place.name}: expected encoded texts .*: delete this cache folder"
-    ):
+    with pytest.raises(DataError, match=rf"{place.name}: expected encoded texts .*: delete this cache folder"):
         get(tmp_path)
     shutil.rmtree(place)
     check(get(tmp_path), wanted.vocabulary, wanted.splits)
@@ -253,17 +247,13 @@ def test_a_cache_that_another_process_writes_is_waited_for(tmp_path: Path) -> No
         second.result(timeout=60)
 
 
-def test_a_corpus_without_texts_to_test_by_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_without_texts_to_test_by_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "data" / "fce"
     folder.mkdir(parents=True)
     for split in ("train", "dev", "test"):
         (folder / f"fce-public.{split}.original.tsv").write_text("I\tc\nlikes\ti\n" * (split == "dev"))
-    with pytest.raises(
-        DataError, match=r"fce has none in train, test: compare it with the paper's counts by"
-    ):
+    with pytest.raises(DataError, match=r"fce has none in train, test: compare it with the paper's counts by"):
         open_corpus("fce", TextSettings(), data=str(tmp_path / "data"), quiet=True)
 
 
@@ -276,9 +266,7 @@ def test_a_full_disk_leaves_the_former_pack(tmp_path: Path, monkeypatch: pytest.
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(lzma.LZMAFile, "write", full)
-    with pytest.raises(
-        DataError, match=r"little\.pack: expected a file .* No space left on device: free some"
-    ):
+    with pytest.raises(DataError, match=r"little\.pack: expected a file .* No space left on device: free some"):
         write_pack(path, encoded, TextSettings(), quiet=True)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["little.pack"]
@@ -313,9 +301,7 @@ def test_pack_comes_back_the_same(tagging: bool, size: int | None, tmp_path: Pat
 
 def test_broken_packs_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "little.pack"
-    write_pack(
-        path, cache.encode_splits(splits_of(False), TextSettings(), quiet=True), TextSettings(), quiet=True
-    )
+    write_pack(path, cache.encode_splits(splits_of(False), TextSettings(), quiet=True), TextSettings(), quiet=True)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="complete packed corpus"):
@@ -330,9 +316,7 @@ def test_broken_packs_are_refused(tmp_path: Path) -> None:
 def test_a_pack_broken_off_leaves_nothing(tmp_path: Path) -> None:
     encoded = cache.encode_splits(splits_of(False), TextSettings(), quiet=True)
     (tmp_path / "taken.pack").mkdir()
-    with pytest.raises(
-        DataError, match=r"taken\.pack: expected a file that can be written; got: Is a directory"
-    ):
+    with pytest.raises(DataError, match=r"taken\.pack: expected a file that can be written; got: Is a directory"):
         write_pack(tmp_path / "taken.pack", encoded, TextSettings(), quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["taken.pack"]
 
@@ -358,9 +342,7 @@ def test_a_pack_is_refused_with_other_text_settings(tmp_path: Path) -> None:
     path, drop = tmp_path / "little.pack", TextSettings(unknown="drop")
     write_pack(path, cache.encode_splits(splits_of(False), drop, quiet=True), drop, quiet=True)
     assert read_pack(path, drop).classes == ("bad", "good")
-    with pytest.raises(
-        DataError, match=r"little\.pack: .* packed with, `unknown='drop'`; got `unknown='unk'`: give"
-    ):
+    with pytest.raises(DataError, match=r"little\.pack: .* packed with, `unknown='drop'`; got `unknown='unk'`: give"):
         open_corpus(str(path), TextSettings())
     asked = TextSettings(tokenizer="authors", lowercase=True, max_length=20, unknown="drop")
     said = (

@@ -457,9 +457,7 @@ class TestProperties:
         splits = load("rotten_tomatoes", tmp_path_factory.mktemp("rt"), files)
         found = [example for part in splits for example in part if example.label == "positive"]
         in_order = [e.text for e in sorted(found, key=lambda e: e.line)]
-        wanted = [
-            line.removeprefix("\ufeff" if not at else "").strip(" \t\r") for at, line in enumerate(lines)
-        ]
+        wanted = [line.removeprefix("\ufeff" if not at else "").strip(" \t\r") for at, line in enumerate(lines)]
         assert in_order == [line for line in wanted if line]
 
     def test_a_byte_order_mark_is_no_letter(self, tmp_path: Path):
@@ -504,8 +502,7 @@ class TestProperties:
         splits = load("dbpedia", tmp_path_factory.mktemp("dbpedia"), DBPEDIA | {"dbpedia_csv/test.csv": raw})
         names = ("", "Company", "Plant", "Film")
         wanted = [
-            (" ".join(part for field in fields if (part := field.strip())), names[number])
-            for number, *fields in rows
+            (" ".join(part for field in fields if (part := field.strip())), names[number]) for number, *fields in rows
         ]
         assert shown(splits.test) == wanted
 
@@ -601,9 +598,7 @@ class TestRegistry:
         assert "WORDWARD_DATA, or `data` of `wordward data`, names another" in str(none.value)
 
     def test_an_unknown_name(self):
-        with pytest.raises(
-            DataError, match=r"expected a corpus among imdb, .*; did you mean 'rotten_tomatoes'"
-        ):
+        with pytest.raises(DataError, match=r"expected a corpus among imdb, .*; did you mean 'rotten_tomatoes'"):
             registry.find("rotten-tomatoes")
 
     def test_unlabelled_texts_from_elsewhere(self, tmp_path: Path):

@@ -148,11 +148,7 @@ class TestVocabulary:
         assert vocabulary.words[3:] == ("b", "a")
         assert vocabulary.counts.tolist() == [0, 7, 3, 3, 2]
 
-    @given(
-        st.lists(
-            st.lists(st.sampled_from(["a", "b", "<pad>", "<unk>", "<eos>", "c"]), min_size=1), min_size=1
-        )
-    )
+    @given(st.lists(st.lists(st.sampled_from(["a", "b", "<pad>", "<unk>", "<eos>", "c"]), min_size=1), min_size=1))
     def test_counts_are_those_of_the_encoded_documents(self, documents: list[list[str]]):
         documents.append(["a"])
         vocabulary = Vocabulary.build(documents, min_documents=1)
@@ -245,9 +241,7 @@ class TestVocabularyFile:
     def test_any_words_come_back(self, tmp_path_factory, pairs: list[tuple[str, int]]):
         path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
         pairs = [pair for pair in pairs if pair[0] not in SPECIALS]
-        saved = Vocabulary(
-            (*SPECIALS, *(word for word, _ in pairs)), np.array([0, 0, 0, *(n for _, n in pairs)])
-        )
+        saved = Vocabulary((*SPECIALS, *(word for word, _ in pairs)), np.array([0, 0, 0, *(n for _, n in pairs)]))
         saved.save(path)
         loaded = Vocabulary.load(path)
         assert loaded.words == saved.words
@@ -332,8 +326,7 @@ class TestBatches:
     def test_pools_mix_texts_anew_every_epoch(self):
         rng = np.random.default_rng(0)
         one, two = (
-            {tuple(sorted(batch.tolist())) for batch in length_batches([5] * 100, 10, rng=rng)}
-            for _ in range(2)
+            {tuple(sorted(batch.tolist())) for batch in length_batches([5] * 100, 10, rng=rng)} for _ in range(2)
         )
         assert not one & two
 
@@ -352,9 +345,7 @@ class TestBatches:
             length_batches([1, 2], batch_size, rng=None, pool=pool)
 
     @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 9), st.integers(1, 50))
-    def test_small_batches_hold_each_text_once_and_few_tokens(
-        self, lengths: list[int], texts: int, tokens: int
-    ):
+    def test_small_batches_hold_each_text_once_and_few_tokens(self, lengths: list[int], texts: int, tokens: int):
         sizes = np.array(lengths, dtype=np.int64)
         batches = list(small_batches(sizes, texts, tokens))
         assert sorted(at for batch in batches for at in batch.tolist()) == list(range(len(lengths)))
@@ -376,9 +367,7 @@ class TestPad:
 
 
 def test_text_data_and_metrics_do_not_wait_for_torch():
-    code = (
-        "import sys, wordward.text, wordward.runs.metrics, wordward.datasets; print('torch' in sys.modules)"
-    )
+    code = "import sys, wordward.text, wordward.runs.metrics, wordward.datasets; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -65,9 +65,7 @@ def test_the_default_epsilon_goes_with_the_length_of_each_text(kind: Kind, given
     stepper, labelled, _ = a_step("advt", kind, epsilon=given)
     (adversary,) = stepper.supervised
     stepper.model.eval()
-    outcome = adversary(
-        lambda: stepper.model(labelled.ids, labelled.mask), labelled.labels, mask=labelled.mask
-    )
+    outcome = adversary(lambda: stepper.model(labelled.ids, labelled.mask), labelled.labels, mask=labelled.mask)
     lengths = labelled.mask.sum(1)
     wanted = torch.full((BATCH,), given or 5.0)
     if given is None:
@@ -151,9 +149,7 @@ def test_gradients_are_clipped_at_their_own_length_whatever_their_scale(precisio
     stepper, labelled, _ = a_step("advt", Classifier, precision=precision)
     stepper.updater.clip = 0.001
     stepper(labelled)
-    lengths = [
-        parameter.grad.norm() for parameter in stepper.model.parameters() if parameter.grad is not None
-    ]
+    lengths = [parameter.grad.norm() for parameter in stepper.model.parameters() if parameter.grad is not None]
     assert float(torch.stack(lengths).norm()) == pytest.approx(0.001, rel=1e-3)
 
 
@@ -208,9 +204,7 @@ def test_a_batch_that_memory_does_not_hold_is_read_in_parts_that_add_up_to_it(
 
 
 @pytest.mark.parametrize("method", ["iadvt", "ivat"])
-def test_parts_of_a_batch_are_one_step_toward_the_next_search(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_a_batch_are_one_step_toward_the_next_search(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stepper, labelled, unlabelled = a_step(method, Classifier, refresh=3)
     (directions,) = [each.directions for each in (*stepper.supervised, *stepper.virtual)]
     with_room_for(2 * TIME, stepper, monkeypatch)

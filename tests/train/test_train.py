@@ -64,9 +64,7 @@ def test_each_method_learns_to_tag(method: str, conll_file: Path, tmp_path: Path
 
 def test_reloaded_run_predicts_the_same(csv_file: Path, tmp_path: Path) -> None:
     train(config(csv_file), tmp_path / "run", quiet=True)
-    first, second = (
-        load_run(tmp_path / "run", device="cpu").predict(["the film was dull"]) for _ in range(2)
-    )
+    first, second = (load_run(tmp_path / "run", device="cpu").predict(["the film was dull"]) for _ in range(2))
     assert first == second
     assert first[0].label == "bad"
     assert sum(first[0].probabilities.values()) == pytest.approx(1, abs=1e-5)
@@ -125,9 +123,7 @@ def test_same_seed_same_result_and_another_seed_another(csv_file: Path, tmp_path
     assert not torch.equal(a, c)
 
 
-@pytest.mark.parametrize(
-    ("method", "forwards", "backwards"), [("baseline", 1, 1), ("advt", 2, 2), ("iadvt", 2, 2)]
-)
+@pytest.mark.parametrize(("method", "forwards", "backwards"), [("baseline", 1, 1), ("advt", 2, 2), ("iadvt", 2, 2)])
 def test_passes_of_a_fused_step(method: str, forwards: int, backwards: int, csv_file: Path) -> None:
     settled, data = prepare(config(csv_file, method))
     model = build(settled, data)
@@ -300,9 +296,7 @@ def test_run_folder_holds_what_it_promises(csv_file: Path, tmp_path: Path) -> No
 
 
 def test_sweep_tries_all_and_keeps_the_best(csv_file: Path, tmp_path: Path) -> None:
-    record = train_sweep(
-        config(csv_file, epochs=2), ["epsilon=0.5,2", "k=2,3"], tmp_path / "sweep", quiet=True
-    )
+    record = train_sweep(config(csv_file, epochs=2), ["epsilon=0.5,2", "k=2,3"], tmp_path / "sweep", quiet=True)
     assert len(record["tried"]) == 4
     best = min(entry["dev"]["error"] for entry in record["tried"])
     chosen = next(entry for entry in record["tried"] if entry["choice"] == record["chosen"])
@@ -387,8 +381,7 @@ def test_a_language_model_may_read_texts_as_they_are_given(
     if packed:
         splits = {"train": texts[:20], "dev": texts[:2], "test": texts[:2], "unlabelled": texts[20:]}
         examples = {
-            name: [Example(text, "ab"[at % 2]) for at, text in enumerate(part)]
-            for name, part in splits.items()
+            name: [Example(text, "ab"[at % 2]) for at, text in enumerate(part)] for name, part in splits.items()
         }
         read = TextSettings(min_documents=1)
         write_pack(tmp_path / "little.pack", encode_splits(examples, read, quiet=True), read, quiet=True)
@@ -480,12 +473,8 @@ def test_existing_folder_is_not_overwritten(csv_file: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("way", ["resume", "force"])
 @pytest.mark.parametrize("kind", ["train", "pretrain"])
-def test_a_run_that_another_process_trains_is_left_alone(
-    kind: str, way: str, csv_file: Path, tmp_path: Path
-) -> None:
-    reading = PretrainConfig(
-        texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu"
-    )
+def test_a_run_that_another_process_trains_is_left_alone(kind: str, way: str, csv_file: Path, tmp_path: Path) -> None:
+    reading = PretrainConfig(texts=(str(csv_file),), epochs=1, streams=8, window=10, model=SMALL, device="cpu")
     folder, again = tmp_path / "run", dict[str, Any]({way: True})
     make = partial(train, config(csv_file, epochs=1), folder, quiet=True)
     if kind == "pretrain":
@@ -523,9 +512,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "save_file", full)
-        with pytest.raises(
-            run_folder.RunError, match=r"cannot be written: No space left .* with `resume=True`"
-        ):
+        with pytest.raises(run_folder.RunError, match=r"cannot be written: No space left .* with `resume=True`"):
             train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     assert not list((tmp_path / "run").glob("*.part"))
     assert train(config(csv_file, epochs=1), tmp_path / "run", resume=True, quiet=True)["best_epoch"] == 1
@@ -543,9 +530,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_texts_are_read(
 
     monkeypatch.setattr(files, "TemporaryFile", full)
     monkeypatch.setattr("wordward.train.training.prepare", None)
-    with pytest.raises(
-        run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another `out`"
-    ):
+    with pytest.raises(run_folder.RunError, match=r"run cannot be written \(.*: Read-only .*choose another `out`"):
         train(config(csv_file, epochs=1), tmp_path / "run", resume=resume, quiet=True)
     assert (tmp_path / "run").exists() == resume
 

@@ -90,9 +90,7 @@ def attack(
     attacker = Attacker(run, settings, corrections)
     plain = [attacker.goal.plain(as_example(text)) for text in texts]
     chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
-    attacked_chunks = spread(
-        attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs
-    )
+    attacked_chunks = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
 
@@ -108,9 +106,7 @@ class Attacker:
         return list(_together(self.run, examples, self.guide, self.goal))
 
 
-def _attacker(
-    opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None
-) -> Attacker:
+def _attacker(opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None) -> Attacker:
     return Attacker(opened(), settings, corrections)
 
 
@@ -131,9 +127,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
             )
         return Tags(run, run.positive, corrections or {}, only_kept=settings.sense == "kept")
     if corrections is not None:
-        raise SettingError(
-            "corrections", "corrections are for taggers: this run gives one label to the whole text"
-        )
+        raise SettingError("corrections", "corrections are for taggers: this run gives one label to the whole text")
     judge = judge_of(run)
     if settings.sense == "kept" and judge is None:
         raise RunError(
@@ -149,9 +143,7 @@ def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -
     cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
     searches = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
     adversarial = {
-        at: text_with(run, one.case, best.swaps)
-        for at, one in searches.items()
-        if (best := one.beam[0]).swaps
+        at: text_with(run, one.case, best.swaps) for at, one in searches.items() if (best := one.beam[0]).swaps
     }
     after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
     for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):

@@ -89,9 +89,7 @@ class Guide:
         self.passes = 1 + refinements if probed else 1  # of each text
         self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
 
-    def __call__(
-        self, states: Sequence[State], cases: Sequence[Case]
-    ) -> tuple[list[list[Replacement]], list[float]]:
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
         """For each state the proposed swaps, best first, and how far its prediction is from changing."""
         swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
@@ -126,15 +124,11 @@ class Guide:
         noise = noise_for(self.adversary, batch, self.run.config.training.seed)
         counted = None
         if self.adversary.method.recipe.needs_labels and batch.labels is not None:
-            counted = (
-                batch.labels != IGNORE if batch.labels.dim() == 2 else None
-            )  # the tags that are to change
+            counted = batch.labels != IGNORE if batch.labels.dim() == 2 else None  # the tags that are to change
         gradient, logits = gradient_of(self.adversary, forward, batch, noise, counted)
         return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
 
-    def _propose(
-        self, batch: Batch, open: Tensor, numbers: Tensor
-    ) -> tuple[list[list[Replacement]], np.ndarray]:
+    def _propose(self, batch: Batch, open: Tensor, numbers: Tensor) -> tuple[list[list[Replacement]], np.ndarray]:
         """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
 
         `numbers` (batch, time) are those of the words for the rule of sense.

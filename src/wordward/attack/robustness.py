@@ -81,9 +81,7 @@ def accuracies(results: Sequence[Attacked], swaps: Sequence[int]) -> dict[int, I
     counted = [attacked for attacked in results if attacked.errors != 0]
     if not counted:
         return {}
-    return {
-        n: share(sum(holds(attacked, n) for attacked in counted), len(counted)) for n in sorted(set(swaps))
-    }
+    return {n: share(sum(holds(attacked, n) for attacked in counted), len(counted)) for n in sorted(set(swaps))}
 
 
 def holds(attacked: Attacked, swaps: int) -> bool:
@@ -117,9 +115,7 @@ def compare_guides(
         results = attack_all(run, examples, chosen, method, quiet=quiet, jobs=jobs)
         cosines, near = largest_cosines(run, examples, chosen), _nearness(run, results)
         guided.append(
-            Guided(
-                method, summarise(results), mean(cosines) if cosines else None, mean(near) if near else None
-            )
+            Guided(method, summarise(results), mean(cosines) if cosines else None, mean(near) if near else None)
         )
     return guided
 

@@ -94,9 +94,7 @@ def check_plot(path: str | Path) -> None:
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a plot needs matplotlib: pip install 'wordward[figure]'")
     if Path(path).suffix.lower() not in (".png", ".svg"):
-        raise SettingError(
-            "figure", f"expected a name that ends in .png or .svg for the plot; got {str(path)!r}"
-        )
+        raise SettingError("figure", f"expected a name that ends in .png or .svg for the plot; got {str(path)!r}")
 
 
 def plot(rows: Sequence[Robustness], path: str | Path) -> None:

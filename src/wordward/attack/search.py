@@ -75,9 +75,7 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
         one.keep(states, settings.beam)
 
 
-def _survivors(
-    run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int
-) -> Iterator[State]:
+def _survivors(run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int) -> Iterator[State]:
     """The texts after each of the first `count` swaps that the tokenizer reads back as the words put in."""
     for swap in swaps:
         if swap in case.target.never:

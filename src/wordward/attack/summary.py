@@ -94,8 +94,7 @@ def show_texts(results: Sequence[Attacked], console: Console) -> None:
             "flipped": "no longer flagged" if tagging else f"{attacked.before} → {attacked.after}",
             "kept": "still flagged" if tagging else f"stays {attacked.before}",
             "wrong": "no error is flagged"
-            if attacked.errors is not None
-            or attacked.before == attacked.label  # of a tagger, without true tags
+            if attacked.errors is not None or attacked.before == attacked.label  # of a tagger, without true tags
             else f"{attacked.before}, but it is {attacked.label}",
             "unreadable": "not read: no words, or more than the model can read",
         }[attacked.outcome]
@@ -144,18 +143,14 @@ def _table(summary: Summary) -> Table:
         "  with sense kept": summary.success_sense_kept,
     }
     unreadable = f", {summary.unreadable} not read" if summary.unreadable else ""
-    what = (
-        "sentences with a flagged error" if tagging else "predicted right" if summary.accuracy else "attacked"
-    )
+    what = "sentences with a flagged error" if tagging else "predicted right" if summary.accuracy else "attacked"
     table.add_row("texts", f"{summary.texts}", f"{summary.attacked} {what}{unreadable}")
     for title, value in measured.items():
         if value is not None:
             interval = f"95 % interval {value.low:.1%} to {value.high:.1%}"
             table.add_row(title, f"{value.value:.1%}", interval)
     if summary.swaps is not None:
-        table.add_row(
-            "words swapped", f"{summary.share_changed:.1%}", f"{summary.swaps:.1f} in a flipped text"
-        )
+        table.add_row("words swapped", f"{summary.share_changed:.1%}", f"{summary.swaps:.1f} in a flipped text")
     table.add_row("forward passes", f"{summary.passes:.1f}", "for each text")
     if summary.texts_a_second is not None:
         table.add_row("texts a second", f"{summary.texts_a_second:.1f}", "")

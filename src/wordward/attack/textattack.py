@@ -29,9 +29,7 @@ def offline(folder: str | Path) -> None:
     try:
         import nltk  # type: ignore[import-not-found]
     except ModuleNotFoundError as missing:
-        raise MissingExtraError(
-            f"TextAttack needs {missing.name}, which is not installed: {INSTALL}"
-        ) from None
+        raise MissingExtraError(f"TextAttack needs {missing.name}, which is not installed: {INSTALL}") from None
     folder = Path(folder).resolve()
     words = folder / "corpora" / "stopwords" / "english"
     words.parent.mkdir(parents=True, exist_ok=True)
@@ -47,9 +45,7 @@ def _textattack() -> ModuleType:
     try:
         import textattack  # type: ignore[import-not-found]
     except ModuleNotFoundError as missing:
-        raise MissingExtraError(
-            f"TextAttack needs {missing.name}, which is not installed: {INSTALL}"
-        ) from None
+        raise MissingExtraError(f"TextAttack needs {missing.name}, which is not installed: {INSTALL}") from None
     except LookupError:  # it reads NLTK's stop words when it is imported
         raise MissingExtraError(
             "TextAttack found no NLTK stop words and could not download them: "
@@ -99,9 +95,7 @@ def dataset(run: Run, examples: Sequence[Example]) -> Any:
     numbers = label_numbers(examples, run.labels, run.text, tagging=False, source="")
     for example in examples:
         if not run.read(Example(example.text)).words:
-            raise DataError(
-                "expected a text with words to attack; it has none: leave it out", None, example.line
-            )
+            raise DataError("expected a text with words to attack; it has none: leave it out", None, example.line)
     pairs = [(example.text, number) for example, number in zip(examples, numbers, strict=True)]
     return _textattack().datasets.Dataset(pairs, label_names=list(run.labels))
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from wordward.text.survey import Check as Findings
     from wordward.text.survey import Stats as Measures
 
-Name = Annotated[
-    Literal["imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce"], tyro.conf.arg(metavar="NAME")
-]
+Name = Annotated[Literal["imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce"], tyro.conf.arg(metavar="NAME")]
 Folder = Annotated[str | None, tyro.conf.arg(metavar="FOLDER")]
 
 
@@ -255,8 +253,7 @@ def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
     return {
         path: hash
         for download in info.downloads
-        if (path := folder / download.name).is_file()
-        and (hash := fetch.expected(download, Path(info.name), ledger))
+        if (path := folder / download.name).is_file() and (hash := fetch.expected(download, Path(info.name), ledger))
     }
 
 
@@ -265,9 +262,7 @@ def _print_check(found: "Findings") -> None:
     for split, (count, paper) in found.counts.items():
         mark = "" if count == paper else "  differs" if count else "  none here"
         shown = f"{paper:,}" if paper else "-"
-        print(
-            f"{split:12}{count:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}"
-        )
+        print(f"{split:12}{count:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}")
     for (one, other), shared in found.shared.items():
         if shared:
             print(f"{shared:,} texts of {one} are in {other} too")
@@ -279,9 +274,7 @@ def _print_stats(found: "Measures") -> None:
         print(
             f"{split:12}{sizes.texts:>10,}{sizes.words:>14,}{sizes.mean:>9.1f}{sizes.median:>9g}{sizes.longest:>9,}"
         )
-    print(
-        f"vocabulary of train and unlabelled: {found.vocabulary:,} words, {found.vocabulary_of_two:,} in two texts"
-    )
+    print(f"vocabulary of train and unlabelled: {found.vocabulary:,} words, {found.vocabulary_of_two:,} in two texts")
     for split, classes in found.classes.items():
         most = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(14))
         print(f"{split}: {len(classes)} classes: {most}{', ...' if len(classes) > 14 else ''}")

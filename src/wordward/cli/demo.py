@@ -135,17 +135,13 @@ def _word_vectors() -> dict[str, np.ndarray]:
 def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example]) -> None:
     """The table, the neighbours and some sentences, for a person to read."""
     console, run = Console(highlight=False, soft_wrap=True), load_run(out / "iadvt")
-    table = Table(
-        "method", "held-out error", "95 % interval", "training", title=f"{len(test)} held-out sentences"
-    )
+    table = Table("method", "held-out error", "95 % interval", "training", title=f"{len(test)} held-out sentences")
     for method, error, took in rows:
         table.add_row(method, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}", f"{took:.0f} s")
     console.print(table)
     for word, nearest in nearest_words(run.folder, ["good", "boring"], k=8):
         console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in nearest))
-    console.print(
-        "\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:"
-    )
+    console.print("\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:")
     for sentence in tell(run, OURS):
         _show_sentence(console, sentence)
     console.print("\nTest sentences where the strongest pull, put into the text, moves the prediction most:")

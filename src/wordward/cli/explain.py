@@ -120,9 +120,7 @@ class Explain:
             return None
         described = describe(run, examples, question=asdict(question))
         lines = len(question.methods)
-        return ResultsFile(
-            self.json, described, command="explain", name="json", lines=lines, force=self.force
-        )
+        return ResultsFile(self.json, described, command="explain", name="json", lines=lines, force=self.force)
 
     def _by_hand(self, run: "Run") -> bool:
         """Whether the texts stand on the command line."""
@@ -189,20 +187,14 @@ class Explain:
         try:
             examples = texts_of(run, source, quiet=self.quiet, **columns)
         except DataError as error:
-            if (
-                columns["label_column"] is not None
-                or columns["tag_column"] is not None
-                or is_split(run, source)
-            ):
+            if columns["label_column"] is not None or columns["tag_column"] is not None or is_split(run, source):
                 raise
             examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
             why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"
             say(f"{why}: each text is explained for what the model predicts")
         if source in self.texts:
             corpus, count = run.config.data.corpus, len(examples)
-            say(
-                f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}"
-            )
+            say(f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}")
         if run.tagging:  # a tagger gives no label to a whole text
             examples = [replace(example, label=None) for example in examples]
         return examples

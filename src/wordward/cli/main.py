@@ -193,9 +193,7 @@ def _defaults(arguments: list[str]) -> dict[str, Any]:
             if preset not in PRESETS:
                 raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
         values |= named(found, kind, source=file)
-    presets += [
-        preset for preset in _values(arguments, "--preset") if preset in PRESETS
-    ]  # tyro refuses others
+    presets += [preset for preset in _values(arguments, "--preset") if preset in PRESETS]  # tyro refuses others
     values = (PRESETS[presets[-1]] if presets else {}) | values
     return {arguments[0]: command(tyro.MISSING, built(kind, values, checked=False))}
 

@@ -35,9 +35,7 @@ class Methods:
             row = (name, recipe.summary, *(holes if name in RECIPES else "----"), extra, recipe.equation)
             paper.append(row) if recipe.reference is None else more.append((*row, recipe.reference))
         console = Console(width=150 if not sys.stdout.isatty() else None, highlight=False)
-        console.print(
-            "The paper's methods (Sato et al. 2018)", self._table(heads, paper, console.width), sep="\n"
-        )
+        console.print("The paper's methods (Sato et al. 2018)", self._table(heads, paper, console.width), sep="\n")
         more_heads = (*heads, "reference")
         console.print("\nMore methods", self._table(more_heads, more, console.width), sep="\n")
         print(
@@ -56,9 +54,7 @@ class Methods:
         table.columns[0].no_wrap = True
         for row in rows:
             if width < ROOMY:
-                cells = (
-                    f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-"
-                )
+                cells = (f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-")
                 row = (row[0], f"{row[1]}\n[dim]{', '.join(cells)}[/]")
             table.add_row(*row)
         return table

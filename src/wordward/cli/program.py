@@ -57,9 +57,7 @@ def parse(
         raise
 
 
-def run(
-    parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], arguments: Sequence[str] | None
-) -> int:
+def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], arguments: Sequence[str] | None) -> int:
     """Run the command that `parsed` makes of the arguments, by default this process's own; the exit status."""
     _print_anywhere()
     command_line = list(sys.argv[1:] if arguments is None else arguments)

@@ -45,9 +45,7 @@ class Report:
         from wordward.support.console import say
 
         settings = ReportSettings(self.test, self.sentences, self.attack, self.seed, self.positive)
-        path = write_report(
-            self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet
-        )
+        path = write_report(self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet)
         say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
 
     def _check(self) -> None:

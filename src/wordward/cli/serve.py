@@ -45,9 +45,7 @@ class Serve:
         from wordward.runs.opening import load_run
 
         if not 0 <= self.port <= 65535:
-            raise SettingError(
-                "port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}"
-            )
+            raise SettingError("port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]

@@ -22,9 +22,7 @@ def is_split(run: "Run", data: str) -> bool:
     return bool(run.config.data.corpus) and data in SPLITS
 
 
-def texts_of(
-    run: "Run", data: str, *, labelled: bool = True, quiet: bool = False, **columns: Any
-) -> "list[Example]":
+def texts_of(run: "Run", data: str, *, labelled: bool = True, quiet: bool = False, **columns: Any) -> "list[Example]":
     """The texts of a split, or of a file."""
     if not is_split(run, data):
         return texts_in(run, data, labelled=labelled, quiet=quiet, **columns)
@@ -35,9 +33,7 @@ def texts_of(
         return split_examples(replace(run.config.data, limit=None), data)
 
 
-def texts_in(
-    run: "Run", file: str, *, labelled: bool = True, quiet: bool = False, **columns: Any
-) -> "list[Example]":
+def texts_in(run: "Run", file: str, *, labelled: bool = True, quiet: bool = False, **columns: Any) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
     from wordward.support.console import waiting
     from wordward.text.chosen import read_as
@@ -64,9 +60,7 @@ def check_texts(texts: Sequence[str], file: str | None) -> None:
     """Refuse texts as arguments together with a file of texts."""
     if file is not None and texts:
         count = len(texts)
-        raise UsageError(
-            f"expected texts as arguments or in a file; got {count} and --file {file}: leave one out"
-        )
+        raise UsageError(f"expected texts as arguments or in a file; got {count} and --file {file}: leave one out")
 
 
 def check_files(command: object, *names: str) -> None:

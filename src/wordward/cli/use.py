@@ -53,9 +53,7 @@ class Evaluate:
         evaluation = run.evaluate_corpus(corpus, self.data, quiet=False)
         classes = dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
         if self.json:
-            record: dict[str, Any] = {
-                name: interval._asdict() for name, interval in evaluation.scores.items()
-            }
+            record: dict[str, Any] = {name: interval._asdict() for name, interval in evaluation.scores.items()}
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
             print(json.dumps({"run": self.run, "data": self.data, "texts": evaluation.texts, **record}))
             return

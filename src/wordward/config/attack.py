@@ -45,9 +45,7 @@ class AttackSettings:
         check_among(self, "rank", ("auto", "gain", "strength"))
         check_among(self, "sense", ("any", "kept"))
         if len(parse_methods(self.method)) != 1:
-            raise SettingError(
-                "method", f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}"
-            )
+            raise SettingError("method", f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
 
     @property
     def by_strength(self) -> bool:

@@ -15,9 +15,7 @@ OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # whe
 TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
 READING = {"epochs": 50}
 
-OPEN: Any = (
-    None  # a number that is left open until `filled`: in a resumed run, or with a Transformer, it is another
-)
+OPEN: Any = None  # a number that is left open until `filled`: in a resumed run, or with a Transformer, it is another
 if TYPE_CHECKING:  # what trains has the numbers
     OpenInt = int
     OpenFloat = float
@@ -234,9 +232,7 @@ class TrainConfig:
         """Refuse, before anything is read, what cannot be trained."""
         methods = parse_methods(self.method, self.perturbation)
         if self.data.unlabelled and all(method.recipe.needs_labels for method in methods):
-            takers = ", ".join(
-                name for name, recipe in (RECIPES | UNMOVED).items() if not recipe.needs_labels
-            )
+            takers = ", ".join(name for name, recipe in (RECIPES | UNMOVED).items() if not recipe.needs_labels)
             raise SettingError(
                 "unlabelled", f"unlabelled texts are used only by {takers}, but the method is {self.method}"
             )
@@ -248,15 +244,11 @@ class TrainConfig:
     def _fit_transformer(self, source: str) -> None:
         """A Transformer's defaults where no value is given; settings that only our own models have are refused."""
         if not source.strip():
-            raise SettingError(
-                "transformer", "transformer must be a folder or a name on the hub, but is empty"
-            )
+            raise SettingError("transformer", "transformer must be a folder or a name on the hub, but is empty")
         text, training = TextSettings(max_length=self.text.max_length), TrainingSettings()
         ours = [name for name in ("pretrained", "vectors") if getattr(self, name) is not None]
         ours += _changed(self.text, text) + _changed(self.model, ModelSettings())
-        ours += [
-            n for n in ("decay", "averaging", "min_candidate_count") if n in _changed(self.training, training)
-        ]
+        ours += [n for n in ("decay", "averaging", "min_candidate_count") if n in _changed(self.training, training)]
         if ours:
             names = "`, `".join(ours)
             raise SettingError(
@@ -273,9 +265,7 @@ Settings = TypeVar("Settings", bound="TrainingSettings | PretrainConfig")
 def filled(settings: Settings, defaults: Mapping[str, float] | None = None) -> Settings:
     """The settings with their defaults, or these, where no number is given."""
     defaults = defaults or (READING if isinstance(settings, PretrainConfig) else OURS)
-    return replace(
-        settings, **{name: defaults[name] for name in defaults if name not in _given(settings, *defaults)}
-    )
+    return replace(settings, **{name: defaults[name] for name in defaults if name not in _given(settings, *defaults)})
 
 
 def _given(settings: Any, *names: str) -> dict[str, Any]:
@@ -289,9 +279,7 @@ def given_of(settings: Any, *names: str) -> dict[str, Any]:
 
 
 def _changed(settings: Any, default: Any) -> list[str]:
-    return [
-        item.name for item in fields(settings) if getattr(settings, item.name) != getattr(default, item.name)
-    ]
+    return [item.name for item in fields(settings) if getattr(settings, item.name) != getattr(default, item.name)]
 
 
 @dataclass(frozen=True)

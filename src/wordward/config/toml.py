@@ -116,9 +116,7 @@ def flag_of(name: str) -> str:
 def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: str | None) -> None:
     """Refuse a key that is not a setting, or is in the wrong section."""
     if key in ONLY_FLAGS:
-        raise SettingError(
-            key, f"{source} sets {key!r}, which only the command line can set: give `{key}` there"
-        )
+        raise SettingError(key, f"{source} sets {key!r}, which only the command line can set: give `{key}` there")
     if key not in known:
         sections = {home for home, _ in known.values() if home}
         close = difflib.get_close_matches(key, [*known, *sections], 1)
@@ -127,9 +125,7 @@ def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: st
     home = known[key][0]
     if section is not None and home != section:
         place = f"in [{home}]" if home else "at the top, above all sections"
-        raise SettingError(
-            key, f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there"
-        )
+        raise SettingError(key, f"{source} sets {key!r} in [{section}], but it belongs {place}: move it there")
 
 
 def _of_type(name: str, value: Any, hint: Any, source: str) -> Any:

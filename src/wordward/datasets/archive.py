@@ -93,8 +93,7 @@ def named(source: Path, *names: str) -> Iterator[Entry]:
     for entry in files(source, lambda name: name.rpartition("/")[2] in names):
         if entry.base in places:
             raise DataError(
-                f"expected one file {entry.base}; found {places[entry.base]} and {entry.name}: "
-                "move one of them away",
+                f"expected one file {entry.base}; found {places[entry.base]} and {entry.name}: move one of them away",
                 source,
             )
         places[entry.base] = entry.name
@@ -122,9 +121,7 @@ _HIDDEN = re.compile(r"(^|/)(\.|__MACOSX(/|$))")
 def _folder(source: Path, wanted: Callable[[str], bool]) -> _Members:
     for folder, inner, names in os.walk(source, followlinks=True):
         relative = Path(folder).relative_to(source)
-        inner[:] = (
-            sorted(name for name in inner if not name.startswith(".")) if len(relative.parts) < DEPTH else []
-        )
+        inner[:] = sorted(name for name in inner if not name.startswith(".")) if len(relative.parts) < DEPTH else []
         for name in sorted(names):
             clean = _clean((relative / plain_name(name)).as_posix())
             path = Path(folder, name)

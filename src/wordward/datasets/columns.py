@@ -47,9 +47,7 @@ def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list
     if numbers and not (set(wanted.values()) <= set(header) and all(c.isdecimal() for c in header if c)):
         places = [int(name) for name in wanted.values()]
         if max(places) >= len(cells):
-            raise error(
-                f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}"
-            )
+            raise error(f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}")
         return False, places
     for option, name in wanted.items():
         if name not in header and not numbers and any(value.isdecimal() for value in wanted.values()):
@@ -64,9 +62,7 @@ def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list
                 f"from 0 if there is no header line{_hint(header, path)}"
             )
         if header.count(name) > 1:
-            raise error(
-                f"expected one column {name!r}; found {header.count(name)}: give them different names"
-            )
+            raise error(f"expected one column {name!r}; found {header.count(name)}: give them different names")
     return True, [header.index(name) for name in wanted.values()]
 
 
@@ -99,9 +95,7 @@ def _hint(header: list[str], path: Path) -> str:
 def looks_like_header(first: TableRow, places: list[int]) -> bool:
     """Whether a first row that should be a text (and its label) may name the columns instead."""
     text, *label = (first[1][at].strip() for at in places)
-    names = (
-        [text] if label else [cell.strip() for cell in first[1]]
-    )  # without a label, all fields must be names
+    names = [text] if label else [cell.strip() for cell in first[1]]  # without a label, all fields must be names
     if not all(name.replace("-", "_").isidentifier() for name in names if name):
         return False
     return _holds(text, _TEXTS) or any(_holds(name, _LABELS) for name in label)

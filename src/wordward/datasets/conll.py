@@ -26,9 +26,7 @@ def sentences(path: Source, columns: Columns) -> Iterator[Example]:
             sentence = []
             continue
         if not width and names_tokens(fields):
-            raise error(
-                f"expected a token and its tag; got {fields}, which looks like a header line: delete it"
-            )
+            raise error(f"expected a token and its tag; got {fields}, which looks like a header line: delete it")
         commented = commented or fields[0].startswith("#")
         width = width or len(fields)
         if len(fields) != width or not all(fields):

@@ -53,9 +53,7 @@ def check_labels(examples: Iterable[Example], source: object = None) -> tuple[st
     classes: set[str] = set()
     for number, example in enumerate(examples):
         if example.tags is None and example.label is None:
-            raise DataError(
-                f"expected a label for every text; text {number} has none: {example.text[:60]!r}", source
-            )
+            raise DataError(f"expected a label for every text; text {number} has none: {example.text[:60]!r}", source)
         classes.update(example.tags if example.tags is not None else [example.label or ""])
     if len(classes) < 2:
         raise DataError(
@@ -147,9 +145,7 @@ def sample(
     order = np.random.default_rng(seed).permutation(len(items))
     if labels is not None:
         seen: set[Hashable] = set()
-        new = np.zeros(
-            len(items), dtype=bool
-        )  # in that order: whether an item has a label that no earlier one has
+        new = np.zeros(len(items), dtype=bool)  # in that order: whether an item has a label that no earlier one has
         for at, place in enumerate(order):
             new[at] = not seen.issuperset(own := labels(items[place]))
             seen.update(own)

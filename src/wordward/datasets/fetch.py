@@ -97,9 +97,7 @@ def _recorded(ledger: Path) -> dict[str, str]:
         known = json.loads(ledger.read_text(encoding="utf-8"))
         return {str(key): str(value) for key, value in known.items()}
     except (ValueError, AttributeError) as error:
-        raise DataError(
-            f"expected a JSON object of hashes; got: {error}: repair or delete it", ledger
-        ) from None
+        raise DataError(f"expected a JSON object of hashes; got: {error}: repair or delete it", ledger) from None
 
 
 def _download(url: str, part: Path, report: Report, *, attempts: int, pause: float, timeout: float) -> None:
@@ -176,9 +174,7 @@ def _refused(error: HTTPError, url: str, part: Path, have: int) -> None:
         if error.headers.get("Content-Range", "").endswith(f"*/{have}"):
             return
         _discard(part)
-        raise _InterruptedError(
-            "the part on disk does not match the file on the server; starting over"
-        ) from None
+        raise _InterruptedError("the part on disk does not match the file on the server; starting over") from None
     if error.code == 429 or error.code >= 500:
         raise _InterruptedError(f"the server answered {error.code} {error.reason}") from None
     raise DataError(

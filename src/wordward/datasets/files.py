@@ -27,9 +27,7 @@ _ENDINGS = {
     ".txt": "txt",
 }
 _OTHERS = dict.fromkeys((".zip", ".bz2", ".zst", ".7z", ".rar", ".tar", ".tgz"), "unpack it first")
-_OTHERS |= dict.fromkeys(
-    (".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"), "save it as CSV or JSON Lines"
-)
+_OTHERS |= dict.fromkeys((".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"), "save it as CSV or JSON Lines")
 
 
 def read(
@@ -136,9 +134,7 @@ def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
                 f"expected one JSON object per line; got: {error}{_array_hint(line, number)}", path, number
             ) from None
         if not isinstance(record, dict):
-            raise DataError(
-                f"expected a JSON object; got {line[:60]!r}{_array_hint(line, number)}", path, number
-            )
+            raise DataError(f"expected a JSON object; got {line[:60]!r}{_array_hint(line, number)}", path, number)
         values: list[str] = []
         for option, name in columns.wanted.items():
             if name not in record:
@@ -162,9 +158,7 @@ def _json_text(value: object, option: str, path: Path, line: int) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise DataError(
-                f"expected whole characters; got half of a surrogate pair: {error}", path, line
-            ) from None
+            raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", path, line) from None
         return value
     label = option == "label_column"
     # A missing value may be written as NaN.

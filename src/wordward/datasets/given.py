@@ -57,7 +57,5 @@ def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
     try:
         example.text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"expected whole characters; got half of a surrogate pair: {error}", name, number
-        ) from None
+        raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", name, number) from None
     return example

@@ -40,15 +40,11 @@ def read_m2(path: str | PathLike[str]) -> dict[tuple[str, ...], tuple[Edit, ...]
         elif line.startswith("A "):
             if tokens is None:
                 raise DataError("expected a sentence (S ...) before its edits (A ...)", path, number)
-            found[tokens] += [
-                edit for edit in _edits(line, tokens, path, number) if edit not in found[tokens]
-            ]
+            found[tokens] += [edit for edit in _edits(line, tokens, path, number) if edit not in found[tokens]]
         elif not line.strip():
             tokens = None
         else:
-            raise DataError(
-                f"expected empty lines or lines beginning with S or A; got {line[:60]!r}", path, number
-            )
+            raise DataError(f"expected empty lines or lines beginning with S or A; got {line[:60]!r}", path, number)
     if not found:
         raise DataError("expected sentences (S ...) with their edits; found none", path)
     return {sentence: tuple(edits) for sentence, edits in found.items()}

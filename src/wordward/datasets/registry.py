@@ -61,9 +61,7 @@ def beside(name: str, source: Path) -> list[Path]:
     return find_beside(source) if find_beside else []
 
 
-def load(
-    name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None
-) -> Splits:
+def load(name: str, data: str | PathLike[str] | None = None, unlabelled: str | PathLike[str] | None = None) -> Splits:
     """A corpus in the paper's splits, with the unlabelled texts of another file if one is given.
 
     Args:
@@ -103,9 +101,7 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
         if link:
             target.symlink_to(source, target_is_directory=source.is_dir())
             return
-        with whole(
-            target, target.with_name(f".{target.name}.new")
-        ) as new:  # hidden, so that it is never read
+        with whole(target, target.with_name(f".{target.name}.new")) as new:  # hidden, so that it is never read
             if source.is_dir():
                 shutil.copytree(source, new, ignore_dangling_symlinks=True)
             else:

@@ -47,9 +47,7 @@ def load(source: Path) -> Splits:
     found = {entry.base: _sentences(legacy_text(entry.read())) for entry in named(source, *LABELS)}
     if missing := [name for name in LABELS if name not in found]:
         raise DataError(f"expected {' and '.join(missing)}; found {', '.join(found) or 'neither'}", source)
-    examples = [
-        Example(text, label, line=line) for name, label in LABELS.items() for line, text in found[name]
-    ]
+    examples = [Example(text, label, line=line) for name, label in LABELS.items() for line, text in found[name]]
     labelled, test = hold_out(examples, len(examples) // 10)
     train, dev = hold_out(labelled, tenth(len(labelled)))
     return Splits(train, dev, test, _unlabelled(source))

@@ -85,9 +85,7 @@ def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> lis
         words = [token.text for token in text.tokens]
         if not wanted.isdecimal() and wanted not in words:
             possible = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "") or "no words"
-            raise SettingError(
-                "focus", f"expected `focus` to be a word of text {number} ({possible}); got {focus!r}"
-            )
+            raise SettingError("focus", f"expected `focus` to be a word of text {number} ({possible}); got {focus!r}")
         at = int(wanted) if wanted.isdecimal() else words.index(wanted)
         check_focus(text, at, number)
         focused.append(FocusedExample(example, at))

@@ -79,8 +79,7 @@ class Explainer:
         if method.recipe.needs_labels:
             labels = [labels_of(run, *pair, focus) for pair in zip(examples, readings, strict=True)]
         explanations = Explanations(
-            _unexplained(run, method, reading, names, focus)
-            for reading, names in zip(readings, labels, strict=True)
+            _unexplained(run, method, reading, names, focus) for reading, names in zip(readings, labels, strict=True)
         )
         filled = [at for at, reading in enumerate(readings) if reading.words]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]

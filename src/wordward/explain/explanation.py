@@ -134,9 +134,7 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
         >>> wordward.explain.to_json(found)["places"][3]["word"]
         'warm'
     """
-    fields = {
-        name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"
-    }
+    fields = {name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"}
     places = [  # not with `asdict`, which takes longer than explaining
         vars(place) | {"pulls": [dict(vars(pull)) for pull in place.pulls]} for place in explanation.places
     ]
@@ -165,11 +163,8 @@ def from_json(record: Mapping[str, Any]) -> Explanation:
     fields = {name: value for name, value in record.items() if name not in ("format", "number")}
     try:
         fields["places"] = tuple(
-            Place(**place | {"pulls": tuple(Pull(**pull) for pull in place["pulls"])})
-            for place in fields["places"]
+            Place(**place | {"pulls": tuple(Pull(**pull) for pull in place["pulls"])}) for place in fields["places"]
         )
         return Explanation(**fields)
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"expected the fields of an explanation of format {FORMAT}; got others: {error}"
-        ) from None
+        raise DataError(f"expected the fields of an explanation of format {FORMAT}; got others: {error}") from None

@@ -40,9 +40,7 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in FORMATS:
-        raise SettingError(
-            "figure", f"expected a figure's name to end in {', '.join(FORMATS)}; got {path.name!r}"
-        )
+        raise SettingError("figure", f"expected a figure's name to end in {', '.join(FORMATS)}; got {path.name!r}")
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -78,9 +76,7 @@ def _heads(explanations: Sequence[Explanation]) -> list[str]:
     predictions = dict.fromkeys(wording.predicted(explanation) for explanation in explanations)
     questions = [wording.question(explanation) for explanation in explanations]
     if len(set(questions)) > 1:
-        questions = [
-            f"{name}: {text}" for name, text in zip(wording.headings(explanations), questions, strict=True)
-        ]
+        questions = [f"{name}: {text}" for name, text in zip(wording.headings(explanations), questions, strict=True)]
     return [plain(line) for line in (*predictions, *dict.fromkeys(questions))]
 
 
@@ -135,9 +131,7 @@ def _draw_bar(axes: Any, place: Place, x: float, y: float, shades: tuple[str, st
     fill = LinearSegmentedColormap.from_list("pull", shades)(pull.relative)
     thick = 0.84 * ROW
     style = "round,pad=0,rounding_size=0.05"
-    axes.add_patch(
-        FancyBboxPatch((x, y - thick / 2), BAR, thick, boxstyle=style, facecolor=fill, edgecolor="none")
-    )
+    axes.add_patch(FancyBboxPatch((x, y - thick / 2), BAR, thick, boxstyle=style, facecolor=fill, edgecolor="none"))
     _fitted(axes, x + BAR / 2, y, plain(pull.toward), BAR - 0.9, color=INK, fontsize=10, ha="center")
     strength = wording.two_digits(pull.relative)
     axes.text(x + BAR - 0.08, y, strength, color=INK, fontsize=7.5, ha="right", va="center_baseline")

@@ -31,9 +31,7 @@ def check_focus(text: Reading, focus: int, number: int) -> None:
     words = len(text.tokens)
     if not 0 <= focus < words:
         possible = f"it has positions 0 to {words - 1}" if words else "it has no words"
-        raise SettingError(
-            "focus", f"expected focus to be a word of text {number}; got {focus}, but {possible}"
-        )
+        raise SettingError("focus", f"expected focus to be a word of text {number}; got {focus}, but {possible}")
 
 
 def labels_of(run: Run, example: Example, text: Reading, focus: int | None) -> Labels:
@@ -43,9 +41,7 @@ def labels_of(run: Run, example: Example, text: Reading, focus: int | None) -> L
     elif example.tags is not None:
         labels = list(example.tags)
         if len(labels) != text.words:
-            raise DataError(
-                f"expected a tag for each of {text.words} tokens; got {len(labels)}", line=example.line
-            )
+            raise DataError(f"expected a tag for each of {text.words} tokens; got {len(labels)}", line=example.line)
         labels = labels[: len(text.tokens)]  # the model may not read all of them
     else:
         labels = [None] * len(text.tokens)
@@ -72,7 +68,5 @@ def numbered(run: Run, text: Reading, names: Labels) -> Any:
     """Labels as numbers, a tagger's at each word's first piece; IGNORE stands for the predicted label."""
     if not run.tagging:
         return IGNORE if names is None or names[0] is None else run.labels.index(names[0])
-    numbers = [
-        IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(text.tokens)
-    ]
+    numbers = [IGNORE if name is None else run.labels.index(name) for name in names or [None] * len(text.tokens)]
     return text.row.at_first(np.array(numbers, dtype=np.int64))

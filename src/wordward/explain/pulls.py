@@ -151,9 +151,7 @@ def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:
     return noise.to(batch.ids.device)
 
 
-def _toward_words(
-    adversary: Adversary, found: Found, batch: Batch, top: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _toward_words(adversary: Adversary, found: Found, batch: Batch, top: int) -> tuple[Tensor, Tensor, Tensor]:
     """For a perturbation toward words: the candidates with the largest alpha."""
     assert found.candidates is not None
     r = found.perturbation
@@ -169,9 +167,7 @@ def _anywhere(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """For a free perturbation r: the allowed words in the directions closest to r, and how far r goes toward them."""
     r = found.perturbation[batch.mask]  # (n, dim)
-    nearest_cosines, nearest = pointed_at(
-        r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top
-    )
+    nearest_cosines, nearest = pointed_at(r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top)
     words = torch.zeros(*batch.ids.shape, nearest.shape[-1], dtype=nearest.dtype, device=nearest.device)
     cosines = torch.zeros_like(words, dtype=r.dtype)
     words[batch.mask], cosines[batch.mask] = nearest, nearest_cosines.to(r.dtype)

@@ -69,9 +69,7 @@ def excerpt(lines: Sequence[Line], limit: int) -> tuple[int, int]:
     low, high = max(0, peak - limit + 1), min(peak, len(lines) - limit)
     middle = peak - limit // 2  # among equals the one that has the strongest pull in the middle
     starts = range(low, high + 1)
-    best = max(
-        starts, key=lambda start: (round(sum(weights[start : start + limit]), 6), -abs(start - middle))
-    )
+    best = max(starts, key=lambda start: (round(sum(weights[start : start + limit]), 6), -abs(start - middle)))
     return best, best + limit
 
 

@@ -72,14 +72,10 @@ def _example(run: "ModelInMemory", text: Text, label: Any) -> Example:
         return Example(text, label)
     kept = [at for at, has_pieces in enumerate(run.reader.have_pieces(text)) if has_pieces]
     tokens = tuple(text[at] for at in kept)
-    return Example(
-        " ".join(tokens), tokens=tokens, tags=None if label is None else tuple(label[at] for at in kept)
-    )
+    return Example(" ".join(tokens), tokens=tokens, tags=None if label is None else tuple(label[at] for at in kept))
 
 
-def open_model(
-    model: nn.Module, tokenizer: Any, settings: AdversarialSettings, *, tagging: bool
-) -> "ModelInMemory":
+def open_model(model: nn.Module, tokenizer: Any, settings: AdversarialSettings, *, tagging: bool) -> "ModelInMemory":
     """A model and its tokenizer as a run that is in no folder."""
     labels = _names(model)
     table = Tap(model, embedding=settings.embedding)
@@ -105,9 +101,7 @@ def _names(model: nn.Module) -> tuple[str, ...]:
     config: Any = getattr(model, "config", None)
     named = getattr(config, "id2label", None)
     if not named:
-        raise SettingError(
-            "model", "the model must name its labels: set model.config.id2label = {0: ..., 1: ...}"
-        )
+        raise SettingError("model", "the model must name its labels: set model.config.id2label = {0: ..., 1: ...}")
     if len(named) < 2 or getattr(config, "problem_type", None) in NO_KL:
         raise SettingError(
             "model",
@@ -134,9 +128,7 @@ class CheckedLogits(LogitsModel):
                 "take one for sequence or token classification",
             )
         if (logits.dim() > 2) != self.tagging:
-            raise SettingError(
-                "texts", "texts must be lists of words for a tagger, and strings for a classifier"
-            )
+            raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
         return logits
 
 

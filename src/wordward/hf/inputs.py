@@ -123,9 +123,7 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
                 "a stream of unlabelled texts cannot be shared by several processes: pass one with a length",
             )
     elif not len(dataset):
-        raise SettingError(
-            "unlabelled_dataset", "unlabelled_dataset has no texts: pass some, or leave it out"
-        )
+        raise SettingError("unlabelled_dataset", "unlabelled_dataset has no texts: pass some, or leave it out")
     else:
         seed = args.seed if args.data_seed is None else args.data_seed
         sampler = DistributedSampler(
@@ -167,9 +165,7 @@ def perturbed(inputs: Any, ordinary: Callable[[Tensor], Tensor]) -> Tensor:
     Of a multiple choice (batch, choices, time) each choice is a text, as the model reads it.
     """
     if "input_ids" not in inputs:
-        raise SettingError(
-            "input_ids", f"batches must hold input_ids to perturb, but hold {', '.join(inputs)}"
-        )
+        raise SettingError("input_ids", f"batches must hold input_ids to perturb, but hold {', '.join(inputs)}")
     ids, attended = inputs["input_ids"], inputs.get("attention_mask")
     mask = ordinary(ids)
     if attended is not None and attended.shape == ids.shape:

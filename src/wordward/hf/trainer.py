@@ -193,9 +193,7 @@ class AdversarialTrainer(Trainer):
 
     def _label_loss(self, model: nn.Module, inputs: Any, items: Tensor | int | None) -> tuple[Tensor, Any]:
         """What the Trainer makes of a pass (its own smoothing or function included), and the model's outputs."""
-        loss, outputs = super().compute_loss(
-            model, dict(inputs), return_outputs=True, num_items_in_batch=items
-        )
+        loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True, num_items_in_batch=items)
         together = self._together
         if together is None or self.compute_loss_func is not None or "labels" not in inputs:
             return loss, outputs
@@ -267,9 +265,7 @@ class AdversarialTrainer(Trainer):
         virtual = any(not method.recipe.needs_labels for method in self.methods)
         masks = [tagged(batch, self._ordinary) for batch in self._drawn or batches] if virtual else []
         texts, tokens = sum(len(mask) for mask in masks), sum(mask.sum() for mask in masks)
-        sizes = torch.stack(
-            [torch.as_tensor(size, device=self.args.device) for size in (labels, texts, tokens)]
-        )
+        sizes = torch.stack([torch.as_tensor(size, device=self.args.device) for size in (labels, texts, tokens)])
         if many and self.args.average_tokens_across_devices:
             sizes: Any = self.accelerator.reduce(sizes.float(), reduction="mean")
         return Accumulated(steps, *sizes.unbind())

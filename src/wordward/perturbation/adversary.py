@@ -136,9 +136,7 @@ class Adversary:
         if self.method.recipe.choice == "nothing":
             return 0.0
         if not isinstance(space, str):
-            raise SettingError(
-                "epsilon", "a space of your own has no default epsilon: give epsilon, the length of r"
-            )
+            raise SettingError("epsilon", "a space of your own has no default epsilon: give epsilon, the length of r")
         size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
         if not 0 < size < math.inf:
             raise SettingError(
@@ -190,9 +188,7 @@ class Adversary:
                     )
                 return self._virtual(forward, mask, counted, noise)
             if labels is None:
-                raise SettingError(
-                    "labels", f"{self.method.name} increases the label loss, so it needs `labels`"
-                )
+                raise SettingError("labels", f"{self.method.name} increases the label loss, so it needs `labels`")
             return self._supervised(forward, labels, mask, counted, noise)
 
     def _supervised(
@@ -211,9 +207,7 @@ class Adversary:
         )
         return self._outcome(clean, mask, ascent)
 
-    def _virtual(
-        self, forward: Forward, mask: Tensor | None, counted: Tensor | None, noise: Noise
-    ) -> Outcome:
+    def _virtual(self, forward: Forward, mask: Tensor | None, counted: Tensor | None, noise: Noise) -> Outcome:
         """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
         with torch.no_grad():
             clean = self.tap.run(forward)

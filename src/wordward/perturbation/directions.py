@@ -22,9 +22,7 @@ from wordward.support.errors import SettingError
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
 
-Noise = (
-    Tensor | Callable[[tuple[int, ...], torch.dtype], Tensor] | None
-)  # given, drawn by the caller, or by us
+Noise = Tensor | Callable[[tuple[int, ...], torch.dtype], Tensor] | None  # given, drawn by the caller, or by us
 
 
 class Directions:
@@ -34,9 +32,7 @@ class Directions:
         self.tap = tap
         self.method = method
         policy = method.settings.refresh
-        self._every = (
-            REFRESH.get(policy) if isinstance(policy, str) else policy
-        )  # steps; None: only on `refresh`
+        self._every = REFRESH.get(policy) if isinstance(policy, str) else policy  # steps; None: only on `refresh`
         self._steps = 0
         self._allowed = allowed_words(tap.size, candidates, padding=tap.padding)
         self._word = torch.zeros(tap.size, dtype=torch.bool).index_fill(0, self._allowed, True)
@@ -78,9 +74,7 @@ class Directions:
         self._allowed = self._allowed.to(ids.device)  # copied once: copying synchronises with the device
         return self._allowed
 
-    def chosen(
-        self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Noise
-    ) -> Tensor:
+    def chosen(self, space: Space, ids: Tensor, gradient: Tensor | None, mask: Tensor, noise: Noise) -> Tensor:
         """The strengths to take, not yet normalised: D^T g or noise, or a part of either."""
         real = mask.unsqueeze(-1)
 

@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-BLOCKS = {
-    "cuda": 1 << 22
-}  # numbers held at once, 32 MiB in double precision: a GPU synchronises after each block
+BLOCKS = {"cuda": 1 << 22}  # numbers held at once, 32 MiB in double precision: a GPU synchronises after each block
 BLOCK = 1 << 20  # elsewhere: what fits in a cache
 NEAR = 1e-6  # relative to |a|^2 + |b|^2: a smaller square has lost too many digits
 

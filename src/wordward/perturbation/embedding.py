@@ -44,9 +44,7 @@ def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:
 
 def name_of(model: nn.Module, module: nn.Module) -> str:
     """The dotted name of a module, or its class where it is none of the model's."""
-    return (
-        next((name for name, other in model.named_modules() if other is module), "") or type(module).__name__
-    )
+    return next((name for name, other in model.named_modules() if other is module), "") or type(module).__name__
 
 
 def _find_embedding(model: nn.Module) -> nn.Module:

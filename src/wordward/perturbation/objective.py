@@ -36,9 +36,7 @@ def label_loss(
     return _mean(losses, labels != IGNORE, average)
 
 
-def kl(
-    logits: Tensor, clean: Tensor, mask: Tensor | None = None, *, average: Average = "sentences"
-) -> Tensor:
+def kl(logits: Tensor, clean: Tensor, mask: Tensor | None = None, *, average: Average = "sentences") -> Tensor:
     """KL(p(.|X) || p(.|X+r)) (eq:vat_loss), the mean over texts; for tags the sum over a sentence's tokens."""
     _check_classes(logits)
     log_clean, log_moved = F.log_softmax(_wide(clean), -1), F.log_softmax(_wide(logits), -1)

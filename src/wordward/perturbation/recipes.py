@@ -114,9 +114,7 @@ RECIPES: dict[str, Recipe] = {
     "random-kl": Recipe("kl", "free", "at_random", "tab:result", "a random direction, also unlabelled text"),
     "advt": Recipe("label_loss", "free", "steepest", "eq:adv_approx, eq:adv_loss", "AdvT-Text"),
     "vat": Recipe("kl", "free", "steepest", "eq:vat_approx, eq:vat_loss", "VAT-Text"),
-    "iadvt": Recipe(
-        "label_loss", "words", "steepest", "eq:adv_direction to eq:update_alpha_new", "iAdvT-Text"
-    ),
+    "iadvt": Recipe("label_loss", "words", "steepest", "eq:adv_direction to eq:update_alpha_new", "iAdvT-Text"),
     "ivat": Recipe("kl", "words", "steepest", "eq:update_alpha_new2, eq:ivat_loss", "iVAT-Text"),
     "iadvt-rand": Recipe(
         "label_loss", "words", "random_one", "tab:result", "toward one of the k nearest words, at random"
@@ -157,9 +155,7 @@ RECIPES: dict[str, Recipe] = {
         "Jiang et al. 2020",
         measure="both_ways",
     ),
-    "advt-one": Recipe(
-        "label_loss", "free", "one_token", "argmax_t |g_t|", "AdvT that moves one token", "wordward"
-    ),
+    "advt-one": Recipe("label_loss", "free", "one_token", "argmax_t |g_t|", "AdvT that moves one token", "wordward"),
     "vat-one": Recipe("kl", "free", "one_token", "argmax_t |g_t|", "VAT that moves one token", "wordward"),
     "iadvt-one": Recipe(
         "label_loss", "words", "one_word", "argmax_t,k <d_k, g>", "one token, toward one word", "wordward"
@@ -234,9 +230,7 @@ class MethodSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no method can use."""
-        given = [
-            name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None
-        ]
+        given = [name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None]
         check(self, POSITIVE, "xi", "power_iterations", *given)
         check(self, WHOLE, "power_iterations", *(name for name in given if name in ("k", "ascent_steps")))
         check(self, NOT_NEGATIVE, "regularizer_weight")
@@ -244,12 +238,8 @@ class MethodSettings:
         check_among(self, "normalization", ("paper", "authors"))
         check_among(self, "average", ("sentences", "tokens"))
         if not isinstance(self.same_dropout, bool):
-            raise SettingError(
-                "same_dropout", f"same_dropout must be True or False, but is {self.same_dropout!r}"
-            )
-        if self.refresh not in ("auto", "batch", "epoch") and (
-            not isinstance(self.refresh, int) or self.refresh < 1
-        ):
+            raise SettingError("same_dropout", f"same_dropout must be True or False, but is {self.same_dropout!r}")
+        if self.refresh not in ("auto", "batch", "epoch") and (not isinstance(self.refresh, int) or self.refresh < 1):
             raise SettingError(
                 "refresh", f"refresh must be auto, batch, epoch or a number of steps, but is {self.refresh!r}"
             )
@@ -300,9 +290,7 @@ def parse_methods(names: str | Recipe, settings: MethodSettings | None = None) -
         return (Method(names.summary or "your method", _stepped(names, settings), settings),)
     wanted = [name.strip().lower() for name in names.split("+")]
     if "" in wanted:
-        raise SettingError(
-            "method", f"expected the name of a method, or several with + between them; got {names!r}"
-        )
+        raise SettingError("method", f"expected the name of a method, or several with + between them; got {names!r}")
     if wanted == ["baseline"]:
         return ()
     if "baseline" in wanted:

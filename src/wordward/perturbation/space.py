@@ -132,9 +132,7 @@ def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, pad
                 "candidates", f"candidates must be whole numbers, the ids of words, but hold {first!r}"
             ) from None
     if ids.is_floating_point() or ids.dtype == torch.bool:
-        raise SettingError(
-            "candidates", f"candidates must be whole numbers, the ids of words, but are {ids.dtype}"
-        )
+        raise SettingError("candidates", f"candidates must be whole numbers, the ids of words, but are {ids.dtype}")
     if len(ids) and (ids[0] < 0 or ids[-1] >= size):
         raise SettingError(
             "candidates", f"candidates must be ids from 0 to {size - 1}, but go from {ids[0]} to {ids[-1]}"
@@ -156,9 +154,7 @@ def check_enough(allowed: Tensor, k: int | None) -> None:
         )
 
 
-def nearest(
-    ids: Tensor, table: Tensor, k: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK
-) -> Tensor:
+def nearest(ids: Tensor, table: Tensor, k: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK) -> Tensor:
     """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first.
 
     Exact, in blocks: apart from the table and the result no tensor holds more than about `block` numbers.

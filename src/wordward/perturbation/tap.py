@@ -21,9 +21,7 @@ class Pass(NamedTuple):
     logits: Tensor
     ids: Tensor  # (batch, time)
     shift: Tensor | None  # (batch, time, dim), a leaf where the gradient was asked for
-    chance: State | None = (
-        None  # random state before it; None unless later passes are to use the same dropout masks
-    )
+    chance: State | None = None  # random state before it; None unless later passes are to use the same dropout masks
 
 
 class Tap:
@@ -61,9 +59,7 @@ class Tap:
         same_dropout: bool = False,
     ) -> None:
         if not isinstance(model, nn.Module):
-            raise SettingTypeError(
-                "model", f"expected a model (torch.nn.Module), but got {type(model).__name__}"
-            )
+            raise SettingTypeError("model", f"expected a model (torch.nn.Module), but got {type(model).__name__}")
         _refuse_wrapper(model)
         self.model, self.same_dropout = model, same_dropout
         self.embedding = table_reader(model, embedding)
@@ -145,8 +141,7 @@ class Tap:
         ids = hooks.checked_ids()
         if watch and not logits.requires_grad:
             raise ModelError(
-                "the logits have no gradient, so no direction can be found: pass a closure that does not "
-                "detach them"
+                "the logits have no gradient, so no direction can be found: pass a closure that does not detach them"
             )
         return Pass(logits, ids, hooks.added, before)
 

@@ -75,9 +75,7 @@ def opposites(
         rank = partial(_rank, run, word=word, other=other, allowed=allowed, k=k, against=against)
         label = None if leans is None else run.labels[leans]
         names = map(run.vocabulary.word, (word, other))
-        found.append(
-            Opposites(label, *names, before=None if before is None else rank(before), after=rank(after))
-        )
+        found.append(Opposites(label, *names, before=None if before is None else rank(before), after=rank(after)))
     return found
 
 
@@ -131,9 +129,7 @@ def _against(judge: Judge | None, word: int, other: int, size: int) -> Tensor:
     return _speaks_against(judge, every, judge.evidence[word].argmax())
 
 
-def _rank(
-    run: Run, table: Tensor, *, word: int, other: int, allowed: Tensor, k: int, against: Tensor
-) -> Rank:
+def _rank(run: Run, table: Tensor, *, word: int, other: int, allowed: Tensor, k: int, against: Tensor) -> Rank:
     """The rank of the other word among the nearest words of a word, and the `k` nearest of them."""
     others = allowed[allowed != word]
     cosines = F.cosine_similarity(table[word].unsqueeze(0), table[others])

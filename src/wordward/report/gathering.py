@@ -140,9 +140,7 @@ def gather(
         if corpus is not None:
             subject = replace(subject, dev=run.evaluate_corpus(corpus, "dev", quiet=False))
         if tested is not None:
-            subject = replace(
-                subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=False)
-            )
+            subject = replace(subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=False))
         notes = (*subject.notes, note, _differs(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
@@ -237,9 +235,7 @@ def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
     """The report with sentences that their strongest pull changes most."""
     run, settings = report.subjects[0].run, report.settings
     fitting = [example for example in texts if len(example.text.split()) <= SHOWN]
-    tellings = (
-        telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
-    )
+    tellings = telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
     if not tellings:
         return report
     explanation = tellings[0].explanation

@@ -133,9 +133,7 @@ def _facts(report: Report) -> dict[str, list[str]]:
             "steps": count(result["steps"]) if "steps" in result else "",
             "seconds": count(result["seconds"]) if "seconds" in result else "",
             "device": str(result.get("device", "")),
-            "versions": ", ".join(
-                f"{name} {version}" for name, version in result.get("versions", {}).items()
-            ),
+            "versions": ", ".join(f"{name} {version}" for name, version in result.get("versions", {}).items()),
         }
         for name, value in of_run.items():
             facts.setdefault(name, []).append(value or "–")

@@ -112,9 +112,7 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
             state.setdefault(int(number), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    kept = {
-        device: f"random.{device.type}" for device in drawn_on(model)
-    }  # none if saved on another kind of device
+    kept = {device: f"random.{device.type}" for device in drawn_on(model)}  # none if saved on another kind of device
     put_back({device: tensors[name] for device, name in kept.items() if name in tensors})
 
 
@@ -122,9 +120,7 @@ def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     try:
         with whole(path) as part:
             part.touch()
-            mode = (
-                part.stat().st_mode
-            )  # as of any file made here; safetensors makes its own for the owner alone
+            mode = part.stat().st_mode  # as of any file made here; safetensors makes its own for the owner alone
             save_file(tensors, part, metadata)
             part.chmod(mode)
     except (SafetensorError, OSError) as error:

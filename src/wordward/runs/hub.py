@@ -82,9 +82,7 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     if tokenizer.pad_token_id is None:
-        raise RunError(
-            f"the tokenizer of {source} has no token to pad with: set its pad_token and save it again"
-        )
+        raise RunError(f"the tokenizer of {source} has no token to pad with: set its pad_token and save it again")
     return tokenizer
 
 
@@ -154,9 +152,7 @@ def check_folder(source: str) -> None:
         hint = f"give {folder / 'model'}" if inner.exists() else "give the folder that save_pretrained wrote"
         raise RunError(f"{source} is not the folder of a Hugging Face model: it holds no config.json; {hint}")
     if folder.exists() or folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
-        raise RunError(
-            f"there is no folder {source}: give that of a Hugging Face model, or its name on the hub"
-        )
+        raise RunError(f"there is no folder {source}: give that of a Hugging Face model, or its name on the hub")
 
 
 @contextmanager

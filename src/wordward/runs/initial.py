@@ -51,9 +51,7 @@ def _moments(vectors: Tensor, counts: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def from_language_model(
-    model: Classifier | Tagger, language_model: LanguageModel, counts: np.ndarray
-) -> None:
+def from_language_model(model: Classifier | Tagger, language_model: LanguageModel, counts: np.ndarray) -> None:
     """Copy words and (forward) LSTM, normalised; the head, and a tagger's backward LSTM, stay fresh."""
     for part in ("words.table", "lstm"):
         ours, theirs = model.get_submodule(part), language_model.get_submodule(part)
@@ -111,9 +109,7 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
 
 def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
     if len(values) != dim:
-        raise DataError(
-            f"expected a word and {dim} numbers; found a different count (set `dim` to it)", path, line
-        )
+        raise DataError(f"expected a word and {dim} numbers; found a different count (set `dim` to it)", path, line)
     try:
         return np.array(values, dtype=np.float32)
     except ValueError as error:

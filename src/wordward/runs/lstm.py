@@ -51,9 +51,7 @@ class LstmRun(Run):
         """The tokenizer of plain texts; a tagger's are tokenised already, so they are split at blanks."""
         return "whitespace" if self.tagging else self.text.tokenizer
 
-    def encode(
-        self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
-    ) -> Corpus:
+    def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         classes, settings = self.labels if labelled else None, self.config.text if cut else self.text
         if self.tagging:
             examples = [_with_tokens(example) for example in examples]
@@ -101,15 +99,11 @@ class LstmRun(Run):
         if not (config.pretrained or config.vectors):
             return None, "This run started from vectors drawn at random, so there is no meaningful “before”."
         try:
-            vocabulary = (
-                run_folder.load_vocabulary(config.pretrained) if config.pretrained else self.vocabulary
-            )
+            vocabulary = run_folder.load_vocabulary(config.pretrained) if config.pretrained else self.vocabulary
             if vocabulary.fingerprint != self.vocabulary.fingerprint:
                 raise RunError(f"{config.pretrained} has another vocabulary now")
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(
-                    config.training.seed
-                )  # as in training: words without a vector start there too
+                torch.manual_seed(config.training.seed)  # as in training: words without a vector start there too
                 model = build(config, vocabulary, len(self.labels), tagging=self.tagging)
                 return model.words.table.weight.detach(), ""
         except (OSError, ValueError) as error:

@@ -49,9 +49,7 @@ class ClassScores(NamedTuple):
 def error_rate(gold: Labels, predicted: Labels) -> Interval:
     """Share of wrong predictions, with the Wilson interval."""
     _check_lengths(gold, predicted, "texts")
-    return share(
-        sum(1 for expected, actual in zip(gold, predicted, strict=True) if expected != actual), len(gold)
-    )
+    return share(sum(1 for expected, actual in zip(gold, predicted, strict=True) if expected != actual), len(gold))
 
 
 def share(part: int, n: int) -> Interval:
@@ -83,9 +81,7 @@ def macro_f1(
     numbers = {name: number for number, name in enumerate(classes)}
     if unknown := {label for label in (*gold, *predicted) if label not in numbers}:
         raise DataError(f"expected labels among {list(classes)}; got {sorted(map(str, unknown))[:5]}")
-    pairs = np.array(
-        [[numbers[expected], numbers[actual]] for expected, actual in zip(gold, predicted, strict=True)]
-    )
+    pairs = np.array([[numbers[expected], numbers[actual]] for expected, actual in zip(gold, predicted, strict=True)])
     kinds, sizes = np.unique(pairs, axis=0, return_counts=True)  # (kinds, 2), (kinds,)
     one_hot = np.eye(len(classes), dtype=np.int64)
     is_gold, is_predicted = one_hot[kinds[:, 0]], one_hot[kinds[:, 1]]  # (kinds, classes)
@@ -137,10 +133,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     if n == 0:
         return 1.0
     # sum_{i<=k} C(n, i) / 2^n, in logarithms since n may be thousands
-    logs = [
-        math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) - n * math.log(2)
-        for i in range(k + 1)
-    ]
+    logs = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) - n * math.log(2) for i in range(k + 1)]
     return min(1.0, 2 * math.fsum(map(math.exp, logs)))
 
 
@@ -186,9 +179,7 @@ def _interval(scores: np.ndarray) -> Interval:
     return Interval(float(scores[0]), float(low), float(high))
 
 
-def _check_lengths(
-    gold: Sequence[Any] | np.ndarray, predicted: Sequence[Any] | np.ndarray, what: str
-) -> None:
+def _check_lengths(gold: Sequence[Any] | np.ndarray, predicted: Sequence[Any] | np.ndarray, what: str) -> None:
     if len(gold) != len(predicted) or not len(gold):
         raise DataError(
             f"expected one prediction for each of 1 or more {what}; "

@@ -41,9 +41,7 @@ def nearest_words(
     if unknown:
         say(complaint)
     ids = torch.tensor([vocabulary[word] for word in known])
-    for word, number, others in zip(
-        known, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True
-    ):
+    for word, number, others in zip(known, ids, nearest(ids, table, k, allowed=allowed, metric=metric), strict=True):
         if metric == "cosine":
             near = F.cosine_similarity(table[number].unsqueeze(0), table[others])
         else:

@@ -143,9 +143,7 @@ class PieceReader:
         new = [word for word in dict.fromkeys(words) if word not in self._pieceless]
         if new:
             read = self.tokenizer([[w] for w in new], is_split_into_words=True, add_special_tokens=False)
-            self._pieceless.update(
-                (word, not pieces) for word, pieces in zip(new, read["input_ids"], strict=True)
-            )
+            self._pieceless.update((word, not pieces) for word, pieces in zip(new, read["input_ids"], strict=True))
         return [not self._pieceless[word] for word in words]
 
     def encode(
@@ -188,9 +186,7 @@ class PieceReader:
             return example.text
         return list(example.tokens if example.tokens is not None else example.text.split())
 
-    def _check(
-        self, examples: Sequence[Example], first: Sequence[np.ndarray], source: str, *, cut: bool
-    ) -> None:
+    def _check(self, examples: Sequence[Example], first: Sequence[np.ndarray], source: str, *, cut: bool) -> None:
         for example, begins in zip(examples, first, strict=True):
             words = len(self.text_of(example))
             if not words:

@@ -52,9 +52,7 @@ def fingerprint(files: Iterable[str | Path]) -> str | None:
 def _words(folder: Path) -> list[Path]:
     """The files that define which words and labels a run knows, including a Hugging Face model's tokenizer."""
     names = run_folder.VOCABULARY, run_folder.LABELS, run_folder.CLASS_COUNTS
-    tokenizer_files = (
-        file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind)
-    )
+    tokenizer_files = (file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind))
     return [file for name in names if (file := folder / name).exists()] + sorted(tokenizer_files)
 
 
@@ -142,9 +140,7 @@ def held(path: str | Path | None, flag: str) -> Iterator[None]:
         return
 
     def busy() -> None:
-        raise DataError(
-            f"another command is writing it: wait until that has ended, or choose another {flag}", path
-        )
+        raise DataError(f"another command is writing it: wait until that has ended, or choose another {flag}", path)
 
     with locked(Path(f"{path}.lock"), busy=busy):
         yield

@@ -93,9 +93,7 @@ class Run(ABC):
         """The files of the model's weights."""
 
     @abstractmethod
-    def encode(
-        self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
-    ) -> Corpus:
+    def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         """Encode examples, with labels if `labelled`; `cut` shortens a tagger's sentences to `max_length`, too."""
 
     @abstractmethod
@@ -197,9 +195,7 @@ class Run(ABC):
         problems = [self._problem(reading) for reading in readings]
         filled = [at for at, problem in enumerate(problems) if problem is None]
         corpus = self.corpus([readings[at].row.ids for at in filled])
-        predictions = [
-            Prediction(reading.text, problem=why) for reading, why in zip(readings, problems, strict=True)
-        ]
+        predictions = [Prediction(reading.text, problem=why) for reading, why in zip(readings, problems, strict=True)]
         for at, found in zip(filled, probabilities(self.model, corpus, self.device), strict=True):
             predictions[at] = self._prediction(readings[at], found)
         return predictions

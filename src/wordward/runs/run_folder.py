@@ -197,9 +197,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return None if result is None or result["stopped"] else result
 
 
-def save_result(
-    folder: Path, result: dict[str, Any], device: torch.device, **versions: str
-) -> dict[str, Any]:
+def save_result(folder: Path, result: dict[str, Any], device: torch.device, **versions: str) -> dict[str, Any]:
     """Write the result of a run, with the machine and versions it comes from; returns it."""
     on_gpu = device.type == "cuda"
     whole = {

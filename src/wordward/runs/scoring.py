@@ -27,9 +27,7 @@ class Evaluation:
 
 
 @torch.no_grad()
-def probabilities(
-    model: nn.Module, corpus: Corpus, device: torch.device, *, quiet: bool = True
-) -> list[np.ndarray]:
+def probabilities(model: nn.Module, corpus: Corpus, device: torch.device, *, quiet: bool = True) -> list[np.ndarray]:
     """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
     by_text: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
     with evaluating(model), progress(quiet=quiet) as bars:
@@ -65,9 +63,7 @@ def scores(
         measured |= {"precision": precision, "recall": recall, "f0.5": f}
     if intervals:
         return measured
-    return {
-        name: Interval(interval.value, interval.value, interval.value) for name, interval in measured.items()
-    }
+    return {name: Interval(interval.value, interval.value, interval.value) for name, interval in measured.items()}
 
 
 def evaluation(

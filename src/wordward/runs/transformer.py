@@ -60,9 +60,7 @@ class TransformerRun(Run):
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
-        upper, lower = (
-            self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("The", "the")
-        )
+        upper, lower = (self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("The", "the"))
         return TextSettings(lowercase=upper == lower, max_length=None if self.tagging else self.reader.most)
 
     @cached_property
@@ -73,9 +71,7 @@ class TransformerRun(Run):
     def weights(self) -> list[Path]:
         return sorted((self.folder / run_folder.TRANSFORMER).glob("*.safetensors"))
 
-    def encode(
-        self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False
-    ) -> Corpus:
+    def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
         return self.reader.encode(examples, self.labels if labelled else None, most=most, source=source)
 
@@ -171,9 +167,7 @@ class TransformerRun(Run):
         names = [name.lower() for name in self.vocabulary.words]
         learnt_ids = torch.tensor([self.learnt[name] for name in names], device=judge.evidence.device)
         tables = {name: getattr(judge, name) for name in ("evidence", "variance", "negates")}
-        return replace(
-            judge, **{name: torch.cat([table[learnt_ids], table]) for name, table in tables.items()}
-        )
+        return replace(judge, **{name: torch.cat([table[learnt_ids], table]) for name, table in tables.items()})
 
     def _adversary(self, method: Method) -> Adversary:
         return Adversary(self.model, method, candidates=torch.from_numpy(self.vocabulary.candidates()))

@@ -78,9 +78,7 @@ def create_app(
     )
     _add_errors(app)
     _add_page(app)
-    _add_api(
-        app, service, WorkQueue(limits.waiting), examples_for(runs[0]) if examples is None else list(examples)
-    )
+    _add_api(app, service, WorkQueue(limits.waiting), examples_for(runs[0]) if examples is None else list(examples))
     return LimitedApp(app, port=port, limits=limits)
 
 
@@ -122,9 +120,7 @@ def _add_api(app: FastAPI, service: Service, queue: WorkQueue, examples: Sequenc
     @app.post("/api/swap")
     async def swap(asked: schemas.AskedSwap, request: Request) -> schemas.Swapped:
         """The text with one word swapped, all else as it was."""
-        return await queue.run(
-            request, lambda: service.swap(asked)
-        )  # a tokenizer serves one thread at a time
+        return await queue.run(request, lambda: service.swap(asked))  # a tokenizer serves one thread at a time
 
     @app.post("/api/attack")
     async def attack(asked: schemas.AskedAttack, request: Request) -> schemas.Attack:
@@ -213,7 +209,5 @@ def serve(app: ASGIApp, listener: socket.socket, *, open_page: bool = False) -> 
 def server(app: ASGIApp) -> uvicorn.Server:
     """A quiet server without what is not needed here."""
     return uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none"
-        )
+        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
     )

@@ -17,19 +17,13 @@ def _whole(text: str) -> str:
 
 
 RunName = Annotated[str | None, Field(description="a name of GET /api/runs; the first run by default")]
-Text = Annotated[
-    str, AfterValidator(_whole), Field(description="of limited length (GET /api/runs says how long)")
-]
+Text = Annotated[str, AfterValidator(_whole), Field(description="of limited length (GET /api/runs says how long)")]
 MethodName = Annotated[str, Field(description="a method of GET /api/runs", max_length=40)]
 Label = Annotated[
     str | None,
-    Field(
-        description="the true label; the predicted one by default. For a tagger: the true tag of the focus"
-    ),
+    Field(description="the true label; the predicted one by default. For a tagger: the true tag of the focus"),
 ]
-Focus = Annotated[
-    int | None, Field(description="for a tagger: the position of the one word whose tag counts", ge=0)
-]
+Focus = Annotated[int | None, Field(description="for a tagger: the position of the one word whose tag counts", ge=0)]
 
 
 class Asked(BaseModel):
@@ -111,9 +105,7 @@ class MethodInfo(BaseModel):
     name: str
     title: str
     points: Literal["words", "free"]
-    needs_label: Annotated[
-        bool, Field(description="whether it raises a label's loss, so that the label counts")
-    ]
+    needs_label: Annotated[bool, Field(description="whether it raises a label's loss, so that the label counts")]
     by_chance: Annotated[bool, Field(description="whether its directions are drawn at random")]
 
 
@@ -167,9 +159,7 @@ class Explained(BaseModel):
     text: str
     task: Literal["classify", "tag"]
     method: str
-    label: Annotated[
-        str | None, Field(description="whose loss the perturbation raises; null: all tags', or KL")
-    ]
+    label: Annotated[str | None, Field(description="whose loss the perturbation raises; null: all tags', or KL")]
     given: Annotated[bool, Field(description="whether that label was given, not predicted")]
     predicted: Annotated[str | None, Field(description="a classifier's label")]
     probabilities: Annotated[dict[str, float], Field(description="a classifier's")]

@@ -46,8 +46,7 @@ class Service:
         if count > words:
             raise SettingError(
                 "text",
-                f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the "
-                "command line",
+                f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the command line",
             )
         if not count:
             raise SettingError("text", "the text is empty: no words to read")
@@ -70,9 +69,7 @@ class Service:
         _, run = self._run(asked)
         word = asked.text[asked.start : asked.end]
         if not word or asked.end > len(asked.text):
-            raise SettingError(
-                "text", f"expected a word within the {len(asked.text):,} characters of the text"
-            )
+            raise SettingError("text", f"expected a word within the {len(asked.text):,} characters of the text")
         place = Place(0, word, asked.start, asked.end, True, ())
         text = apply(asked.text, [(place, asked.toward)], lowercase=run.text.lowercase)
         return schemas.Swapped(text=text, toward=text[asked.start : asked.end + len(text) - len(asked.text)])

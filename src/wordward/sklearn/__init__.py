@@ -179,9 +179,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         likeliest = self.predict_proba(X).argmax(1)  # first: it refuses a model that is not fitted
         return self.classes_[likeliest]
 
-    def explain(
-        self, texts: Any, labels: Any = None, *, method: str = "iadvt", top: int = 3
-    ) -> list[Explanation]:
+    def explain(self, texts: Any, labels: Any = None, *, method: str = "iadvt", top: int = 3) -> list[Explanation]:
         """The words that pull each word of each text, where the loss of its label (else of the prediction) rises."""
         check_is_fitted(self)
         given = texts_of(texts, "texts")
@@ -189,9 +187,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         true = [None] * len(given) if labels is None else labels_of(labels).tolist()
         check_consistent_length(given, true)
         if strange := set(true) - {None, *names}:
-            raise SettingError(
-                "labels", f"expected labels among {self.classes_.tolist()}; got {list(strange)}"
-            )
+            raise SettingError("labels", f"expected labels among {self.classes_.tolist()}; got {list(strange)}")
         examples = [Example(text, names.get(label)) for text, label in zip(given, true, strict=True)]
         return explain(self.run_, examples, method=method, top=top)
 

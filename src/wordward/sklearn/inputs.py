@@ -13,9 +13,7 @@ from wordward.support.errors import SettingError
 def texts_of(values: Any, what: str = "X", *, filled: bool = False) -> list[str]:
     """Texts of a list, an array, a pandas Series or the like; `filled`: none of them empty."""
     if isinstance(values, (str, bytes, Mapping)):
-        raise SettingError(
-            what, f"expected {what} to be several texts; got one {type(values).__name__}: pass a list"
-        )
+        raise SettingError(what, f"expected {what} to be several texts; got one {type(values).__name__}: pass a list")
     if getattr(values, "ndim", 1) != 1:
         raise SettingError(
             what, f"expected {what} to be one column of texts; got shape {values.shape}: choose a column"

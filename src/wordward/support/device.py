@@ -20,9 +20,7 @@ def pick_device(name: str) -> torch.device:
         if reason.startswith("Expected one of"):  # torch lists every device type it knows
             reason = "there is no such device"
         choices = " or ".join(_devices())
-        raise SettingError(
-            "device", f"device {name!r} cannot be used here ({reason}): choose {choices}"
-        ) from None
+        raise SettingError("device", f"device {name!r} cannot be used here ({reason}): choose {choices}") from None
     return device
 
 

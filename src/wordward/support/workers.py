@@ -67,9 +67,7 @@ def workers(
 class _Pool(ProcessPoolExecutor):
     """Processes are started on demand, with Ctrl-C blocked: it would otherwise interrupt their imports."""
 
-    def submit(
-        self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs
-    ) -> Future[Found]:
+    def submit(self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Found]:
         """As usual, with Ctrl-C deferred until the process has started."""
         if not hasattr(signal, "pthread_sigmask"):  # Windows
             return super().submit(fn, *args, **kwargs)

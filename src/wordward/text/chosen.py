@@ -49,9 +49,7 @@ def with_given(data: DataSettings, given: Given, resumed: Path | None = None) ->
     for name in ("train", "dev", "unlabelled"):
         named = getattr(data, name)
         if name in given and named and Path(at_hand(named)).exists():
-            raise SettingError(
-                name, f"`{name}` was given both in memory and as the file {named}: leave one out"
-            )
+            raise SettingError(name, f"`{name}` was given both in memory and as the file {named}: leave one out")
         if resumed is not None and named == IN_MEMORY and name not in given:
             raise RunError(
                 f"{resumed} was trained on texts in memory, which it does not keep: give them again as `{name}`"
@@ -65,9 +63,7 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
     from wordward.text.corpora import PACK
 
     if str(data.corpus).endswith(PACK):
-        raise DataError(
-            f"{data.corpus} holds word ids, not texts: give the corpus by name, or a file of texts"
-        )
+        raise DataError(f"{data.corpus} holds word ids, not texts: give the corpus by name, or a file of texts")
     return sample(registry.load(str(data.corpus))._asdict()[name], data.limit, labels=label_names)
 
 
@@ -124,9 +120,7 @@ def file_at_hand(path: str) -> str:
 
     existing = at_hand(path)
     if not Path(existing).exists():
-        searched = (
-            "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"
-        )
+        searched = "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"
         raise MissingError(f"expected a file or folder; there is none of this name{searched}", path)
     return existing
 

@@ -177,9 +177,7 @@ class Stream:
         return batch.take(self.team.part(batch.ids, self._lengths[index]))
 
 
-def encode_words(
-    words: Sequence[str], vocabulary: Vocabulary, settings: TextSettings, *, eos: bool
-) -> np.ndarray:
+def encode_words(words: Sequence[str], vocabulary: Vocabulary, settings: TextSettings, *, eos: bool) -> np.ndarray:
     """Ids of a text, cut to the maximum length; a classifier's end with <eos>."""
     unknown = settings.unknown if eos else "unk"
     ids = vocabulary.encode(words, eos=False, unknown=unknown)[: settings.max_length]
@@ -196,10 +194,7 @@ def encode(
     source: str = "",
 ) -> Corpus:
     """Examples as ids, and their labels as numbers of `classes` if these are given."""
-    rows = [
-        encode_words(words_of(example, settings), vocabulary, settings, eos=not tagging)
-        for example in examples
-    ]
+    rows = [encode_words(words_of(example, settings), vocabulary, settings, eos=not tagging) for example in examples]
     if tagging and (empty := next((e for e, row in zip(examples, rows, strict=True) if not len(row)), None)):
         raise DataError("expected a sentence; it has no tokens", source, empty.line)
     if classes is None:
@@ -220,9 +215,7 @@ def _labels(
 ) -> int | np.ndarray:
     labels = example.tags if tagging else (example.label,)
     if labels is None or labels == (None,):
-        wanted, other = (
-            ("a tag for every token", "a label") if tagging else ("a label", "a tag for every token")
-        )
+        wanted, other = ("a tag for every token", "a label") if tagging else ("a label", "a tag for every token")
         found = "there is none" if example.names == (None,) else f"it has {other} instead"
         raise DataError(f"expected {wanted}; {found}", source, example.line)
     for name in labels:

@@ -56,16 +56,12 @@ def write_pack(path: Path, encoded: Encoded, settings: TextSettings, *, quiet: b
 def read_pack(path: Path, settings: TextSettings) -> Encoded:
     """Read what `write_pack` wrote into memory; refused if it was encoded with different settings."""
     if not path.is_file():
-        raise MissingError(
-            "expected a corpus packed by `wordward data pack`; there is no file of this name", path
-        )
+        raise MissingError("expected a corpus packed by `wordward data pack`; there is no file of this name", path)
     try:
         with lzma.open(path, "rb") as opened:
             file = cast(BinaryIO, opened)
             if file.read(len(MAGIC)) != MAGIC:
-                raise DataError(
-                    "expected a corpus packed by `wordward data pack`; got another kind of file", path
-                )
+                raise DataError("expected a corpus packed by `wordward data pack`; got another kind of file", path)
             header: dict[str, Any] = json.loads(_exactly(file, int.from_bytes(_exactly(file, 8), "little")))
             _refuse_others(path, header["text"], settings)
             return _read(file, header)

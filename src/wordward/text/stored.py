@@ -43,9 +43,7 @@ class Texts:
 
 def are_large(paths: Sequence[Path]) -> bool:
     """Whether files are too large for their texts to be held in memory."""
-    sizes = (
-        size * (PACKED if name.lower().endswith((".gz", ".xz")) else 1) for name, size, _ in stamps(paths)
-    )
+    sizes = (size * (PACKED if name.lower().endswith((".gz", ".xz")) else 1) for name, size, _ in stamps(paths))
     return sum(sizes) >= LARGE
 
 

@@ -25,9 +25,7 @@ class Check:
     @property
     def wrong(self) -> list[str]:
         """The labelled splits whose count is not the paper's."""
-        return [
-            name for name, (found, paper) in self.counts.items() if name != "unlabelled" and found != paper
-        ]
+        return [name for name, (found, paper) in self.counts.items() if name != "unlabelled" and found != paper]
 
 
 def check(splits: Splits, info: CorpusInfo) -> Check:

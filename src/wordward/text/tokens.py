@@ -35,9 +35,7 @@ def vocabulary_of(examples: Iterable[Example], settings: TextSettings) -> Vocabu
     return Vocabulary.build(documents, min_documents=settings.min_documents, max_size=settings.max_vocabulary)
 
 
-def tokenise(
-    examples: Sequence[Example], settings: TextSettings, *, workers: int = 1, quiet: bool = False
-) -> Tokens:
+def tokenise(examples: Sequence[Example], settings: TextSettings, *, workers: int = 1, quiet: bool = False) -> Tokens:
     """All texts as numbers of their words. Several workers need a guarded main module, as usual in Python."""
     known: dict[str, int] = {}
     numbers, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]

@@ -178,9 +178,7 @@ class Vocabulary:
             raise IndexError(f"expected an id from 0 to {len(self.words) - 1}; got {number}")
         return self.words[number]
 
-    def encode(
-        self, words: Iterable[str], *, eos: bool = True, unknown: Literal["unk", "drop"] = "unk"
-    ) -> list[int]:
+    def encode(self, words: Iterable[str], *, eos: bool = True, unknown: Literal["unk", "drop"] = "unk") -> list[int]:
         """Word ids; an unknown word becomes unk, or is left out as the authors do."""
         if unknown == "unk":
             ids = [self._ids.get(word, UNK) for word in words]
@@ -218,9 +216,7 @@ class Vocabulary:
                 if word in table:
                     raise ValueError(f"the word {word!r} came before")
             except ValueError as error:
-                raise DataError(
-                    f"{path}, line {number}: {error}: is it a vocabulary saved by wordward?"
-                ) from None
+                raise DataError(f"{path}, line {number}: {error}: is it a vocabulary saved by wordward?") from None
             table[word] = count
         if len(table) < len(SPECIALS):
             raise DataError(f"{path}, line {len(table) + 1}: expected {SPECIALS[len(table)]}, the file ends")
@@ -254,9 +250,7 @@ def length_batches(
     everything by length, the same every time, for evaluation.
     """
     if batch_size < 1 or pool < 1:
-        raise SettingError(
-            "batch_size", f"expected batch_size and pool of 1 or more; got {batch_size} and {pool}"
-        )
+        raise SettingError("batch_size", f"expected batch_size and pool of 1 or more; got {batch_size} and {pool}")
     sizes = np.asarray(lengths)
     order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
     step = max(len(sizes), 1) if rng is None else pool * batch_size

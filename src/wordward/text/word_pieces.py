@@ -123,9 +123,7 @@ def _words_in(
             words[-1] = word._replace(end=max(end, word.end), pieces=(*word.pieces, at))
         last = numbers[at]
     filled = [word for word in words if word.end > word.start]
-    return [
-        word._replace(text=text[word.start : word.end], number=number) for number, word in enumerate(filled)
-    ]
+    return [word._replace(text=text[word.start : word.end], number=number) for number, word in enumerate(filled)]
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -85,9 +85,7 @@ class Data:
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
-def prepare(
-    config: TrainConfig, given: Given | None = None, *, quiet: bool = False
-) -> tuple[TrainConfig, Data]:
+def prepare(config: TrainConfig, given: Given | None = None, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
     """Read and encode all texts, or those `given`; the config is returned with all open settings filled in."""
     own = not config.data.corpus
     data = _own_texts(config, given, quiet=quiet) if own else _from_corpus(config, quiet=quiet)
@@ -127,9 +125,7 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data
         tagging = labelled[0].tags is not None
         extra = unlabelled_examples(data, given)
         vocabulary = (
-            _read_vocabulary(config)
-            if config.pretrained
-            else vocabulary_of(chain(labelled, extra), config.text)
+            _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
         )
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
@@ -163,9 +159,7 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
             )
     splits = encoded.splits
     unlabelled = splits["unlabelled"] if len(splits["unlabelled"].rows) else None
-    return Data(
-        encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging
-    )
+    return Data(encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging)
 
 
 def _read_vocabulary(config: TrainConfig) -> Vocabulary:
@@ -202,6 +196,4 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier 
 def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> list[Adversary]:
     """The config's methods on the model."""
     methods = parse_methods(config.method, config.perturbation)
-    return [
-        adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods
-    ]
+    return [adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods]

@@ -91,9 +91,7 @@ class Start:
         vocabulary = Vocabulary.build(words, min_documents=1)
         self._rows = [vocabulary.encode(of_text, eos=False) for of_text in words]
         parts = encoded["train"], encoded["dev"], encoded.get("unlabelled")
-        self.config, self.data = settle(
-            self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging)
-        )
+        self.config, self.data = settle(self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging))
         return self.data
 
     def write(self, folder: Path) -> None:
@@ -119,9 +117,7 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     refuse_several("fine-tuning a Hugging Face model")
     check_folder(source)
     if config.training.precision == "fp16" and device.type != "cuda":
-        raise SettingError(
-            "precision", f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16"
-        )
+        raise SettingError("precision", f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16")
     if device.index:
         raise SettingError(
             "device",

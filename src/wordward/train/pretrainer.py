@@ -52,9 +52,7 @@ class Pretrainer:
         self.model.to(self.device)
         team.same(self.model)
         team.fork_rng(self.device, seed=config.seed, steps=0)
-        self.updater = Updater(
-            self.model, self.device, clip=config.clip, precision=config.precision, team=team
-        )
+        self.updater = Updater(self.model, self.device, clip=config.clip, precision=config.precision, team=team)
         graphs = self.device.type == "cuda" and team.size == 1
         self.graphed = GraphedWindow(self.model, self.updater) if graphs else None
         self.train_reader = Reader(rows, config.streams, config.window, team=team)
@@ -64,17 +62,13 @@ class Pretrainer:
         self.tokens = 0
         self.record = Record(folder, quiet=quiet, first=team.first, measure="perplexity")
 
-    def forward(
-        self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
-    ) -> tuple[Tensor, Any]:
+    def forward(self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any) -> tuple[Tensor, Any]:
         """The loss of each word of a window (given on the CPU), and the next state."""
         ids, targets, *groups = (to_device(values, self.device) for values in (ids, targets, *groups))
         with self.updater.autocast():
             return self.model(ids, targets, state, groups)
 
-    def backward(
-        self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any
-    ) -> tuple[Tensor, Any]:
+    def backward(self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any) -> tuple[Tensor, Any]:
         """The mean loss of a window, with its gradients in `.grad`, and the next state."""
         if self.graphed is not None and self.graphed.fits(ids):
             return self.graphed(ids, targets, groups, state)

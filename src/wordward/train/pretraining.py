@@ -75,9 +75,7 @@ def pretrain(
             )
     if given is not None:
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
-            raise SettingError(
-                "texts", "texts were given in memory, but the settings name others: leave one out"
-            )
+            raise SettingError("texts", "texts were given in memory, but the settings name others: leave one out")
         config = replace(config, texts=(IN_MEMORY,))
     config = filled(config)
     processes = team(config.device)

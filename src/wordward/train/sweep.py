@@ -58,9 +58,7 @@ def _read(name: str, value: str) -> Any:
     """A value converted to its setting's type."""
     hint = hint_of(TrainConfig, name)
     try:
-        return typed(
-            {"true": True, "false": False}.get(value.lower(), value) if hint is bool else value, hint
-        )
+        return typed({"true": True, "false": False}.get(value.lower(), value) if hint is bool else value, hint)
     except ValueError as error:
         raise SettingError("sweep", f"a sweep tries {name}={value}, but {name} must be {error}") from None
 
@@ -176,9 +174,7 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
     return failed
 
 
-def _train_one(
-    settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool
-) -> dict[str, Any]:
+def _train_one(settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool) -> dict[str, Any]:
     """One run of the sweep; a finished one is not trained again on resuming."""
     if resume and (done := run_folder.finished(folder)):
         return done

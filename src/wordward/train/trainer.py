@@ -23,9 +23,7 @@ from wordward.train.step import Stepper
 class Trainer:
     """A run in progress, in this process alone or in each of a team."""
 
-    def __init__(
-        self, config: TrainConfig, data: Data, folder: Path, *, quiet: bool, team: Team = ALONE
-    ) -> None:
+    def __init__(self, config: TrainConfig, data: Data, folder: Path, *, quiet: bool, team: Team = ALONE) -> None:
         self.config, self.data, self.folder, self.quiet, self.team = config, data, folder, quiet, team
         settings = config.training
         self.device = pick_device(settings.device)
