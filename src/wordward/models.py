@@ -1,4 +1,4 @@
-"""The paper's models: LSTM classifier, Bi-LSTM tagger, LSTM language model with adaptive softmax."""
+"""The paper's models: LSTM classifier, Bi-LSTM tagger, LSTM language model with adaptive softmax; and a convolution."""
 
 import platform
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.settings import ModelSettings
-from wordward.text.vocabulary import PAD
+from wordward.text.vocabulary import PAD, UNK
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
 ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
@@ -18,6 +18,7 @@ ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
 # words) a call on an H200 hung or ended in an illegal memory access. Time steps: cuDNN accepts no more.
 GATES, STEPS = 2**29, 2**16 - 1
 NONE = -1  # pads a group of the adaptive softmax to a fixed size
+WIDTHS = (1, 2, 3)  # words of the phrases that a convolution reads
 ALIGNED = 8  # a GPU's product in half precision is twice as fast where its sizes are multiples of this
 
 
@@ -90,6 +91,66 @@ class Tagger(nn.Module):
         return self.head(torch.cat([ahead, _take(back, flip)], -1))
 
 
+class Convolution(nn.Module):
+    """Text classifier: the strongest phrase of each kind, beside what each word speaks for.
+
+    A word's vector ends with its evidence, a number for each class: what an occurrence adds to that class's score in
+    a linear model on word counts, in units of `scale`. As part of the vector it is perturbed and pulled like the rest,
+    but training leaves it as it is, and learns how much to trust it. In training the evidence of half of the texts is
+    hidden, so that the phrases learn to do without.
+    """
+
+    idf: Tensor
+    scale: Tensor
+
+    def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
+        super().__init__()
+        self.dim = settings.dim
+        self.words = Words(size, settings.dim + classes, settings.word_dropout)
+        self.phrases = nn.ModuleList(nn.Conv1d(settings.dim, settings.hidden, width) for width in WIDTHS)
+        self.dropout = nn.Dropout(settings.head_dropout)
+        self.head = nn.Linear(len(WIDTHS) * settings.hidden, classes)
+        self.trust = nn.Parameter(torch.ones(()))
+        self.prior = nn.Parameter(torch.zeros(classes))
+        self.register_buffer("idf", torch.zeros(size))
+        self.register_buffer("scale", torch.ones(()))
+        with torch.no_grad():
+            self.words.table.weight[:, self.dim :] = 0
+            self.words.table.weight[UNK] = 0
+        self.words.table.weight.register_hook(self._without_evidence)
+
+    def _without_evidence(self, gradient: Tensor) -> Tensor:
+        return torch.cat([gradient[:, : self.dim], torch.zeros_like(gradient[:, self.dim :])], 1)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(batch, time) -> logits (batch, classes)."""
+        mask = ids != PAD if mask is None else mask
+        vectors, evidence = self.words(ids).mul(mask.unsqueeze(-1)).split([self.dim, self.head.out_features], -1)
+        padded, absent = F.pad(vectors.transpose(1, 2), (0, WIDTHS[-1] - 1)), ~mask.unsqueeze(1)
+        strongest = [  # of the phrases that begin at a word
+            F.relu(phrase(padded)[..., : ids.shape[1]]).masked_fill(absent, 0.0).amax(-1) for phrase in self.phrases
+        ]
+        spoken = self._spoken(ids, mask, evidence)
+        return self.head(self.dropout(torch.cat(strongest, -1))) + self.trust * spoken
+
+    def _spoken(self, ids: Tensor, mask: Tensor, evidence: Tensor) -> Tensor:
+        """What a linear model on word counts says, (batch, classes)."""
+        length = (self.idf[ids] * mask).norm(dim=1, keepdim=True).clamp(min=1.0)
+        spoken = self.scale * evidence.sum(1) / length + self.prior
+        if self.training:
+            spoken = spoken * (torch.rand(len(spoken), 1, device=spoken.device) < 0.5)
+        return spoken
+
+    @torch.no_grad()
+    def set_evidence(self, evidence: Tensor, idf: Tensor, prior: Tensor, counts: Tensor) -> None:
+        """Take over a linear model: what each word adds to each class's score, and the scores of an empty text."""
+        weights = (counts / counts.sum()).unsqueeze(-1)
+        self.scale.copy_((weights * evidence.square()).sum(0).mean().sqrt().clamp(min=1e-3))
+        self.words.table.weight[:, self.dim :] = evidence / self.scale
+        self.idf.copy_(idf)
+        self.prior.copy_(prior)
+
+
 class LanguageModel(nn.Module):
     """LSTM language model whose words and LSTM start a classifier."""
 
@@ -115,6 +176,9 @@ class LanguageModel(nn.Module):
         states, after = self.lstm(self.words(ids), state)
         loss = self.softmax.loss(self.dropout(states).flatten(0, 1), targets.flatten(), groups)
         return loss.view(targets.shape), after
+
+
+Model = Classifier | Convolution | Tagger
 
 
 class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):

@@ -121,7 +121,7 @@ class TextSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Sizes; the defaults are the paper's for sentiment (SEC).
+    """Which model, and its sizes; the sizes are by default the paper's for sentiment (SEC).
 
     Examples:
         >>> from wordward.config import ModelSettings
@@ -129,12 +129,17 @@ class ModelSettings:
         30
     """
 
+    kind: Literal["auto", "lstm", "convolution"] = "auto"
+    """lstm: the paper's model. convolution: phrases of up to three words beside what each word speaks for, the best
+    of our own on few texts; labels only. auto: lstm if any size, `pretrained` or a corpus is given; else what suits
+    texts and machine: a small Transformer that is installed, or convolution (for tags: lstm), each with settings that
+    suit, where they are not given; the choice is shown."""
     dim: int = 256
     """Length of a word vector."""
     hidden: int = 1024
-    """LSTM state size, in each direction."""
+    """LSTM state size, in each direction; filters of each width of a convolution."""
     head: int = 30
-    """Hidden units of the feed-forward net."""
+    """Hidden units of the LSTM's feed-forward net."""
     word_dropout: float = 0.5
     """Dropout on word vectors."""
     head_dropout: float = 0.5
@@ -171,6 +176,12 @@ class TrainingSettings:
     """Adam's, at the first step; for a Hugging Face model 2e-5 by default, reached after a tenth of the steps."""
     decay: float = 0.9998
     """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
+    schedule: Literal["exponential", "linear"] = "exponential"
+    """How the learning rate changes: by `decay` at each step; or rising over a twentieth of all steps, then falling
+    linearly to zero."""
+    gradual: bool = True
+    """Let a method's loss count for as much as the model has learnt: for nothing while it is at chance, in full when
+    its label loss is zero; in between 1 - loss / entropy of the labels. So no method keeps a model from starting."""
     clip: Annotated[OpenFloat, _shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
@@ -221,7 +232,8 @@ class TrainConfig:
     pretrained: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Run folder of `wordward pretrain` to start from."""
     vectors: File = None
-    """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
+    """Word vectors to start from: a file in word2vec or GloVe text format, also .gz and .xz, or the folder of a BERT,
+    whose input table is taken."""
     data: DataSettings = field(default_factory=DataSettings)
     text: TextSettings = field(default_factory=TextSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
@@ -343,8 +355,8 @@ class PretrainConfig:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "sec": {"dim": 256, "hidden": 1024, "head": 30},
-    "cac": {"dim": 256, "hidden": 1024, "head": 128},
-    "ged": {"dim": 300, "hidden": 200, "head": 50},
-    "small": {"dim": 64, "hidden": 128, "head": 30},
+    "sec": {"kind": "lstm", "dim": 256, "hidden": 1024, "head": 30},
+    "cac": {"kind": "lstm", "dim": 256, "hidden": 1024, "head": 128},
+    "ged": {"kind": "lstm", "dim": 300, "hidden": 200, "head": 50},
+    "small": {"kind": "lstm", "dim": 64, "hidden": 128, "head": 30},
 }

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from wordward.config.settings import PretrainConfig, TrainConfig
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
-from wordward.models import Classifier, LanguageModel, Tagger, Words
+from wordward.models import Classifier, Convolution, LanguageModel, Model, Tagger, Words
 from wordward.runs import checkpoint, run_folder
+from wordward.runs.input_table import vectors_of, width_of
 from wordward.support.console import say
 from wordward.support.errors import SettingError
 from wordward.text.chosen import file_at_hand
@@ -67,18 +68,31 @@ def from_language_model(model: Classifier | Tagger, language_model: LanguageMode
 
 
 @torch.no_grad()
-def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary) -> int:
-    """Fill the rows of the words in a file of vectors, normalised; returns how many there were."""
-    dim = table.embedding_dim
-    rows, found = read_vectors(path, vocabulary, dim)
+def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary, dim: int | None = None) -> int:
+    """Fill the first `dim` columns (all) of the words that a file or a BERT's folder has vectors for, normalised.
+
+    Returns how many words there were.
+    """
+    dim = dim or table.embedding_dim
+    rows, found = _rows_for(vocabulary, Path(path), dim)
     if not found:
         raise DataError("expected vectors of words in the texts; found none", path)
     ids = torch.tensor(sorted(found))
     vectors = torch.from_numpy(rows)[ids]
     mean, deviation = _moments(vectors, np.maximum(vocabulary.counts[ids.numpy()], 1))
-    table.weight[ids] = ((vectors - mean) / deviation).to(table.weight)
+    table.weight[ids, :dim] = ((vectors - mean) / deviation).to(table.weight)
     table.weight[PAD] = 0
     return len(found)
+
+
+def _rows_for(vocabulary: Vocabulary, path: Path, dim: int) -> tuple[np.ndarray, set[int]]:
+    """Rows for the vocabulary (words, dim), and the ids found."""
+    if not path.is_dir():
+        return read_vectors(path, vocabulary, dim)
+    if (width := width_of(path)) != dim:
+        raise DataError(f"expected vectors of {dim} numbers; the folder's have {width}: set `dim`", path)
+    rows, pieces = vectors_of(["", "", "", *vocabulary.words[len(SPECIALS) :]], path)
+    return rows, set(np.flatnonzero(pieces).tolist())
 
 
 def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np.ndarray, set[int]]:
@@ -116,22 +130,24 @@ def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndar
         raise DataError(f"expected {dim} numbers after the word; got: {error}", path, line) from None
 
 
-def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bool) -> Classifier | Tagger:
-    """A model of the configured sizes, at random."""
-    return (Tagger if tagging else Classifier)(len(words), classes, config.model)
+def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bool) -> Model:
+    """A model of the configured kind and sizes, at random."""
+    kind = Tagger if tagging else Convolution if config.model.kind == "convolution" else Classifier
+    return kind(len(words), classes, config.model)
 
 
 def build(
     config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging: bool, quiet: bool = True
-) -> Classifier | Tagger:
+) -> Model:
     """A model for training, initialised as configured: at random, from a language model, from word vectors."""
     model = network(config, vocabulary, classes, tagging=tagging)
     if config.pretrained:
         theirs = run_folder.load_config(config.pretrained, PretrainConfig)
         language_model = LanguageModel(len(vocabulary), theirs.model)
         checkpoint.load_weights(config.pretrained, language_model, vocabulary)
+        assert not isinstance(model, Convolution)
         from_language_model(model, language_model, vocabulary.counts)
     if config.vectors:
-        found = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary)
+        found = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary, config.model.dim)
         say(f"{config.vectors} has vectors for {found:,} of the {len(vocabulary):,} words", quiet=quiet)
     return model

