@@ -194,14 +194,7 @@ class Pack(OneCorpus):
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-ACTIONS: dict[str, Any] = {
-    "list": List,
-    "fetch": Fetch,
-    "add": Add,
-    "check": Check,
-    "stats": Stats,
-    "pack": Pack,
-}
+ACTIONS: dict[str, Any] = {"list": List, "fetch": Fetch, "add": Add, "check": Check, "stats": Stats, "pack": Pack}
 
 if TYPE_CHECKING:
     Action = Any

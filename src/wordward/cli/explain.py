@@ -11,15 +11,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import (
-    SPLITS,
-    check_counts,
-    check_files,
-    check_texts,
-    is_split,
-    naming,
-    texts_of,
-)
+from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
 

@@ -34,8 +34,7 @@ def parse(
         or_,
         (
             Annotated[
-                Any,
-                tyro.conf.subcommand(each, constructor=kind, default=given.get(each, tyro.MISSING_NONPROP)),
+                Any, tyro.conf.subcommand(each, constructor=kind, default=given.get(each, tyro.MISSING_NONPROP))
             ]
             for each, kind in commands.items()
         ),

@@ -41,12 +41,7 @@ def probabilities(model: nn.Module, corpus: Corpus, device: torch.device, *, qui
 
 
 def scores(
-    corpus: Corpus,
-    found: Sequence[np.ndarray],
-    classes: int,
-    *,
-    positive: int | None,
-    intervals: bool = True,
+    corpus: Corpus, found: Sequence[np.ndarray], classes: int, *, positive: int | None, intervals: bool = True
 ) -> dict[str, Interval]:
     """Error rate and macro-F1 over texts or tokens; with a positive class also precision, recall, F0.5."""
     resamples = 1000 if intervals else 1

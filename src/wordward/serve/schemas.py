@@ -176,8 +176,7 @@ class Step(BaseModel):
     toward: str
     start: Annotated[int, Field(description="where the new word stands in the adversarial text")]
     sense: Annotated[
-        Literal["kept", "changed", "unknown"],
-        Field(description="whether the true label is judged the same still"),
+        Literal["kept", "changed", "unknown"], Field(description="whether the true label is judged the same still")
     ]
     label: Annotated[str, Field(description="predicted; a tagger's for this word")]
     probability: float

@@ -24,11 +24,7 @@ def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:
 
 
 def spread(
-    here: Callable[[Part], Found],
-    make: Callable[[], Callable[[Part], Found]],
-    parts: Sequence[Part],
-    *,
-    jobs: int,
+    here: Callable[[Part], Found], make: Callable[[], Callable[[Part], Found]], parts: Sequence[Part], *, jobs: int
 ) -> Iterator[Found]:
     """The results for all parts, in order: computed by this process, or by `jobs` others of one thread each.
 

@@ -108,8 +108,7 @@ def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> V
     kept = kept[: settings.max_vocabulary]
     if not kept:
         raise SettingError(
-            "min_documents",
-            f"no word occurs in {settings.min_documents} or more texts: lower `min_documents`",
+            "min_documents", f"no word occurs in {settings.min_documents} or more texts: lower `min_documents`"
         )
     totals = counts[kept]
     words = (*SPECIALS, *(tokens.words[at] for at in kept))
