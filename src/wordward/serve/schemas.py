@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from wordward.explain.explanation import Place
+from wordward.runs.prediction import TokenPrediction
 
 
 def _whole(text: str) -> str:
@@ -132,14 +133,6 @@ class Swapped(BaseModel):
 
     text: str
     toward: Annotated[str, Field(description="the word that came, as it is written there")]
-
-
-class TokenPrediction(BaseModel):
-    """A tagger's tag of one token."""
-
-    token: str
-    label: str
-    probabilities: dict[str, float]
 
 
 class Predicted(BaseModel):
