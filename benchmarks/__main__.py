@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import corpora, epochs, reading, steps, using
+from benchmarks import corpora, epochs, reading, steps, threads, using
 from benchmarks.timing import Figure
 from wordward import __version__
 
@@ -31,6 +31,7 @@ PARTS: dict[str, Part] = {
     "loading": reading.loading,
     "corpora": corpora.corpora,
     "using": using.using,
+    "threads": threads.threads,
 }
 
 

@@ -65,13 +65,16 @@ def side_by_side(
 
 def ratio(group: str, name: str, over: list[float], under: list[float], **more: str) -> Figure:
     """over / under, repeat by repeat: the median and the range of its middle half."""
-    each = sorted(a / b for a, b in zip(over, under, strict=True))
-    low, _, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
-    return Figure(group, name, statistics.median(each), low, high, "x", **more)
+    each = [a / b for a, b in zip(over, under, strict=True)]
+    return Figure(group, name, *quartiles(each), "x", **more)
 
 
 def rate(group: str, name: str, count: float, taken: list[float], unit: str, **more: str) -> Figure:
     """count / seconds: the median and the range of its middle half."""
-    each = sorted(count / one for one in taken)
-    low, _, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
-    return Figure(group, name, statistics.median(each), low, high, unit, **more)
+    return Figure(group, name, *quartiles([count / one for one in taken]), unit, **more)
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    """The median and the range of the middle half."""
+    low, _, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return statistics.median(values), low, high

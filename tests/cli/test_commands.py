@@ -9,9 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from reviews import reviews
+from reviews import reviews, write_csv
 from rich.cells import cell_len
 from rich.console import Console
+from small_training import copied
 
 import wordward.support.console
 import wordward.train.training
@@ -40,11 +41,18 @@ SMALL = [
 SMALL += ["--epsilon", "1", "--k", "3", "--quiet"]
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that no test changes."""
+    folder = tmp_path_factory.mktemp("trained")
+    texts = write_csv(folder / "texts.csv", reviews(240))
+    assert main(["train", "--train", str(texts), "--out", str(folder / "run"), *SMALL]) == 0
+    return folder / "run"
+
+
 @pytest.fixture
-def run(csv_file: Path, tmp_path: Path) -> str:
-    folder = str(tmp_path / "run")
-    assert main(["train", "--train", str(csv_file), "--out", folder, *SMALL]) == 0
-    return folder
+def run(trained: Path, csv_file: Path, tmp_path: Path) -> str:
+    return str(copied(trained, tmp_path / "run", csv_file))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The benchmarks measure what they say."""
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as entry
-from benchmarks import scale, steps
+from benchmarks import scale, steps, threads
 from benchmarks.timing import Figure, ratio
 from wordward.config.settings import ModelSettings
 
@@ -27,6 +28,26 @@ def test_every_method_is_measured() -> None:
     figures = {figure.name: figure for figure in steps.measure(TINY, CPU)}
     assert {"advt", "iadvt", "vat", "ivat", "iadvt, three lines"} < set(figures)
     assert all(figure.value > 0 for figure in figures.values())
+
+
+def test_threads_are_measured_quiet_and_busy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(threads, "SMALL", TINY)
+    threads.print_times()
+    printed = capsys.readouterr().out
+    assert len(printed.split()) == threads.REPEATS
+
+    def started(command: list[str], *, env: dict[str, str], **rest: object) -> subprocess.CompletedProcess[str]:
+        assert {name: value for name, value in env.items() if name.startswith("OMP_")} in threads.WAYS.values()
+        return subprocess.CompletedProcess(command, 0, printed)
+
+    monkeypatch.setattr(subprocess, "run", started)
+    monkeypatch.setattr(threads, "cores", lambda: 1)
+    figures = list(threads.threads(CPU))
+    assert [figure.name for figure in figures[::3]] == ["one thread, quiet", "one thread, beside 1 busy processes"]
+    assert all(0 < figure.low <= figure.value <= figure.high for figure in figures)
+    assert list(threads.threads(torch.device("cuda"))) == []
 
 
 def test_the_command_prints_a_table_and_keeps_json(

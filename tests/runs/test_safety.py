@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_training import SMALL, config, lines, weights
+from reviews import reviews, write_csv
+from small_training import SMALL, config, copied, lines, weights
 
 from wordward.cli.main import main
 from wordward.config.settings import (
@@ -35,10 +36,17 @@ from wordward.train.step import DivergedError, Stepper
 from wordward.train.training import train
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that no test changes."""
+    folder = tmp_path_factory.mktemp("trained")
+    train(config(write_csv(folder / "texts.csv", reviews(240)), epochs=2), folder / "run", quiet=True)
+    return folder / "run"
+
+
 @pytest.fixture
-def run(csv_file: Path, tmp_path: Path) -> Path:
-    train(config(csv_file, epochs=2), tmp_path / "run", quiet=True)
-    return tmp_path / "run"
+def run(trained: Path, csv_file: Path, tmp_path: Path) -> Path:
+    return copied(trained, tmp_path / "run", csv_file)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -1,5 +1,6 @@
 """Small training runs, and what they leave behind."""
 
+import shutil
 from pathlib import Path
 
 import torch
@@ -34,3 +35,12 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def lines(folder: Path) -> list[dict[str, object]]:
     return [{k: v for k, v in line.items() if k != "seconds"} for line in run_folder.read_metrics(folder)]
+
+
+def copied(run: Path, folder: Path, data: Path) -> Path:
+    """A run in a folder of its own, as if it had been trained there on `data`, which holds the same texts."""
+    shutil.copytree(run, folder)
+    before = run_folder.load_config(run, TrainConfig).data.train
+    config = folder / run_folder.CONFIG
+    config.write_text(config.read_text().replace(before, str(data)))
+    return folder

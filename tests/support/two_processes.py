@@ -31,7 +31,7 @@ from wordward.train.training import train
 CPU = torch.device("cpu")
 # A head of very few units may be dead for a text, whose gradient is then only rounding.
 SIZES = ModelSettings(dim=6, hidden=5, head=12, word_dropout=0.0, head_dropout=0.0)
-STEPS = 8  # two epochs: each has batches of 5 texts and a last one of a single text
+STEPS = 6  # two epochs: each has batches of 5 texts and a last one of a single text
 NEAR = MethodSettings(epsilon=1.0, k=3, refresh=4)
 CASES: dict[str, tuple[str, str, MethodSettings]] = {
     **{f"classify {name}": ("reviews.csv", name, NEAR) for name in ("baseline", *RECIPES)},
@@ -46,7 +46,7 @@ def case_config(folder: Path, case: str) -> TrainConfig:
     file, method, settings = CASES[case]
     return TrainConfig(
         method=method,
-        data=DataSettings(train=str(folder / file), limit=18, dev_share=0.1),
+        data=DataSettings(train=str(folder / file), limit=12, dev_share=0.1),
         model=SIZES,
         perturbation=settings,
         training=TrainingSettings(

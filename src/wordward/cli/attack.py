@@ -19,7 +19,6 @@ from wordward.config.settings import Name
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked
     from wordward.datasets import Example
-    from wordward.datasets.m2 import Corrections
     from wordward.runs.results_file import ResultsFile
     from wordward.runs.run import Run
 
@@ -139,10 +138,12 @@ class Attack:
         from wordward.attack.attacker import attack
         from wordward.attack.files import from_record, write_csv
         from wordward.attack.summary import show, show_texts, summarise
+        from wordward.datasets.m2 import read_m2
         from wordward.runs.results_file import hint_to_continue
         from wordward.support.console import progress
 
-        corrections, file = self._read_corrections(), self._file(run, examples)
+        corrections = None if self.corrections is None else read_m2(self.corrections)
+        file = self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
         left = examples[before:]
@@ -179,11 +180,6 @@ class Attack:
         from wordward.support.workers import jobs_for
 
         return jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu")
-
-    def _read_corrections(self) -> "Corrections | None":
-        from wordward.datasets.m2 import read_m2
-
-        return None if self.corrections is None else read_m2(self.corrections)
 
     def _models(self, runs: Sequence["Run"], examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_models

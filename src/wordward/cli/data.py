@@ -143,7 +143,8 @@ class Check(OneCorpus):
             for path, hash in hashes.items():
                 fetch.verify(path, hash)
             found = survey.check(registry.load(self.name, self.data), info)
-        print(f"{self.name}: {source}{_known(len(hashes))}")
+        verified = f" ({len(hashes)} {'hash' if len(hashes) == 1 else 'hashes'} verified)" if hashes else ""
+        print(f"{self.name}: {source}{verified}")
         _print_check(found)
         if found.wrong:
             counts = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
@@ -194,14 +195,7 @@ class Pack(OneCorpus):
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-ACTIONS: dict[str, Any] = {
-    "list": List,
-    "fetch": Fetch,
-    "add": Add,
-    "check": Check,
-    "stats": Stats,
-    "pack": Pack,
-}
+ACTIONS: dict[str, Any] = {"list": List, "fetch": Fetch, "add": Add, "check": Check, "stats": Stats, "pack": Pack}
 
 if TYPE_CHECKING:
     Action = Any
@@ -228,11 +222,6 @@ def _size(info: "CorpusInfo") -> str:
     """The download size, if known."""
     sizes = [download.megabytes for download in info.downloads if download.megabytes is not None]
     return f" ({sum(sizes):g} MB)" if len(sizes) == len(info.downloads) else " (size unknown)"
-
-
-def _known(hashes: int) -> str:
-    """How many files had a known hash, which matched."""
-    return f" ({hashes} {'hash' if hashes == 1 else 'hashes'} verified)" if hashes else ""
 
 
 def _terms(info: "CorpusInfo", folder: Path) -> str:

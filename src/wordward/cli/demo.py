@@ -159,8 +159,7 @@ def _show_sentence(console: Console, sentence: Telling) -> None:
         console.print(f"  {place.word:>14} → {pull.toward:<14} {bar} {pull.relative:.2f}", markup=False)
     flip = "  (the prediction changes)" if sentence.changes else ""
     console.print(
-        f"  with {sentence.toward!r}: p({label}) {sentence.before:.0%} → {sentence.after:.0%}{flip}",
-        markup=False,
+        f"  with {sentence.toward!r}: p({label}) {sentence.before:.0%} → {sentence.after:.0%}{flip}", markup=False
     )
 
 

@@ -11,15 +11,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import (
-    SPLITS,
-    check_counts,
-    check_files,
-    check_texts,
-    is_split,
-    naming,
-    texts_of,
-)
+from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
 
@@ -116,15 +108,12 @@ class Explain:
         """The file of --json with what it holds already, where the texts are more than a few given by hand."""
         from wordward.runs.results_file import ResultsFile, describe
 
-        if self.json in (None, "-") or self._by_hand(run):
+        by_hand = self.text or (self.texts and self._source(run) is None)
+        if self.json in (None, "-") or by_hand:
             return None
         described = describe(run, examples, question=asdict(question))
         lines = len(question.methods)
         return ResultsFile(self.json, described, command="explain", name="json", lines=lines, force=self.force)
-
-    def _by_hand(self, run: "Run") -> bool:
-        """Whether the texts stand on the command line."""
-        return bool(self.text or (self.texts and self._source(run) is None))
 
     def _source(self, run: "Run") -> str | None:
         """The file or the split that the texts are of."""

@@ -13,6 +13,7 @@ import tyro
 from wordward.cli.arguments import PLAIN
 from wordward.cli.errors import in_flags, message_of
 from wordward.support.errors import WordwardError
+from wordward.support.threads import wait_passively
 from wordward.support.version import __version__
 from wordward.support.wording import showing
 
@@ -33,8 +34,7 @@ def parse(
         or_,
         (
             Annotated[
-                Any,
-                tyro.conf.subcommand(each, constructor=kind, default=given.get(each, tyro.MISSING_NONPROP)),
+                Any, tyro.conf.subcommand(each, constructor=kind, default=given.get(each, tyro.MISSING_NONPROP))
             ]
             for each, kind in commands.items()
         ),
@@ -60,6 +60,7 @@ def parse(
 def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], arguments: Sequence[str] | None) -> int:
     """Run the command that `parsed` makes of the arguments, by default this process's own; the exit status."""
     _print_anywhere()
+    wait_passively()
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     if command_line in (["--version"], ["-V"]):
         print(f"wordward {__version__}")

@@ -174,8 +174,7 @@ class Neighbors:
     run: RunFolder
     """Run folder, of `train` or `pretrain`."""
     words: Annotated[
-        tyro.conf.Positional[tuple[str, ...]],
-        tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(required)"),
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(required)")
     ]
     """Words to look up."""
     k: int = 10

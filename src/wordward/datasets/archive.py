@@ -1,7 +1,5 @@
 """Read files by name from a folder or an archive, without unpacking it."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os

@@ -33,28 +33,26 @@ _UNLABELLED = re.compile(r"elec-25k-unlab\d*\.txt\.tok")
 def load(source: Path) -> Splits:
     """The tokenised reviews; dev is the last tenth of the training set, which is ordered by product."""
     found: dict[str, list[str]] = {}
-    for entry in files(source, lambda name: _is_part(name.rpartition("/")[2])):
+    for entry in files(source, _is_part):
         if entry.base in found:
             raise DataError(f"expected one file {entry.base}; found two: move one of them away", entry)
         found[entry.base] = list(legacy_lines(entry))
     if missing := [name for name in INFO.needs if name not in found]:
         raise DataError(f"expected {', '.join(missing)}; found {', '.join(sorted(found)) or 'none'}", source)
-    train = _labelled("elec-25k-train", found, source)
-    return Splits(
-        train=train[: len(train) - tenth(len(train))],
-        dev=train[len(train) - tenth(len(train)) :],
-        test=_labelled("elec-test", found, source),
-        unlabelled=[
-            Example(text, line=line)
-            for name in sorted(found)
-            if _UNLABELLED.fullmatch(name)
-            for line, text in enumerate(found[name], start=1)
-            if text.strip()
-        ],
-    )
+    labelled = _labelled("elec-25k-train", found, source)
+    cut = len(labelled) - tenth(len(labelled))
+    unlabelled = [
+        Example(text, line=line)
+        for name in sorted(found)
+        if _UNLABELLED.fullmatch(name)
+        for line, text in enumerate(found[name], start=1)
+        if text.strip()
+    ]
+    return Splits(labelled[:cut], labelled[cut:], _labelled("elec-test", found, source), unlabelled)
 
 
-def _is_part(base: str) -> bool:
+def _is_part(name: str) -> bool:
+    base = name.rpartition("/")[2]
     return base in INFO.needs or _UNLABELLED.fullmatch(base) is not None
 
 

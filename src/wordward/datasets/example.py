@@ -1,7 +1,5 @@
 """One text of a data set, and operations on any list of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -54,7 +52,7 @@ def check_labels(examples: Iterable[Example], source: object = None) -> tuple[st
     for number, example in enumerate(examples):
         if example.tags is None and example.label is None:
             raise DataError(f"expected a label for every text; text {number} has none: {example.text[:60]!r}", source)
-        classes.update(example.tags if example.tags is not None else [example.label or ""])
+        classes.update(label or "" for label in example.names)
     if len(classes) < 2:
         raise DataError(
             f"expected two classes or more; found {sorted(classes) or 'no texts'}: "
@@ -156,9 +154,10 @@ def sample(
 
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:
     """The examples whose text is not among the others', ignoring white space."""
-    known = {_folded(other.text) for other in others}
-    return [example for example in examples if _folded(example.text) not in known]
+    known = {folded(other.text) for other in others}
+    return [example for example in examples if folded(example.text) not in known]
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """The text with single blanks between its words."""
     return " ".join(text.split())

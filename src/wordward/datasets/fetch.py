@@ -1,12 +1,9 @@
 """Fetch published files over HTTP: resume interrupted transfers, never keep a wrong file."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from email.message import Message
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -134,7 +131,8 @@ def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
     headers = {"User-Agent": "wordward", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
-        if validator := _validator(part):
+        version = _validator_file(part)
+        if version.exists() and (validator := version.read_text(encoding="utf-8").strip()):
             headers["If-Range"] = validator  # sends the whole file if it has changed
     try:
         with urlopen(Request(url, headers=headers), timeout=timeout) as answer:
@@ -219,16 +217,10 @@ def _save_validator(part: Path, headers: Message) -> None:
     _validator_file(part).write_text(validator, encoding="utf-8")
 
 
-def _validator(part: Path) -> str:
-    file = _validator_file(part)
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
-
-
 def _validator_file(part: Path) -> Path:
     return part.with_name(part.name + ".version")
 
 
 def _discard(part: Path) -> None:
     for path in (part, _validator_file(part)):
-        with suppress(FileNotFoundError):
-            path.unlink()
+        path.unlink(missing_ok=True)

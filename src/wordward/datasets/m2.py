@@ -60,9 +60,7 @@ def _edits(line: str, tokens: tuple[str, ...], path: Path, number: int) -> list[
         return []
     if not 0 <= start <= end <= len(tokens):
         raise DataError(
-            f"expected an edit within the {len(tokens)} tokens of its sentence; got {start} to {end}",
-            path,
-            number,
+            f"expected an edit within the {len(tokens)} tokens of its sentence; got {start} to {end}", path, number
         )
     ways = match[4].split("||")
     return [Edit(start, end, kind, "" if way == _NOTHING else " ".join(way.split())) for way in ways]

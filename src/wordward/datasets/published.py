@@ -1,7 +1,5 @@
 """The description that every published corpus has, and the form in which it is loaded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol

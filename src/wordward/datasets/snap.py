@@ -1,7 +1,5 @@
 """Amazon's reviews as SNAP publishes them: one `name: value` per line, an empty line between reviews."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

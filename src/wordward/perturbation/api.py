@@ -70,13 +70,11 @@ def adversary(model: nn.Module, method: str | Recipe, **options: Unpack[Options]
     methods = parse_methods(method, MethodSettings(**settings))  # type: ignore[arg-type]
     if not methods:
         raise SettingError(
-            "method",
-            f"{method} is only the label loss, so there is nothing to perturb: leave the adversary out",
+            "method", f"{method} is only the label loss, so there is nothing to perturb: leave the adversary out"
         )
     if len(methods) > 1:
         raise SettingError(
-            "method",
-            f"expected one method, but got {method!r}: make an adversary for each and add their losses",
+            "method", f"expected one method, but got {method!r}: make an adversary for each and add their losses"
         )
     return Adversary(model, methods[0], **others)  # type: ignore[arg-type]
 

@@ -58,8 +58,7 @@ def checked_mask(mask: Any, ids: Tensor) -> Tensor:
         )
     if mask.shape != ids.shape:
         raise SettingError(
-            "mask",
-            f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}",
+            "mask", f"mask must be {tuple(ids.shape)} like the ids, but is {tuple(mask.shape)}: {_why(ids, mask)}"
         )
     if mask.is_floating_point() and bool((mask < 0).any()):
         raise SettingError(

@@ -7,15 +7,7 @@ from torch import Tensor
 
 from wordward.perturbation.choice import CHOICES, centred
 from wordward.perturbation.recipes import Method
-from wordward.perturbation.space import (
-    AllWords,
-    Free,
-    NearestWords,
-    Neighbors,
-    Space,
-    allowed_words,
-    check_enough,
-)
+from wordward.perturbation.space import AllWords, Free, NearestWords, Neighbors, Space, allowed_words, check_enough
 from wordward.perturbation.tap import Tap
 from wordward.support.errors import SettingError
 

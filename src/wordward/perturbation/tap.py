@@ -111,12 +111,7 @@ class Tap:
         return self.words(torch.arange(self.size, device=self.device))
 
     def run(
-        self,
-        forward: Forward,
-        shift: Tensor | None = None,
-        *,
-        watch: bool = False,
-        like: Pass | None = None,
+        self, forward: Forward, shift: Tensor | None = None, *, watch: bool = False, like: Pass | None = None
     ) -> Pass:
         """Call `forward` with `shift` added at the site; `watch` makes the (zero) shift a leaf with gradient.
 

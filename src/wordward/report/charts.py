@@ -65,11 +65,7 @@ def lines(
         levels=[(at(first, mark)[1], form(mark)) for mark in marks],
         numbers=[(at(x, low)[0], f"{x:g}") for x in _some(first, last)],
         curves=[
-            (
-                kind(number),
-                [at(*each) for each in points],
-                [at(*each) for each in points if each[0] == curve.best],
-            )
+            (kind(number), [at(*each) for each in points], [at(*each) for each in points if each[0] == curve.best])
             for number, (curve, points) in enumerate(both)
         ],
     )

@@ -63,7 +63,11 @@ def _pool(examples: Sequence[Example], count: int, seed: int) -> list[Example]:
 
 def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
     """What the model says of each example, and of its text with the strongest pull put in."""
-    explained = _tags(run, examples) if run.tagging else _labels(run, examples)
+    if run.tagging:
+        explained = _tags(run, examples)
+    else:
+        labelled = [example for example in examples if example.label is not None]
+        explained = zip((str(example.label) for example in labelled), explain(run, labelled), strict=True)
     with_place = [(label, explanation, explanation.strongest) for label, explanation in explained]
     pulled = [(label, explanation, place) for label, explanation, place in with_place if place is not None]
     texts = [
@@ -77,15 +81,6 @@ def tell(run: Run, examples: Sequence[Example]) -> list[Telling]:
             pulled, texts, predictions[: len(texts)], predictions[len(texts) :], strict=True
         )
         if explanation.focus is None or len(before.labels) == len(after.labels)  # a word may hold a blank
-    ]
-
-
-def _labels(run: Run, examples: Sequence[Example]) -> list[tuple[str, Explanation]]:
-    """Texts with their true labels, explained."""
-    labelled = [example for example in examples if example.label is not None]
-    return [
-        (str(example.label), explanation)
-        for example, explanation in zip(labelled, explain(run, labelled), strict=True)
     ]
 
 

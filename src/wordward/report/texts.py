@@ -52,11 +52,7 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
         return examples, run.split("dev", limit=config.data.limit, cut=True, quiet=True), ""
     except (OSError, ValueError) as error:
         why = str(error) or type(error).__name__
-        return (
-            [],
-            None,
-            f"The dev texts of {run.folder.name} cannot be read again, so they are not scored: {why}.",
-        )
+        return ([], None, f"The dev texts of {run.folder.name} cannot be read again, so they are not scored: {why}.")
 
 
 def _split(data: DataSettings, name: str) -> list[Example]:

@@ -1,7 +1,5 @@
 """Measure predictions, each number with its 95 % interval."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple

@@ -33,8 +33,7 @@ def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
     labels = run_folder.load_labels(path)
     if config.task != "tag":
         raise SettingError(
-            "positive",
-            f"positive names a tag of a tagger, but {path} gives each text one label: leave it out",
+            "positive", f"positive names a tag of a tagger, but {path} gives each text one label: leave it out"
         )
     if tag not in labels:
         raise SettingError(

@@ -87,8 +87,7 @@ class ResultsFile:
             return 0
         if not self.beside.exists():
             raise DataError(
-                f"expected {self.beside.name} beside it, which says what it belongs to: {self._remedy}",
-                self.path,
+                f"expected {self.beside.name} beside it, which says what it belongs to: {self._remedy}", self.path
             )
         with run_folder.readable(self.beside, f": {self._remedy}"):
             earlier = dict(json.loads(self.beside.read_text(encoding="utf-8")))

@@ -30,10 +30,7 @@ OTHER_KIND = {
         "{0} is a language model of wordward pretrain: train from it with `wordward train`, as `pretrained`, and "
         "give that run here",
     ),
-    "PretrainConfig": (
-        "method",
-        "{0} is a run of wordward train, not a language model of wordward pretrain",
-    ),
+    "PretrainConfig": ("method", "{0} is a run of wordward train, not a language model of wordward pretrain"),
 }
 
 

@@ -41,18 +41,11 @@ def probabilities(model: nn.Module, corpus: Corpus, device: torch.device, *, qui
 
 
 def scores(
-    corpus: Corpus,
-    found: Sequence[np.ndarray],
-    classes: int,
-    *,
-    positive: int | None,
-    intervals: bool = True,
+    corpus: Corpus, found: Sequence[np.ndarray], classes: int, *, positive: int | None, intervals: bool = True
 ) -> dict[str, Interval]:
     """Error rate and macro-F1 over texts or tokens; with a positive class also precision, recall, F0.5."""
     resamples = 1000 if intervals else 1
-    assert corpus.labels is not None
-    gold = [np.atleast_1d(label) for label in corpus.labels]
-    predicted = [np.atleast_1d(each.argmax(-1)) for each in found]
+    gold, predicted = _answers(corpus, found)
     flat_gold, flat_predicted = np.concatenate(gold), np.concatenate(predicted)
     measured = {
         "error": error_rate(flat_gold, flat_predicted),
@@ -71,9 +64,13 @@ def evaluation(
 ) -> Evaluation:
     """The scores of what was found for a labelled corpus, and the predictions behind them."""
     measured = scores(corpus, found, classes, positive=positive)
-    assert corpus.labels is not None
-    gold = np.concatenate([np.atleast_1d(label) for label in corpus.labels])
-    predicted = np.concatenate([np.atleast_1d(each.argmax(-1)) for each in found])
+    gold, predicted = map(np.concatenate, _answers(corpus, found))
     confusion = np.zeros((classes, classes), dtype=np.int64)
     np.add.at(confusion, (gold, predicted), 1)
     return Evaluation(source, len(corpus.rows), measured, confusion, gold != predicted)
+
+
+def _answers(corpus: Corpus, found: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The true classes of each text and those predicted, (1,), or (tokens,) for a tagger."""
+    assert corpus.labels is not None
+    return [np.atleast_1d(label) for label in corpus.labels], [np.atleast_1d(each.argmax(-1)) for each in found]

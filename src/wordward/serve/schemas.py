@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from wordward.explain.explanation import Place
+from wordward.runs.prediction import TokenPrediction
 
 
 def _whole(text: str) -> str:
@@ -134,14 +135,6 @@ class Swapped(BaseModel):
     toward: Annotated[str, Field(description="the word that came, as it is written there")]
 
 
-class TokenPrediction(BaseModel):
-    """A tagger's tag of one token."""
-
-    token: str
-    label: str
-    probabilities: dict[str, float]
-
-
 class Predicted(BaseModel):
     """What the model says of a text: a label, or for a tagger a tag for each token."""
 
@@ -176,8 +169,7 @@ class Step(BaseModel):
     toward: str
     start: Annotated[int, Field(description="where the new word stands in the adversarial text")]
     sense: Annotated[
-        Literal["kept", "changed", "unknown"],
-        Field(description="whether the true label is judged the same still"),
+        Literal["kept", "changed", "unknown"], Field(description="whether the true label is judged the same still")
     ]
     label: Annotated[str, Field(description="predicted; a tagger's for this word")]
     probability: float

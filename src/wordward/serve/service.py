@@ -112,9 +112,7 @@ class Service:
                 )
                 for name in order
             ],
-            limits=schemas.Allowed(
-                characters=self.limits.characters, words=self.limits.words, attacked=self.limits.attacked
-            ),
+            limits=schemas.Allowed(**vars(self.limits)),
             examples=list(examples),
         )
 
@@ -123,19 +121,8 @@ class Service:
         _, run = self._run(asked, words=self.limits.attacked)
         settings = AttackSettings(method=asked.method, max_swaps=asked.max_swaps)
         (attacked,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
-        return schemas.Attack(
-            task="tag" if run.tagging else "classify",
-            text=attacked.text,
-            adversarial=attacked.adversarial,
-            outcome=attacked.outcome,
-            label=attacked.label,
-            before=attacked.before,
-            after=attacked.after,
-            probability_before=attacked.probability_before,
-            probability_after=attacked.probability_after,
-            passes=attacked.passes,
-            steps=_steps(run, attacked),
-        )
+        task = "tag" if run.tagging else "classify"
+        return schemas.Attack(**vars(attacked), task=task, steps=_steps(run, attacked))
 
 
 def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:
@@ -152,16 +139,9 @@ def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:
     steps = []
     for change, prediction, start in zip(attacked.changes, run.predict(texts), places, strict=True):
         of_word = prediction.tokens[change.position] if run.tagging else prediction
-        steps.append(
-            schemas.Step(
-                word=change.word,
-                toward=change.toward,
-                start=start,
-                sense=change.sense,
-                label=str(of_word.label),
-                probability=of_word.probabilities[str(of_word.label)],
-            )
-        )
+        label = str(of_word.label)
+        now = {"start": start, "label": label, "probability": of_word.probabilities[label]}
+        steps.append(schemas.Step(**vars(change) | now))
     return steps
 
 

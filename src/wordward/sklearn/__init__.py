@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -37,6 +37,7 @@ NAME = "TextClassifier"
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
 
 
+@dataclass(eq=False, repr=False)  # scikit-learn has its own
 class TextClassifier(ClassifierMixin, BaseEstimator):
     """The LSTM classifier of the paper, small enough for a CPU, trained with any of its methods.
 
@@ -56,94 +57,49 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         (1, 2)
     """
 
-    def __init__(
-        self,
-        method: str = "iadvt",
-        *,
-        epsilon: float | None = None,
-        k: int | None = 10,
-        regularizer_weight: float = 1.0,
-        xi: float = 1.0,
-        power_iterations: int = 1,
-        same_dropout: bool = False,
-        ascent_steps: int | None = None,
-        step_size: float | None = None,
-        metric: Literal["cosine", "euclidean"] = "cosine",
-        refresh: int | Literal["auto", "batch", "epoch"] = "auto",
-        normalization: Literal["paper", "authors"] = "paper",
-        min_candidate_count: int = 1,
-        dim: int = 64,
-        hidden: int = 128,
-        head: int = 30,
-        word_dropout: float = 0.5,
-        head_dropout: float = 0.5,
-        rescaled: bool = False,
-        pretrained: str | None = None,
-        vectors: str | None = None,
-        tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words",
-        lowercase: bool = False,
-        min_documents: int = 2,
-        max_vocabulary: int | None = None,
-        max_length: int | None = None,
-        unknown: Literal["unk", "drop"] = "unk",
-        epochs: int = 30,
-        patience: int = 5,
-        batch_size: int = 32,
-        unlabelled_batch_size: int = 32,
-        learning_rate: float = 0.001,
-        decay: float = 0.9998,
-        clip: float = 5.0,
-        averaging: float = 0.0,
-        criterion: Literal["auto", "error", "macro_f1"] = "auto",
-        dev_share: float = 0.1,
-        split_seed: int | None = None,
-        precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.method = method
-        self.epsilon = epsilon
-        self.k = k
-        self.regularizer_weight = regularizer_weight
-        self.xi = xi
-        self.power_iterations = power_iterations
-        self.same_dropout = same_dropout
-        self.ascent_steps = ascent_steps
-        self.step_size = step_size
-        self.metric = metric
-        self.refresh = refresh
-        self.normalization = normalization
-        self.min_candidate_count = min_candidate_count
-        self.dim = dim
-        self.hidden = hidden
-        self.head = head
-        self.word_dropout = word_dropout
-        self.head_dropout = head_dropout
-        self.rescaled = rescaled
-        self.pretrained = pretrained
-        self.vectors = vectors
-        self.tokenizer = tokenizer
-        self.lowercase = lowercase
-        self.min_documents = min_documents
-        self.max_vocabulary = max_vocabulary
-        self.max_length = max_length
-        self.unknown = unknown
-        self.epochs = epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.unlabelled_batch_size = unlabelled_batch_size
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.clip = clip
-        self.averaging = averaging
-        self.criterion = criterion
-        self.dev_share = dev_share
-        self.split_seed = split_seed
-        self.precision = precision
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    method: str = "iadvt"
+    _: KW_ONLY
+    epsilon: float | None = None
+    k: int | None = 10
+    regularizer_weight: float = 1.0
+    xi: float = 1.0
+    power_iterations: int = 1
+    same_dropout: bool = False
+    ascent_steps: int | None = None
+    step_size: float | None = None
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    refresh: int | Literal["auto", "batch", "epoch"] = "auto"
+    normalization: Literal["paper", "authors"] = "paper"
+    min_candidate_count: int = 1
+    dim: int = 64
+    hidden: int = 128
+    head: int = 30
+    word_dropout: float = 0.5
+    head_dropout: float = 0.5
+    rescaled: bool = False
+    pretrained: str | None = None
+    vectors: str | None = None
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    lowercase: bool = False
+    min_documents: int = 2
+    max_vocabulary: int | None = None
+    max_length: int | None = None
+    unknown: Literal["unk", "drop"] = "unk"
+    epochs: int = 30
+    patience: int = 5
+    batch_size: int = 32
+    unlabelled_batch_size: int = 32
+    learning_rate: float = 0.001
+    decay: float = 0.9998
+    clip: float = 5.0
+    averaging: float = 0.0
+    criterion: Literal["auto", "error", "macro_f1"] = "auto"
+    dev_share: float = 0.1
+    split_seed: int | None = None
+    precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = 0
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> "TextClassifier":  # noqa: N803
         """Learn from texts and their labels; `unlabelled`: more texts, for vat, ivat and the other KL methods."""

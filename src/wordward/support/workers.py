@@ -2,12 +2,14 @@
 
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.context import BaseContext
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -24,11 +26,7 @@ def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:
 
 
 def spread(
-    here: Callable[[Part], Found],
-    make: Callable[[], Callable[[Part], Found]],
-    parts: Sequence[Part],
-    *,
-    jobs: int,
+    here: Callable[[Part], Found], make: Callable[[], Callable[[Part], Found]], parts: Sequence[Part], *, jobs: int
 ) -> Iterator[Found]:
     """The results for all parts, in order: computed by this process, or by `jobs` others of one thread each.
 
@@ -54,7 +52,7 @@ def workers(
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes, terminated if its block is left by an error or Ctrl-C."""
     others = set(active_children())
-    with _Pool(count, get_context("spawn"), initializer=_begin, initargs=(threads, make)) as pool:
+    with _Pool(count, _context(), initializer=_begin, initargs=(threads, make)) as pool:
         try:
             yield pool
         except BaseException:
@@ -62,6 +60,15 @@ def workers(
                 process.terminate()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _context() -> BaseContext:
+    """How processes are started: on Linux from one that has loaded torch, which takes seconds; elsewhere afresh."""
+    if sys.platform != "linux":
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["torch"])
+    return context
 
 
 class _Pool(ProcessPoolExecutor):

@@ -11,12 +11,11 @@ import numpy as np
 from wordward.config.settings import TextSettings
 from wordward.datasets import Example
 from wordward.datasets.example import check_labels
-from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.kept import keep, reading, stamps
 from wordward.text.ragged import Rows
 from wordward.text.tokens import Tokens, tokenise
-from wordward.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary
+from wordward.text.vocabulary import EOS, UNK, Vocabulary
 
 VERSION = 3  # of the encoding; increase it when the same settings would give other ids
 Splits = dict[str, list[Example]]  # train, dev, test, unlabelled
@@ -96,24 +95,16 @@ def encode_splits(
 
 
 def _vocabulary(tokens: Tokens, learnt: np.ndarray, settings: TextSettings) -> Vocabulary:
-    """Like `Vocabulary.build` over the texts marked in `learnt` (texts,), but from token numbers."""
+    """The vocabulary of the texts marked in `learnt` (texts,)."""
     chosen = np.repeat(learnt, tokens.lengths)  # (tokens,)
     numbers = tokens.numbers[chosen]
     text = np.repeat(np.arange(len(learnt)), tokens.lengths)[chosen]
     counts = np.bincount(numbers, minlength=len(tokens.words))
     pairs = np.unique(text * len(tokens.words) + numbers)
     spread = np.bincount(pairs % len(tokens.words), minlength=len(tokens.words))
-    kept = [at for at in np.flatnonzero(spread >= settings.min_documents) if tokens.words[at] not in SPECIALS]
-    kept.sort(key=lambda at: (-counts[at], tokens.words[at]))
-    kept = kept[: settings.max_vocabulary]
-    if not kept:
-        raise SettingError(
-            "min_documents",
-            f"no word occurs in {settings.min_documents} or more texts: lower `min_documents`",
-        )
-    totals = counts[kept]
-    words = (*SPECIALS, *(tokens.words[at] for at in kept))
-    return Vocabulary(words, np.array([0, len(numbers) - totals.sum(), learnt.sum(), *totals]))
+    occurrences, texts = (dict(zip(tokens.words, each.tolist(), strict=True)) for each in (counts, spread))
+    least, most = settings.min_documents, settings.max_vocabulary
+    return Vocabulary.of_counts(occurrences, texts, int(learnt.sum()), min_documents=least, max_size=most)
 
 
 def _rows(ids: np.ndarray, lengths: np.ndarray, limits: np.ndarray, *, drop: bool, eos: bool) -> Rows:

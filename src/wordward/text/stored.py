@@ -48,12 +48,7 @@ def are_large(paths: Sequence[Path]) -> bool:
 
 
 def store(
-    texts: Texts,
-    vocabulary: Vocabulary,
-    settings: TextSettings,
-    *,
-    tagging: bool = False,
-    quiet: bool = False,
+    texts: Texts, vocabulary: Vocabulary, settings: TextSettings, *, tagging: bool = False, quiet: bool = False
 ) -> Rows:
     """The texts as ids in the cache, where they stay for the next run."""
     parts = [
@@ -68,11 +63,7 @@ def store(
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
     place = cache_folder() / f"texts-{key}"
     if not place.exists():
-        keep(
-            place,
-            lambda part: _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet),
-            quiet=quiet,
-        )
+        keep(place, lambda part: _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet), quiet=quiet)
     with reading(place):
         return _read(place)
 

@@ -1,15 +1,12 @@
 """What is in a corpus: counts, duplicates, lengths."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
 
-from wordward.datasets.example import Example
+from wordward.datasets.example import folded
 from wordward.datasets.published import CorpusInfo, Splits
 
 
@@ -31,7 +28,10 @@ class Check:
 def check(splits: Splits, info: CorpusInfo) -> Check:
     """Counts compared with the paper's, duplicate texts (ignoring white space), and empty texts."""
     named = splits._asdict()
-    digests = {name: [_digest(example.text) for example in examples] for name, examples in named.items()}
+    digests = {
+        name: [blake2b(folded(example.text).encode(), digest_size=16).digest() for example in examples]
+        for name, examples in named.items()
+    }
     distinct = {name: set(values) for name, values in digests.items()}
     return Check(
         counts={name: (len(values), getattr(info.counts, name)) for name, values in digests.items()},
@@ -43,10 +43,6 @@ def check(splits: Splits, info: CorpusInfo) -> Check:
         },
         empty={name: sum(not e.text.strip() for e in examples) for name, examples in named.items()},
     )
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True)
@@ -84,20 +80,15 @@ def stats(splits: Splits, *, tokenizer: str = "words") -> Stats:
             if name in ("train", "unlabelled"):
                 spread.update(set(words))
         if sizes:
-            lengths[name] = _lengths(sizes)
-    labelled = {name: values for name, values in splits._asdict().items() if name != "unlabelled"}
+            mean, median = statistics.fmean(sizes), statistics.median(sizes)
+            lengths[name] = Lengths(len(sizes), sum(sizes), mean, median, max(sizes))
     return Stats(
         lengths,
         vocabulary=len(spread),
         vocabulary_of_two=sum(texts > 1 for texts in spread.values()),
-        classes={name: Counter(_labels(examples)) for name, examples in labelled.items()},
+        classes={
+            name: Counter(label or "" for example in examples for label in example.names)
+            for name, examples in splits._asdict().items()
+            if name != "unlabelled"
+        },
     )
-
-
-def _lengths(sizes: Sequence[int]) -> Lengths:
-    return Lengths(len(sizes), sum(sizes), statistics.fmean(sizes), statistics.median(sizes), max(sizes))
-
-
-def _labels(examples: Iterable[Example]) -> Iterable[str]:
-    for example in examples:
-        yield from example.tags if example.tags is not None else [example.label or ""]

@@ -1,7 +1,5 @@
 """Turn text into padded batches of word ids, keeping the way back to the text."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata
@@ -130,7 +128,7 @@ class Vocabulary:
     @classmethod
     def build(
         cls, documents: Iterable[Iterable[str]], *, min_documents: int = 2, max_size: int | None = None
-    ) -> Vocabulary:
+    ) -> "Vocabulary":
         """Words in at least `min_documents` documents, the `max_size` most frequent of them."""
         occurrences: Counter[str] = Counter()
         spread: Counter[str] = Counter()
@@ -144,13 +142,26 @@ class Vocabulary:
             occurrences.update(words)
             spread.update(set(words))
             size += 1
-        kept = [word for word, number in spread.items() if number >= min_documents and word not in SPECIALS]
-        kept = sorted(kept, key=lambda word: (-occurrences[word], word))[:max_size]
         if size and not spread:
             raise DataError(
                 f"expected words; this tokenizer finds none in {size} documents: choose another, such as "
                 "punctuation or whitespace, which keep symbols"
             )
+        return cls.of_counts(occurrences, spread, size, min_documents=min_documents, max_size=max_size)
+
+    @classmethod
+    def of_counts(
+        cls,
+        occurrences: Mapping[str, int],
+        spread: Mapping[str, int],
+        size: int,
+        *,
+        min_documents: int,
+        max_size: int | None,
+    ) -> "Vocabulary":
+        """As `build`, from how often each word occurs, in how many documents, and the number of documents."""
+        kept = [word for word, number in spread.items() if number >= min_documents and word not in SPECIALS]
+        kept = sorted(kept, key=lambda word: (-occurrences[word], word))[:max_size]
         if not kept:
             raise SettingError(
                 "min_documents",
@@ -158,7 +169,7 @@ class Vocabulary:
                 f"{len(spread)} words in {size} documents does: give more text or a lower `min_documents`",
             )
         counts = [occurrences[word] for word in kept]
-        return cls((*SPECIALS, *kept), np.array([0, occurrences.total() - sum(counts), size, *counts]))
+        return cls((*SPECIALS, *kept), np.array([0, sum(occurrences.values()) - sum(counts), size, *counts]))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -205,7 +216,7 @@ class Vocabulary:
         Path(path).write_bytes("".join(lines).encode())
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Vocabulary:
+    def load(cls, path: str | PathLike[str]) -> "Vocabulary":
         """Read what `save` wrote."""
         table: dict[str, int] = {}
         # Bytes and split("\n"): a word may hold U+0085 and other characters that end a line elsewhere.

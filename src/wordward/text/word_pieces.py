@@ -85,8 +85,7 @@ def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0) -> list[
     """
     if not encoding.is_fast:
         raise SettingError(
-            "tokenizer",
-            "words are found by character spans, which only fast tokenizers give: load a fast one",
+            "tokenizer", "words are found by character spans, which only fast tokenizers give: load a fast one"
         )
     sequence = encoding.sequence_ids(row)
     of_text = [at for at, number in enumerate(sequence) if number == 0]  # special tokens have none

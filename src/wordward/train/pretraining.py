@@ -14,6 +14,7 @@ from wordward.runs import run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
 from wordward.support.errors import RunError, SettingError
+from wordward.support.threads import threads_for
 from wordward.text.chosen import IN_MEMORY, file_at_hand
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
@@ -86,7 +87,7 @@ def pretrain(
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, folder, force=force, resume=resume)
-        with processes.interruptible():
+        with processes.interruptible(), threads_for(config.model.hidden):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         result = trainer.result(stopped)
         return run_folder.save_result(folder, result, trainer.device) if processes.first else result

@@ -13,6 +13,7 @@ from wordward.datasets import Example, examples_of
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say
 from wordward.support.distributed import team
+from wordward.support.threads import threads_for
 from wordward.text.chosen import with_given
 from wordward.text.vocabulary import UNK
 from wordward.train.data import Data, prepare
@@ -100,7 +101,7 @@ def train(
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
-        with processes.interruptible():
+        with processes.interruptible(), threads_for(settled.model.hidden):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
