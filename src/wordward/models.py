@@ -1,4 +1,4 @@
-"""The paper's models: LSTM classifier, Bi-LSTM tagger, LSTM language model with adaptive softmax; and a convolution."""
+"""The paper's models: LSTM classifier, Bi-LSTM tagger, LSTM language model with adaptive softmax. A convolution."""
 
 import platform
 from collections.abc import Sequence
@@ -95,8 +95,8 @@ class Convolution(nn.Module):
     """Text classifier: the strongest phrase of each kind, beside what each word speaks for.
 
     A word's vector ends with its evidence, a number for each class: what an occurrence adds to that class's score in
-    a linear model on word counts, in units of `scale`. As part of the vector it is perturbed and pulled like the rest,
-    but training leaves it as it is, and learns how much to trust it. In training the evidence of half of the texts is
+    a linear model on word counts, in units of `scale`. As part of the vector it is perturbed like all of it, but
+    training leaves it as it is, and learns how much to trust it. In training the evidence of half of the texts is
     hidden, so that the phrases learn to do without.
     """
 
@@ -107,7 +107,8 @@ class Convolution(nn.Module):
         super().__init__()
         self.dim = settings.dim
         self.words = Words(size, settings.dim + classes, settings.word_dropout)
-        self.phrases = nn.ModuleList(nn.Conv1d(settings.dim, settings.hidden, width) for width in WIDTHS)
+        self.phrases = nn.Linear(settings.dim, sum(WIDTHS) * settings.hidden, bias=False)
+        self.thresholds = nn.Parameter(torch.zeros(len(WIDTHS), settings.hidden))
         self.dropout = nn.Dropout(settings.head_dropout)
         self.head = nn.Linear(len(WIDTHS) * settings.hidden, classes)
         self.trust = nn.Parameter(torch.ones(()))
@@ -126,12 +127,22 @@ class Convolution(nn.Module):
         """(batch, time) -> logits (batch, classes)."""
         mask = ids != PAD if mask is None else mask
         vectors, evidence = self.words(ids).mul(mask.unsqueeze(-1)).split([self.dim, self.head.out_features], -1)
-        padded, absent = F.pad(vectors.transpose(1, 2), (0, WIDTHS[-1] - 1)), ~mask.unsqueeze(1)
-        strongest = [  # of the phrases that begin at a word
-            F.relu(phrase(padded)[..., : ids.shape[1]]).masked_fill(absent, 0.0).amax(-1) for phrase in self.phrases
-        ]
-        spoken = self._spoken(ids, mask, evidence)
-        return self.head(self.dropout(torch.cat(strongest, -1))) + self.trust * spoken
+        strongest = torch.cat(self._strongest(vectors, mask), -1)
+        return self.head(self.dropout(strongest)) + self.trust * self._spoken(ids, mask, evidence)
+
+    def _strongest(self, vectors: Tensor, mask: Tensor) -> list[Tensor]:
+        """How strong the strongest phrase of each kind is, (batch, hidden) for each width.
+
+        A convolution, but as one product: several times as fast on a CPU as `nn.Conv1d`.
+        """
+        parts = iter(self.phrases(vectors).chunk(sum(WIDTHS), -1))  # of a phrase's first word, second word, ...
+        found = []
+        for width, threshold in zip(WIDTHS, self.thresholds, strict=True):
+            phrase = next(parts) + threshold
+            for later in range(1, width):
+                phrase = phrase + F.pad(next(parts)[:, later:], (0, 0, 0, min(later, mask.shape[1])))
+            found.append(F.relu(phrase).masked_fill(~mask.unsqueeze(-1), 0.0).amax(1))
+        return found
 
     def _spoken(self, ids: Tensor, mask: Tensor, evidence: Tensor) -> Tensor:
         """What a linear model on word counts says, (batch, classes)."""

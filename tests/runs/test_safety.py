@@ -29,7 +29,8 @@ from wordward.support.distributed import Shares
 from wordward.support.files import write
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary
-from wordward.train.data import Data, adversaries, build, prepare
+from wordward.train.building import adversaries, build
+from wordward.train.data import Data, prepare
 from wordward.train.pretrainer import Pretrainer
 from wordward.train.pretraining import pretrain
 from wordward.train.step import DivergedError, Stepper

@@ -23,7 +23,8 @@ from wordward.config.settings import (
 from wordward.perturbation.recipes import RECIPES
 from wordward.support.distributed import ALONE, Team, team
 from wordward.text.corpus import Batch, Stream
-from wordward.train.data import adversaries, build, prepare
+from wordward.train.building import adversaries, build
+from wordward.train.data import prepare
 from wordward.train.pretraining import pretrain
 from wordward.train.step import DivergedError, Stepper, Updater
 from wordward.train.training import train

@@ -33,7 +33,8 @@ from wordward.support.device import pick_device
 from wordward.text.cache import encode_splits
 from wordward.text.corpus import Batch
 from wordward.text.pack import write_pack
-from wordward.train.data import adversaries, build, prepare
+from wordward.train.building import adversaries, build
+from wordward.train.data import prepare
 from wordward.train.pretraining import pretrain
 from wordward.train.step import Stepper
 from wordward.train.sweep import train_sweep

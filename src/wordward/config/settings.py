@@ -250,6 +250,10 @@ class TrainConfig:
             )
         if self.pretrained and self.vectors:
             raise SettingError("pretrained", "give either `pretrained` or `vectors` to start from, not both")
+        if self.pretrained and self.model.kind == "convolution":
+            raise SettingError(
+                "pretrained", "a language model starts an LSTM, but kind is convolution: set `kind='lstm'`"
+            )
         if self.transformer is not None:
             self._fit_transformer(self.transformer)
 

@@ -78,11 +78,17 @@ def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary, 
     if not found:
         raise DataError("expected vectors of words in the texts; found none", path)
     ids = torch.tensor(sorted(found))
-    vectors = torch.from_numpy(rows)[ids]
-    mean, deviation = _moments(vectors, np.maximum(vocabulary.counts[ids.numpy()], 1))
-    table.weight[ids, :dim] = ((vectors - mean) / deviation).to(table.weight)
-    table.weight[PAD] = 0
+    set_vectors(table, torch.from_numpy(rows)[ids], vocabulary.counts[ids.numpy()], ids)
     return len(found)
+
+
+@torch.no_grad()
+def set_vectors(table: nn.Embedding, vectors: Tensor, counts: np.ndarray, ids: Tensor | None = None) -> None:
+    """Fill the first columns of these ids (all) with vectors, normalised."""
+    mean, deviation = _moments(vectors, np.maximum(counts, 1))
+    rows = slice(None) if ids is None else ids
+    table.weight[rows, : vectors.shape[1]] = ((vectors - mean) / deviation).to(table.weight)
+    table.weight[PAD] = 0
 
 
 def _rows_for(vocabulary: Vocabulary, path: Path, dim: int) -> tuple[np.ndarray, set[int]]:
@@ -136,9 +142,7 @@ def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bo
     return kind(len(words), classes, config.model)
 
 
-def build(
-    config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging: bool, quiet: bool = True
-) -> Model:
+def build(config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging: bool, quiet: bool = True) -> Model:
     """A model for training, initialised as configured: at random, from a language model, from word vectors."""
     model = network(config, vocabulary, classes, tagging=tagging)
     if config.pretrained:

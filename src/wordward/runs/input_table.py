@@ -17,7 +17,7 @@ INSIDE = "##"  # before a piece that continues a word
 
 
 def installed_model() -> Path | None:
-    """The folder of a small Transformer that is at hand without a download: a package's, or one in the hub's cache."""
+    """The folder of a small Transformer that is at hand without a download: a package's, or in the hub's cache."""
     spec = find_spec(PACKAGE)
     if spec is not None and spec.submodule_search_locations:
         return Path(spec.submodule_search_locations[0]) / "model"

@@ -145,9 +145,7 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> LstmRun:
     return LstmRun(path, config, vocabulary, labels, model.to(device).eval(), device)
 
 
-def adversary_of(
-    method: Method, model: Model, vocabulary: Vocabulary, min_candidate_count: int
-) -> Adversary:
+def adversary_of(method: Method, model: Model, vocabulary: Vocabulary, min_candidate_count: int) -> Adversary:
     """A method applied to one of the paper's models, with the frequent words of its vocabulary as candidates."""
     candidates = torch.from_numpy(vocabulary.candidates(min_candidate_count))
     if method.recipe.space == "words" and not len(candidates):

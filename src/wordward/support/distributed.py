@@ -73,7 +73,7 @@ class Team:
         return Part(ids, rows, Shares(texts, tokens), self.noise)
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Add up the gradients over all processes, in place; and the loss."""
+        """Add up the gradients over all processes, in place; and the losses, one or several."""
         if self.size == 1:
             return loss
         gradients = []
@@ -84,14 +84,14 @@ class Team:
         pending = [dist.all_reduce(large, async_op=True) for large in gradients if large.numel() >= LARGE]
         small = [gradient for gradient in gradients if gradient.numel() < LARGE]
         asked = torch.full((1,), float(self._asked), dtype=loss.dtype, device=loss.device)
-        flat = torch.cat([*(gradient.flatten() for gradient in small), loss.view(1), asked])
+        flat = torch.cat([*(gradient.flatten() for gradient in small), loss.flatten(), asked])
         dist.all_reduce(flat)
-        *sums, total, self._stop = flat.split([*(gradient.numel() for gradient in small), 1, 1])
+        *sums, total, self._stop = flat.split([*(gradient.numel() for gradient in small), loss.numel(), 1])
         for gradient, summed in zip(small, sums, strict=True):
             gradient.copy_(summed.view_as(gradient))
         for work in pending:
             work.wait()  # type: ignore[union-attr]
-        return total.view(())
+        return total.view_as(loss)
 
     def ask_to_stop(self) -> None:
         """Have all processes stop together, after a step that all of them have made."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,9 @@ def settle_kind(config: TrainConfig) -> TrainConfig:
     return replace(config, model=replace(config.model, kind="lstm")) if config.model.kind == "auto" else config
 
 
-def choose(config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool) -> tuple[TrainConfig, str]:
+def choose(
+    config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool
+) -> tuple[TrainConfig, str]:
     """The config with a model for these texts, and what was chosen, in a line."""
     words = [words_of(example, READING) for example in _some(examples)]
     found = None if config.vectors else installed_model()
@@ -99,12 +102,12 @@ def _transformer_suits(config: TrainConfig, texts: int, classes: int, words: Seq
     return pieces * epochs / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
 
 
-def _fine_tuning(texts: int, classes: int) -> dict[str, float]:
+def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
     epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15)) * (2 if classes > MANY else 1)
     return {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
 
 
-def _training(kind: str, texts: int) -> dict[str, float]:
+def _training(kind: str, texts: int) -> dict[str, Any]:
     """Epochs that suit the number of texts: many passes over few."""
     if kind == "lstm":
         epochs = int(np.clip(round(1500 / sqrt(texts)), 5, 40))
@@ -113,7 +116,7 @@ def _training(kind: str, texts: int) -> dict[str, float]:
     return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear"}
 
 
-def _open(given: TrainingSettings, chosen: dict[str, float]) -> dict[str, float]:
+def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:
     """What is chosen for those settings that are not given."""
     default = TrainingSettings()
     values = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
@@ -137,8 +140,7 @@ def _model(kind: str, vectors: Path | None) -> ModelSettings:
         dim = width_of(vectors)
     elif vectors is not None:
         dim = _width(vectors)
-    hidden = 100
-    dropout = 0.5 if kind == "lstm" else 0.3
+    hidden, dropout = (100, 0.5) if kind == "lstm" else (64, 0.3)
     return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""From a config to everything a run starts with: texts, vocabulary, model and methods."""
+"""From a config to the texts a run learns from, and the settings that fit them."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -10,11 +10,8 @@ import numpy as np
 
 from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
-from wordward.models import Model
-from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.recipes import parse_methods
-from wordward.runs import initial, run_folder
-from wordward.runs.lstm import adversary_of
+from wordward.perturbation.objective import Average
+from wordward.runs import run_folder
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
 from wordward.text.chosen import Given, labelled_examples, unlabelled_examples, unlabelled_texts
@@ -78,6 +75,14 @@ class Data:
         assert self.dev.labels is not None
         counts = np.bincount(np.concatenate([np.atleast_1d(label) for label in self.dev.labels]))
         return float(1 - counts.max() / counts.sum())
+
+    def chance_loss(self, average: Average) -> float:
+        """The label loss of always giving each label's frequency in the training texts; per sentence for tags."""
+        assert self.train.labels is not None
+        labels = np.concatenate([np.atleast_1d(label) for label in self.train.labels])
+        shares = np.bincount(labels) / len(labels)
+        entropy = float(-(shares * np.log(np.maximum(shares, 1e-12))).sum())
+        return entropy * (len(labels) / len(self.train.rows) if average == "sentences" else 1.0)
 
     @property
     def learnt(self) -> Vocabulary:
@@ -185,15 +190,3 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
         return None
     counts = np.bincount(np.concatenate([np.asarray(tags) for tags in data.train.labels or ()]), minlength=2)
     return int(counts.argmin())
-
-
-def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
-    """The model, initialised as configured."""
-    classes = len(data.classes)
-    return initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
-
-
-def adversaries(config: TrainConfig, data: Data, model: Model) -> list[Adversary]:
-    """The config's methods on the model."""
-    methods = parse_methods(config.method, config.perturbation)
-    return [adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods]

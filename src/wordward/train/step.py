@@ -22,6 +22,8 @@ from wordward.text.corpus import Batch
 from wordward.train.averaging import MovingAverage
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+RECENT = 0.98  # of a label loss's weight is left after each step
+RISING = 0.05  # share of all steps in which a linear schedule's learning rate rises
 CHECKED = 50  # steps between checks of the loss on a GPU, since each check waits for it
 
 
@@ -73,13 +75,13 @@ class Updater:
         return loss.detach()
 
     def finish(self, loss: Tensor) -> Tensor:
-        """Clip and update; returns the step's total loss over all processes, still on the device."""
+        """Clip and update; returns the step's losses, one or several, over all processes, still on the device."""
         loss = self.team.add_up(self.model.parameters(), loss)  # where one overflowed, all get inf and skip
         self.scaler.unscale_(self.optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self._broken = torch.where((self._broken < 0) & ~loss.isfinite(), self.steps, self._broken)
+        self._broken = torch.where((self._broken < 0) & ~loss.isfinite().all(), self.steps, self._broken)
         self.steps += 1
         if self.average is not None:
             self.average.update(self.steps)
@@ -109,6 +111,9 @@ class Stepper:
     AdvT and iAdvT cost two forwards and two backwards: the clean pass's one backward gives the weights'
     gradients and the gradient at the vectors. A batch that does not fit in GPU memory is processed in parts whose
     gradients add up to the same.
+
+    `steps` is how many there will be, for a learning rate that falls to zero with the last. `chance` is the label
+    loss of a model that has learnt nothing: the methods' losses then count in proportion to what has been learnt.
     """
 
     def __init__(
@@ -121,9 +126,13 @@ class Stepper:
         average: Average = "sentences",
         team: Team = ALONE,
         quiet: bool = False,
+        steps: int | None = None,
+        chance: float | None = None,
     ) -> None:
         self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
+        self.steps, self.chance = steps, chance
+        self.recent = torch.zeros(2, device=device)  # label losses, recent ones counting most, and how many
         self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
         self.supervised = [a for a in adversaries if a.method.recipe.needs_labels]
         self.virtual = [a for a in adversaries if not a.method.recipe.needs_labels]
@@ -140,20 +149,41 @@ class Stepper:
         """One update; returns the total loss, still on the device."""
         for adversary in (*self.supervised, *self.virtual):
             adversary.tick()
-        while (loss := self._backpropagated(labelled, unlabelled)) is None:
+        while (losses := self._backpropagated(labelled, unlabelled)) is None:
             release()  # only now: the exception kept references to what filled the memory
-        return self.updater.finish(loss)
+        loss, of_labels = self.updater.finish(losses).unbind()
+        self.recent = RECENT * self.recent + torch.stack([of_labels, torch.ones_like(of_labels)]).to(self.recent)
+        return loss
+
+    def _learnt(self) -> Tensor | float:
+        """For how much the methods' losses count: 0 for a model at chance, 1 where labels leave no loss."""
+        if self.chance is None:
+            return 1.0
+        loss, count = self.recent.unbind()
+        learnt = 1 - loss / (count.clamp(min=1) * self.chance)
+        return torch.where(count > 0, learnt, 0.0).clamp(0.0, 1.0)
+
+    def _learning_rate(self) -> float:
+        done, settings = self.updater.steps, self.settings
+        if settings.schedule == "linear" and self.steps:
+            rising = (done + 1) / (RISING * self.steps)
+            return settings.learning_rate * min(1.0, rising) * max(0.0, 1 - done / self.steps)
+        return settings.learning_rate * settings.decay**done
 
     def _backpropagated(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
-        """Backpropagate all losses; None if the batches did not fit in memory, to be tried again in smaller parts."""
-        self.updater.begin(self.settings.learning_rate * self.settings.decay**self.updater.steps)
+        """Backpropagate all losses; returns their sum and that of the labels' alone, (2,).
+
+        None if the batches did not fit in memory, to be tried again in smaller parts.
+        """
+        self.updater.begin(self._learning_rate())
         try:
-            loss = torch.zeros((), device=self.device)
+            total = of_labels = torch.zeros((), device=self.device)
             for part in self._parts(labelled):
-                loss = loss + self._labelled(part)
+                loss, perturbed = self._labelled(part)
+                total, of_labels = total + loss + perturbed, of_labels + loss
             for part in self._parts(unlabelled) if unlabelled is not None else ():
-                loss = loss + self._unlabelled(part)
-            return loss
+                total = total + self._unlabelled(part)
+            return torch.stack([total, of_labels])
         except torch.OutOfMemoryError:
             batches = [labelled] if unlabelled is None else [labelled, unlabelled]
             taken = min(self.fits, max(batch.ids.numel() for batch in batches))
@@ -170,8 +200,8 @@ class Stepper:
     def _parts(self, batch: Batch) -> Iterable[Batch]:
         return (batch,) if batch.ids.numel() <= self.fits else batch.parts(self.fits)
 
-    def _labelled(self, batch: Batch) -> Tensor:
-        """Backpropagate the label loss of the texts and of the texts perturbed."""
+    def _labelled(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Backpropagate the label loss of the texts, and that of the texts perturbed."""
         assert batch.labels is not None
         watch = any(adversary.method.recipe.starts_uphill for adversary in self.supervised)
         forward = partial(self._forward, batch)
@@ -179,16 +209,17 @@ class Stepper:
         with self.updater.autocast():
             logits = forward() if clean is None else clean.logits
             loss = label_loss(logits, batch.labels, batch.mask, average=self.average)
-        total = self.updater.backward(self._share(batch) * loss)
+        loss = self.updater.backward(self._share(batch) * loss)
+        perturbed = torch.zeros_like(loss)
         for adversary in self.supervised:
             assert clean is not None
-            total = total + self._perturbed(adversary, batch, clean)
-        return total
+            perturbed = perturbed + self._perturbed(adversary, batch, clean)
+        return loss, perturbed
 
     def _perturbed(self, adversary: Adversary, batch: Batch, clean: Pass) -> Tensor:
         """Backpropagate the loss of the perturbed texts; where every step counts, this serves the ascent too."""
         method = adversary.method
-        weight = self._share(batch) * method.settings.regularizer_weight / method.recipe.counted
+        weight = self._learnt() * self._share(batch) * method.settings.regularizer_weight / method.recipe.counted
 
         def loss(at: Pass) -> Tensor:
             with self.updater.autocast():
@@ -214,7 +245,7 @@ class Stepper:
                 outcome = adversary(
                     lambda: self.model(batch.ids, batch.mask), mask=batch.mask, noise=noise, count=False
                 )
-            total = total + self.updater.backward(self._share(batch) * outcome.loss)
+            total = total + self.updater.backward(self._learnt() * self._share(batch) * outcome.loss)
         return total
 
     def _forward(self, batch: Batch) -> Tensor:

@@ -15,7 +15,8 @@ from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import RunError, SettingError
 from wordward.support.files import write
-from wordward.train.data import adversaries, build, prepare
+from wordward.train.building import adversaries, build
+from wordward.train.data import prepare
 from wordward.train.training import DivergedError, inputs_of, train
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result

@@ -1,5 +1,6 @@
 """A run in progress: epochs of labelled and unlabelled batches; the best model on dev is kept."""
 
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import torch
 
 from wordward.config.settings import TrainConfig
+from wordward.perturbation.objective import Average
 from wordward.runs import checkpoint
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import probabilities, scores
@@ -15,7 +17,8 @@ from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.ragged import Chosen
-from wordward.train.data import Data, adversaries, build
+from wordward.train.building import adversaries, build
+from wordward.train.data import Data
 from wordward.train.record import Record
 from wordward.train.step import Stepper
 
@@ -30,17 +33,20 @@ class Trainer:
         torch.manual_seed(settings.seed)
         self.model = build(config, data, quiet=quiet).to(self.device)
         team.same(self.model)
+        self.labelled = Stream(data.train, settings.batch_size, seed=(settings.seed, 1), team=team)
+        average: Average = config.perturbation.average if data.tagging else "sentences"
         self.stepper = Stepper(
             self.model,
             adversaries(config, data, self.model),
             settings,
             self.device,
-            average=config.perturbation.average if data.tagging else "sentences",
+            average=average,
             team=team,
             quiet=quiet,
+            steps=settings.epochs * len(self.labelled),
+            chance=data.chance_loss(average) if settings.gradual else None,
         )
         self._fork_rng()
-        self.labelled = Stream(data.train, settings.batch_size, seed=(settings.seed, 1), team=team)
         self.unlabelled: Stream | None = None
         if self.stepper.virtual:
             pool = data.train if data.unlabelled is None else data.train + data.unlabelled
@@ -52,10 +58,18 @@ class Trainer:
         """Train until the last epoch, or until dev has not improved for `patience` epochs."""
         settings = self.config.training
         while self.record.epoch < settings.epochs:
-            if self.record.out_of_patience(settings.patience):
+            if self._started() and self.record.out_of_patience(settings.patience):
                 return
             self._epoch()
             self._close_epoch()
+
+    def _started(self) -> bool:
+        """Whether the best score is clearly above chance; until then patience has no end."""
+        best, texts = self.record.best["score"], len(self.data.dev.rows)
+        if best is None or self.config.training.criterion != "error":
+            return bool(best)
+        chance = self.data.majority_error
+        return -best < chance - sqrt(chance * (1 - chance) / texts)
 
     def _epoch(self) -> None:
         """Train on all texts that are left of an epoch."""
@@ -134,6 +148,7 @@ class Trainer:
             "labelled": [self.labelled.epoch, self.labelled.at],
             "unlabelled": [extra.epoch, extra.at] if extra else None,
             "scaler": self.stepper.updater.scaler.state_dict(),
+            "recent": self.stepper.recent.tolist(),
             "data": self.data.fingerprint,
         }
         updater = self.stepper.updater
@@ -162,6 +177,7 @@ class Trainer:
             self.stepper.updater.average.load(tensors)
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
+        self.stepper.recent = torch.tensor(state["recent"], device=self.device)
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])

@@ -11,11 +11,12 @@ import torch
 from wordward.config.settings import TrainConfig, given_of
 from wordward.datasets import Example, examples_of
 from wordward.runs import checkpoint, run_folder
-from wordward.support.console import say
+from wordward.support.console import say, waiting
 from wordward.support.distributed import team
 from wordward.support.threads import threads_for
-from wordward.text.chosen import with_given
+from wordward.text.chosen import read_as, with_given
 from wordward.text.vocabulary import UNK
+from wordward.train.choosing import choose, is_open, settle_kind
 from wordward.train.data import Data, prepare
 from wordward.train.step import DivergedError
 from wordward.train.trainer import Trainer
@@ -84,6 +85,7 @@ def train(
         if texts is not None
     }
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
+    config = _choose(config, given, quiet=quiet) if is_open(config) else settle_kind(config)
     if config.transformer is not None:
         from wordward.train.finetuning import fine_tune
 
@@ -101,11 +103,23 @@ def train(
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
-        with processes.interruptible(), threads_for(settled.model.hidden):
+        with processes.interruptible(), threads_for(settled.model.hidden if settled.model.kind == "lstm" else None):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
         return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
+
+
+def _choose(config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool) -> TrainConfig:
+    """The config with a model that suits the texts, which are read only once."""
+    if "train" not in given:
+        with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
+            given["train"] = read_as(replace(config.data, limit=None), config.data.train)
+    examples = given["train"][: config.data.limit]
+    tagging = bool(examples) and examples[0].tags is not None
+    config, said = choose(config, examples, len({example.label for example in examples}), tagging=tagging)
+    say(said, quiet=quiet)
+    return config
 
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:

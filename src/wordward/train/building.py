@@ -1,0 +1,41 @@
+"""The model and the methods that a run starts with."""
+
+import torch
+
+from wordward.config.settings import TrainConfig
+from wordward.models import Convolution, Model
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import parse_methods
+from wordward.runs import initial
+from wordward.runs.lstm import adversary_of
+from wordward.support.console import waiting
+from wordward.train.data import Data
+from wordward.train.word_vectors import text_vectors
+from wordward.train.yardstick import fit_linear
+
+
+def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
+    """The model, initialised as configured; a convolution also by what the training texts tell of their words."""
+    classes = len(data.classes)
+    model = initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
+    if isinstance(model, Convolution):
+        with waiting("counting words and their neighbours", quiet=quiet):
+            _count_words(model, config, data)
+    return model
+
+
+def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
+    """Give a convolution the linear model's evidence, and vectors from the texts where it has no others."""
+    words, counts = len(data.vocabulary), data.learnt.counts
+    linear = fit_linear(data.train, words, len(data.classes))
+    if not config.vectors:
+        unlabelled = [data.unlabelled] if data.unlabelled else []
+        vectors = text_vectors([data.train, *unlabelled], words, config.model.dim)
+        initial.set_vectors(model.words.table, vectors, counts)
+    model.set_evidence(*(torch.from_numpy(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
+
+
+def adversaries(config: TrainConfig, data: Data, model: Model) -> list[Adversary]:
+    """The config's methods on the model."""
+    methods = parse_methods(config.method, config.perturbation)
+    return [adversary_of(method, model, data.learnt, config.training.min_candidate_count) for method in methods]
