@@ -25,8 +25,10 @@ def wait_passively() -> None:
 
 
 @contextmanager
-def threads_for(units: int) -> Iterator[None]:
+def threads_for(units: int | None) -> Iterator[None]:
     """Compute with one thread where that is fastest for an LSTM of so many units, unless the user chose a number.
+
+    None stands for a model that is no LSTM: its large products gain from every thread.
 
     By a rule, not by timing, so that the same seed gives the same result.
     """
@@ -34,7 +36,7 @@ def threads_for(units: int) -> Iterator[None]:
 
     before, available = torch.get_num_threads(), cores()
     untouched = "OMP_NUM_THREADS" not in os.environ and before in (available, available // 2)  # PyTorch's own choices
-    if not (untouched and available <= FEW and units <= SMALL):
+    if units is None or not (untouched and available <= FEW and units <= SMALL):
         yield
         return
     torch.set_num_threads(1)

@@ -32,7 +32,7 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], words, config.model.dim)
         initial.set_vectors(model.words.table, vectors, counts)
-    model.set_evidence(*(torch.from_numpy(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
+    model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
 
 
 def adversaries(config: TrainConfig, data: Data, model: Model) -> list[Adversary]:

@@ -20,6 +20,7 @@ from wordward.support.threads import cores
 from wordward.text.tokens import words_of
 
 FEW = 500  # texts, below which every word is known, else those of two texts
+SOME = 20_000  # the same where words have vectors, which tell of a word that was seen once
 SAMPLE = 500  # texts whose words are looked at
 KNOWN = 0.6  # share of words that a table must have as a whole to be one of the texts' language
 FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
@@ -62,7 +63,7 @@ def choose(
     chosen = replace(
         config,
         vectors=vectors,
-        text=_text(config.text, len(examples), tagging=tagging),
+        text=_text(config.text, len(examples) < (SOME if vectors else FEW), tagging=tagging),
         model=_model(kind, Path(vectors) if vectors else None),
         training=replace(config.training, **_open(config.training, _training(kind, len(examples)))),
     )
@@ -109,11 +110,8 @@ def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
 
 def _training(kind: str, texts: int) -> dict[str, Any]:
     """Epochs that suit the number of texts: many passes over few."""
-    if kind == "lstm":
-        epochs = int(np.clip(round(1500 / sqrt(texts)), 5, 40))
-        return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear"}
-    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40))
-    return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear"}
+    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40)) + (2 if kind == "lstm" else 0)
+    return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear", "gradual": True}
 
 
 def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -125,8 +123,8 @@ def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _text(given: TextSettings, texts: int, *, tagging: bool) -> TextSettings:
-    chosen = {"min_documents": 1 if texts < FEW else 2}
+def _text(given: TextSettings, every_word: bool, *, tagging: bool) -> TextSettings:
+    chosen: dict[str, Any] = {"min_documents": 1 if every_word else 2}
     if not tagging:
         chosen |= {"tokenizer": READING.tokenizer, "lowercase": READING.lowercase}
     default = TextSettings()
