@@ -120,10 +120,10 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
 def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data:
     """The user's own texts, with part of the training texts held out if there are none for dev."""
     data = config.data
-    with waiting(f"reading {Path(data.train).name}", quiet=quiet):
-        labelled, held_out, classes = labelled_examples(config, given)
+    with waiting(f"reading {'standard input' if data.train == '-' else Path(data.train).name}", quiet=quiet):
+        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         tagging = labelled[0].tags is not None
-        extra = unlabelled_examples(data, given)
+        extra = unlabelled_examples(data, given, quiet=quiet)
         vocabulary = (
             _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
         )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from wordward.config.settings import PretrainConfig, filled, given_of
-from wordward.datasets import Example, examples_of, hold_out, read, sample
+from wordward.datasets import Example, examples_of, hold_out, sample
+from wordward.datasets.columns import Columns
+from wordward.datasets.files import read_each
 from wordward.runs import run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
@@ -64,7 +66,9 @@ def pretrain(
         >>> wordward.train.pretrain(config, f"{folder}/lm", texts=texts, quiet=True)["epochs"]
         1
     """
-    folder, given = Path(out), None if texts is None else examples_of(texts, "texts", labelled=False)
+    folder, given = Path(out), None
+    if texts is not None:
+        given = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
@@ -115,19 +119,20 @@ def _texts(
     kind = None if config.format == "auto" else config.format
     paths = [Path(file_at_hand(path)) for path in config.texts]
     if config.corpus:
-        own = Texts(paths, text_column=config.text_column, format=kind) if paths else None
+        own = Texts(paths, config.text_column, kind, config.skip_empty) if paths else None
         encoded = open_corpus(config.corpus, config.text, limit=config.limit, texts=own, quiet=quiet)
         rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
         return encoded.vocabulary, *_hold_out(rows, config)
     if are_large(paths):
-        texts = Texts(paths, text_column=config.text_column, format=kind)
+        texts = Texts(paths, config.text_column, kind, config.skip_empty)
         with waiting("counting the words", quiet=quiet):
             vocabulary = vocabulary_of(texts, config.text)
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
         return vocabulary, *_hold_out(stored.sample(config.limit).rows, config)
     with waiting("reading the texts", quiet=quiet):
-        columns = {"text_column": config.text_column, "labelled": False, "format": kind}
-        return _encoded([example for path in paths for example in read(path, **columns)], config)
+        columns = Columns(config.text_column, labelled=False, skip_empty=config.skip_empty)
+        examples = [example for path in paths for example in read_each(path, columns, kind, quiet=quiet)]
+        return _encoded(examples, config)
 
 
 def _encoded(

@@ -78,7 +78,7 @@ def train(
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
     given = {
-        name: examples_of(texts, name, labelled=name != "unlabelled")
+        name: examples_of(texts, name, labelled=name != "unlabelled", skip_empty=config.data.skip_empty)
         for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
         if texts is not None
     }
