@@ -108,9 +108,10 @@ class TextSettings:
         'words'
     """
 
-    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words"
     """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
-    tokens too; whitespace: for text that is already tokenised."""
+    tokens too; whitespace: for text that is already tokenised; characters: words, but each character of Chinese,
+    Japanese, Thai and other scripts without spaces, which words becomes where training texts are written so."""
     lowercase: bool = False
     """Convert texts to lower case."""
     min_documents: int = 2

@@ -15,7 +15,7 @@ from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.runs.prediction import Prediction, TokenPrediction, named
-from wordward.runs.reading import Reading, Row
+from wordward.runs.reading import Reading, Row, no_words
 from wordward.runs.scoring import Evaluation, evaluation, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
@@ -202,7 +202,7 @@ class Run(ABC):
 
     def _problem(self, reading: Reading) -> str | None:
         """Why there is no prediction for a text; None if there is one."""
-        return None if reading.words else "the text is empty: no words to read"
+        return None if reading.words else no_words(reading.text)
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
         warning = None if any(reading.known) else "no word of this text is in the vocabulary"

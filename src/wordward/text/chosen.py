@@ -1,5 +1,6 @@
 """The texts that settings name: read, shortened, some held out."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +8,10 @@ from pathlib import Path
 from wordward.config.settings import DataSettings, TrainConfig
 from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, sample
 from wordward.datasets.columns import Columns
-from wordward.datasets.example import check_labels, label_names
+from wordward.datasets.example import alike, check_labels, label_names
 from wordward.datasets.files import read_each
 from wordward.datasets.incoming import is_incoming, kept
+from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError
 from wordward.text.stored import Texts, are_large
 
@@ -32,6 +34,7 @@ def labelled_examples(
             data.train,
         )
     classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
+    _warn_of_labels(whole, classes, quiet=quiet)
     labelled = sample(whole, data.limit, labels=label_names, in_order=False)
     if "dev" in given:
         return labelled, sample(given["dev"], data.limit, labels=label_names, in_order=False), classes
@@ -39,6 +42,18 @@ def labelled_examples(
         return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
     return *hold_out(labelled, data.dev_share, seed=seed, labels=label_names), classes
+
+
+def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet: bool) -> None:
+    """Name labels that are probably meant to be one."""
+    if quiet or not (groups := alike(classes)):
+        return
+    counts = Counter(name for example in examples for name in example.names)
+    named = "; ".join(" and ".join(f"{name!r} ({counts[name]:,})" for name in group) for group in groups)
+    say(
+        f"labels that differ only in case or blanks are learnt as different ones: {named}. Write each in one way in the "
+        "texts if they are meant to be the same"
+    )
 
 
 def with_given(data: DataSettings, given: Given, resumed: Path | None = None) -> DataSettings:

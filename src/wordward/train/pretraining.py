@@ -20,6 +20,7 @@ from wordward.text.chosen import IN_MEMORY, file_at_hand
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
 from wordward.text.ragged import Chosen
+from wordward.text.scripts import fitting
 from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
@@ -85,6 +86,9 @@ def pretrain(
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
+    own = given or Texts([Path(file_at_hand(path)) for path in config.texts], config.text_column, _kind(config), True)
+    if not config.corpus and not resume:
+        config = replace(config, text=fitting(config.text, (each.text for each in own), quiet=quiet))
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, given, quiet=quiet)
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
@@ -116,7 +120,7 @@ def _texts(
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
     if given is not None:
         return _encoded(given, config)
-    kind = None if config.format == "auto" else config.format
+    kind = _kind(config)
     paths = [Path(file_at_hand(path)) for path in config.texts]
     if config.corpus:
         own = Texts(paths, config.text_column, kind, config.skip_empty) if paths else None
@@ -133,6 +137,10 @@ def _texts(
         columns = Columns(config.text_column, labelled=False, skip_empty=config.skip_empty)
         examples = [example for path in paths for example in read_each(path, columns, kind, quiet=quiet)]
         return _encoded(examples, config)
+
+
+def _kind(config: PretrainConfig) -> str | None:
+    return None if config.format == "auto" else config.format
 
 
 def _encoded(
