@@ -88,6 +88,11 @@ def _advice(result: dict[str, Any]) -> str:
             "not one dev token was correctly given the positive tag: longer training (--patience, "
             "--epochs), a larger --learning-rate or more texts with that tag may help"
         )
+    if result["criterion"] == "entity_f1" and not score:
+        return (
+            "not one entity of the dev texts was marked exactly: longer training (--patience, --epochs), a larger "
+            "--learning-rate, a start from --pretrained or --vectors, or more texts may help"
+        )
     if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
         return ""
     texts = result["texts"]["dev"]

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
@@ -16,6 +16,7 @@ from wordward.cli.texts import check_texts, is_split, texts_in, texts_of
 from wordward.config.settings import Name
 
 if TYPE_CHECKING:
+    from wordward.runs.metrics import ClassScores
     from wordward.runs.run import Run
 
 CHUNK = 256  # texts that are predicted before their answers are printed
@@ -39,9 +40,6 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
-        from rich.cells import cell_len, set_cell_size
-
-        from wordward.explain.wording import plain
         from wordward.runs.metrics import by_class
         from wordward.runs.opening import load_run
 
@@ -57,22 +55,36 @@ class Evaluate:
         if self.json:
             record: dict[str, Any] = {name: interval._asdict() for name, interval in evaluation.scores.items()}
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
+            if evaluation.entities:
+                record["entities"] = {name: of_type._asdict() for name, of_type in evaluation.entities.items()}
             print(json.dumps({"run": self.run, "data": self.data, "texts": evaluation.texts, **record}))
             return
         print(f"{evaluation.texts} {'sentences' if run.tagging else 'texts'} of {source}")
+        longest = max(10, *map(len, evaluation.scores))
         for name, interval in evaluation.scores.items():
             ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
             if interval.tells_nothing:
                 ends = "no interval: every resample gives the same"
-            print(f"{name:10} {interval.value:7.2%}   {ends}")
-        names = {name: plain(name) for name in classes}  # a label may hold a line break
-        width = max(5, *map(cell_len, names.values()))
-        unit = "tokens" if run.tagging else "texts"
-        print(f"\n{'label':{width}}  {unit:>7}  predicted  precision   recall       F1")
-        for name, (count, predicted, *shares) in classes.items():
-            precision, recall, f1 = (f"{value:.2%}" for value in shares)
-            shown = set_cell_size(names[name], width)  # some characters are two columns wide
-            print(f"{shown}  {count:7}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
+            print(f"{name:{longest}} {interval.value:7.2%}   {ends}")
+        if evaluation.entities:
+            _print_classes("type", "entities", evaluation.entities)
+        _print_classes("label", "tokens" if run.tagging else "texts", classes)
+
+
+def _print_classes(kind: str, unit: str, classes: "Mapping[str, ClassScores]") -> None:
+    """A table of the scores of each class."""
+    from rich.cells import cell_len, set_cell_size
+
+    from wordward.explain.wording import plain
+
+    names = {name: plain(name) for name in classes}  # a label may hold a line break
+    width = max(len(kind), *map(cell_len, names.values()))
+    places = max(7, len(unit))
+    print(f"\n{kind:{width}}  {unit:>{places}}  predicted  precision   recall       F1")
+    for name, (count, predicted, *shares) in classes.items():
+        precision, recall, f1 = (f"{value:.2%}" for value in shares)
+        shown = set_cell_size(names[name], width)  # some characters are two columns wide
+        print(f"{shown}  {count:{places}}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
 
 
 @dataclass(frozen=True)

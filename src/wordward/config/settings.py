@@ -185,9 +185,9 @@ class TrainingSettings:
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
     """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
-    criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
-    """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
-    there are more than two tags and none is named."""
+    criterion: Literal["auto", "error", "macro_f1", "f0.5", "entity_f1"] = "auto"
+    """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag; where none is named
+    entity_f1 (exact spans) if tags are B-PER, I-PER, O and the like, or macro_f1 if there are more than two."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1

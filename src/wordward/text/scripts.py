@@ -25,7 +25,7 @@ def unspaced(texts: Iterable[str]) -> bool:
 
 
 def fitting(settings: TextSettings, texts: Iterable[str], *, quiet: bool = False) -> TextSettings:
-    """The settings, with characters as words where texts have no spaces and the tokenizer is the usual one; says so."""
+    """The settings, with characters as words where texts have no spaces and the tokenizer is `words`; says so."""
     if settings.tokenizer == "characters" or not unspaced(texts):
         return settings
     what = "the texts have no spaces between words"
@@ -37,7 +37,7 @@ def fitting(settings: TextSettings, texts: Iterable[str], *, quiet: bool = False
         )
         return settings
     say(
-        f"{what}: each of their characters is read as a word, as with `tokenizer='characters'` (put spaces between the "
+        f"{what}: each of their characters is read as a word, as with `tokenizer='characters'` (put spaces between "
         "words for `tokenizer='whitespace'` to read whole ones)",
         quiet=quiet,
     )

@@ -24,8 +24,8 @@ SPECIALS = ("<pad>", "<unk>", "<eos>")
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
 _WORD = rf"\w+(?:[{_MARKS}][\w{_MARKS}]*)?"
 # Thai and Lao, Myanmar, Khmer, Japanese syllables, Chinese characters: written without spaces between words.
-UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-UNSPACED += "\uff66-\uff9f\U00020000-\U000323af"
+UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
+UNSPACED += "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
 
 # A token is what group 1 matches; a match outside it (an HTML line break) is skipped.
 TOKENIZERS: Mapping[str, re.Pattern[str]] = {
@@ -70,8 +70,8 @@ def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> li
 
     Args:
         text: The text.
-        tokenizer: "words" (runs of letters and digits), "authors", "punctuation", "whitespace", or "characters" (as words,
-            but each character of a script without spaces, such as Chinese, Japanese or Thai, is one).
+        tokenizer: "words" (runs of letters and digits), "authors", "punctuation", "whitespace", or "characters" (as
+            words, but each character of a script without spaces, such as Chinese, Japanese or Thai, is one).
         lowercase: Convert the words to lower case.
 
     Returns:

@@ -14,6 +14,7 @@ from wordward.models import Classifier, Tagger
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import initial, run_folder
+from wordward.runs.entities import mark_entities
 from wordward.runs.lstm import adversary_of
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
@@ -113,8 +114,15 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
         raise SettingError(
             "positive", "positive names a tag of a tagger, but here each text has one label: leave it out"
         )
+    entities = data.tagging and mark_entities(data.classes)
+    if criterion == "entity_f1" and not entities:
+        raise DataError(
+            f"expected tags of entities (B-PER, I-PER, O and the like) for entity_f1; got {', '.join(data.classes)}"
+        )
     if criterion == "auto":
-        criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
+        chosen = config.training.positive is not None  # by hand, not as the rarer of two
+        tags = "entity_f1" if entities and not chosen else "f0.5" if data.positive is not None else "macro_f1"
+        criterion = tags if data.tagging else "error"
     positive = None if data.positive is None else data.classes[data.positive]
     training = replace(filled(config.training), criterion=criterion, positive=positive)
     return replace(config, task="tag" if data.tagging else "classify", training=training), data

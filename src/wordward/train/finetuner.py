@@ -145,7 +145,7 @@ class FineTuning(transformers.TrainerCallback):
     def _dev(self) -> dict[str, Interval]:
         found = probabilities(LogitsModel(self.model), self.data.dev, self.device)
         self.model.train()
-        return scores(self.data.dev, found, len(self.data.classes), positive=self.data.positive, intervals=False)
+        return scores(self.data.dev, found, self.data.classes, positive=self.data.positive, intervals=False)
 
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""

@@ -93,7 +93,7 @@ class Trainer:
         for rank, part in enumerate(self.team.gather(probabilities(self.model, own, self.device))):
             for at, row in zip(order[rank::count], part, strict=True):
                 predicted[at] = row
-        return scores(dev, predicted, len(self.data.classes), positive=self.data.positive, intervals=False)
+        return scores(dev, predicted, self.data.classes, positive=self.data.positive, intervals=False)
 
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from."""
