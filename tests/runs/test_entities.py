@@ -119,7 +119,8 @@ def test_a_tagger_of_names_is_chosen_and_scored_by_them(tmp_path: Path) -> None:
 
 def test_the_command_line_speaks_of_names_not_of_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, run = str(write_conll(tmp_path / "names.txt", named(80))), str(tmp_path / "run")
-    sizes = "--dim 12 --hidden 12 --head 6 --learning-rate 0.02 --epochs 8 --batch-size 8 --k 3 --device cpu --quiet".split()
+    sizes = "--dim 12 --hidden 12 --head 6 --learning-rate 0.02 --epochs 8 --batch-size 8".split()
+    sizes += "--k 3 --device cpu --quiet".split()
     assert main(["train", "--train", file, "--method", "baseline", "--out", run, *sizes]) == 0
     assert main(["evaluate", run, file]) == 0
     printed = capsys.readouterr().out

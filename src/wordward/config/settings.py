@@ -173,6 +173,8 @@ class TrainingSettings:
     """Maximum number of passes over the training texts; 3 by default for a Hugging Face model."""
     patience: Annotated[OpenInt, _shown(OURS["patience"])] = OPEN
     """Epochs without a better dev score before stopping."""
+    minutes: float | None = None
+    """Stop after this many minutes of training, in the middle of an epoch if need be, and score dev once more."""
     batch_size: int = 32
     """Labelled texts per step."""
     unlabelled_batch_size: int = 32
@@ -206,6 +208,7 @@ class TrainingSettings:
         rules.check(self, rules.COUNT, *_given(self, "epochs", "patience"))
         rules.check(self, rules.COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
         rules.check(self, rules.COUNT_OR_NONE, "checkpoint_steps")
+        rules.check(self, rules.POSITIVE_OR_NONE, "minutes")
         rules.check(self, rules.POSITIVE, *_given(self, "learning_rate", "clip"))
         rules.check(self, rules.FACTOR, "decay")
         rules.check(self, rules.DROPOUT, "averaging")

@@ -40,7 +40,7 @@ def refuse_places(model: nn.Module, embedding: nn.Module) -> None:
     if _PLACES.search(name) and other is not None:
         raise SettingError(
             "embedding",
-            f"{name!r} holds vectors of positions or segments, not of words: pass the embedding that reads token ids, "
+            f"{name!r} holds vectors of positions or segments, not of words: pass the one that reads token ids, "
             f"e.g. embedding={other!r}",
         )
 

@@ -188,7 +188,8 @@ def fine_tune(
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a finished run; raises an error if more epochs are asked for."""
     result = run_folder.finished(folder)
-    if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+    kept = run_folder.load_config(folder, TrainConfig).training
+    if result and (config.training.epochs > kept.epochs or config.training.minutes != kept.minutes):
         raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
             f"another `out`, from {folder / run_folder.TRANSFORMER} as `transformer` if you like"

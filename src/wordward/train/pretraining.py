@@ -46,8 +46,8 @@ def pretrain(
         out: The run folder to write.
         texts: Texts to read, strings or `Example`s, in the place of files.
         force: Replace a run that `out` already holds.
-        resume: Continue the run in `out` with its own settings; of `config` only `epochs` and `device` count. Texts
-            that were given in memory must be given again.
+        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `minutes` and `device`
+            count. Texts that were given in memory must be given again.
         quiet: Show nothing.
 
     Returns:
@@ -73,7 +73,7 @@ def pretrain(
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
-        config = replace(kept, **given_of(config, "epochs", "device"))
+        config = replace(kept, **given_of(config, "epochs", "minutes", "device"))
         if given is None and config.texts == (IN_MEMORY,):
             raise RunError(
                 f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`"
