@@ -49,8 +49,10 @@ def check_first(logits: Tensor, labels: Any, counted: Tensor, *, own_loss: bool)
     if own_loss:
         return
     if isinstance(labels, Tensor) and labels.shape == logits.shape[:-1] and not labels.is_floating_point():
-        numbers = labels.long()
-        check_range(numbers if labels.dim() == 1 else numbers.masked_fill(~counted, IGNORE), logits.shape[-1])
+        if labels.dim() == 1:
+            check_range(labels, logits.shape[-1])
+        elif labels.shape == counted.shape:
+            check_range(labels.long().masked_fill(~counted, IGNORE), logits.shape[-1])
     values = logits.detach().float()
     rows = values.flatten(0, -2) if values.dim() > 1 else values[:0]
     if len(rows) > 1 and rows.shape[-1] > 1 and bool((rows >= 0).all() & ((rows.sum(-1) - 1).abs() < 1e-3).all()):

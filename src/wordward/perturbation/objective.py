@@ -25,7 +25,7 @@ def label_loss(
     _check_classes(logits)
     _check(logits, labels)
     labels = labels.long()  # cross_entropy accepts no smaller integer type
-    if mask is not None and labels.dim() == 2:
+    if mask is not None and labels.dim() != 1:
         _check_tokens(logits, mask)
         labels = labels.masked_fill(~mask, IGNORE)
     if labels.device.type == "cpu":  # elsewhere it would have to be waited for
