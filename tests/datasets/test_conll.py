@@ -3,6 +3,7 @@
 import pytest
 
 from wordward.datasets import DataError, read
+from wordward.datasets.conll import looks_like_conll
 
 TAGGED = {
     "blanks": "-DOCSTART- -X- O O\n\nAnna NNP B-NP B-PER\nslept VBD B-VP O\n\nOslo NNP B-NP B-LOC\nwoke VBD B-VP O\n",
@@ -40,6 +41,13 @@ def test_plain_text_stays_text(tmp_path, content: str):
     (tmp_path / "a.txt").write_text(content)
     lines = [line for line in content.splitlines() if line]
     assert [each.text for each in read(tmp_path / "a.txt", labelled=False)] == lines
+
+
+def test_a_file_that_cannot_be_read_is_not_tagged(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 O\n\nx O\ny O\n")
+    assert not looks_like_conll(tmp_path / "a.txt")
+    with pytest.raises(DataError, match="expected UTF-8"):
+        read(tmp_path / "a.txt", labelled=False)
 
 
 def test_what_is_said_where_labels_are_needed(tmp_path):

@@ -22,7 +22,10 @@ def looks_like_conll(path: Source, *, labelled: bool = True) -> bool:
     Where labels are not needed the file might be plain text, so its last column must also look like tags: those of
     entities, or a few that are used again and again.
     """
-    rows = [_fields(line) for line in islice(lines(path), SEEN)]
+    try:
+        rows = [_fields(line) for line in islice(lines(path), SEEN)]
+    except DataError:  # whoever reads it says what is wrong
+        return False
     tokens = [row for row in rows if row and row[0] != "-DOCSTART-"]
     groups = sum(1 for before, row in zip([[], *rows], rows, strict=False) if row and not before)
     if len({len(row) for row in tokens}) != 1 or len(tokens[0]) < 2 or groups < 2 or groups == len(tokens):
