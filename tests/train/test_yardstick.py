@@ -1,21 +1,30 @@
 """The model that every run is measured against: scikit-learn's logistic regression, and the most frequent tag."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from small_training import config
 
+from wordward.config.settings import TrainConfig
+from wordward.runs import run_folder
+from wordward.runs.compared import compared, remedies
+from wordward.support.distributed import Team
 from wordward.text.corpus import Corpus
 from wordward.text.ragged import Rows
 from wordward.text.vocabulary import EOS, PAD, UNK, Vocabulary
-from wordward.train.data import Data
+from wordward.train.data import Data, prepare
+from wordward.train.sweep import train_sweep
+from wordward.train.training import train
 from wordward.train.yardstick import (
     fit_linear,
     frequent_tags,
     linear_probabilities,
     tag_probabilities,
+    yardstick_of,
     yardstick_scores,
 )
 
@@ -161,3 +170,91 @@ def test_scores_are_those_of_the_run(tagging: bool) -> None:
     found = yardstick_scores(data)
     assert found["error"] == pytest.approx(1 / 12 if tagging else 1 / 6)
     assert set(found) == {"error", "macro_f1", *(("precision", "recall", "f0.5") if tagging else ())}
+
+
+def said(text: str) -> str:
+    """A message in one line."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(("kind", "name"), [("csv_file", "linear model on"), ("conll_file", "most frequent tag of")])
+def test_a_run_keeps_its_yardstick_and_says_how_it_stands(
+    kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = config(request.getfixturevalue(kind), "baseline", epochs=1, learning_rate=1e-6)
+    result = train(settings, tmp_path / "run")
+    entry = result["yardstick"]
+    settled, data = prepare(settings, quiet=True)
+    assert entry["dev"] == yardstick_scores(data)
+    assert entry["dev"].keys() == result["dev"].keys()
+    assert entry["name"].startswith(name)
+    assert entry["seconds"] < 10
+    assert run_folder.load_result(tmp_path / "run") == result
+    line, shown = compared(result, settled), said(capsys.readouterr().err)
+    assert "worse than the yardstick's" in line  # a step of 1e-6 teaches nothing, and the words tell all
+    assert shown.endswith(said(line))
+
+
+def test_a_run_without_it_is_compared_with_nothing(csv_file: Path, tmp_path: Path) -> None:
+    settings = config(csv_file, "baseline", epochs=1)
+    result = train(settings, tmp_path / "run", quiet=True)
+    assert compared(result, settings)
+    assert not compared(result | {"yardstick": None}, settings)
+    assert not compared({name: value for name, value in result.items() if name != "yardstick"}, settings)
+    assert not compared(result | {"dev": None}, settings)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "ours", "stands"),
+    [
+        ("error", 0.13, "worse than"),
+        ("error", 0.11, "not clearly different from"),
+        ("error", 0.09, "not clearly different from"),
+        ("error", 0.07, "better than"),
+        ("f0.5", 0.07, "worse than"),
+        ("f0.5", 0.13, "better than"),
+    ],
+)
+def test_a_difference_counts_beyond_its_standard_error(criterion: str, ours: float, stands: str) -> None:
+    # 95 % of 0.1 +- 0.0196: a standard error of 0.01, and of the difference of two such 0.0141
+    entry = {"name": "that", "dev": {criterion: 0.1}, "intervals": {criterion: [0.0804, 0.1196]}, "seconds": 1.0}
+    result = {"criterion": criterion, "dev": {criterion: ours}, "yardstick": entry}
+    line = compared(result, TrainConfig())
+    assert line.startswith(f"dev {criterion} {ours:.4f}, {stands} the yardstick's 0.1000 (that)")
+    assert ("more `epochs`" in line) == (stands == "worse than")
+
+
+def test_the_advice_leaves_out_what_was_given() -> None:
+    assert "`vectors`" in remedies(TrainConfig())
+    assert "`transformer`" in remedies(TrainConfig())
+    assert "`vectors`" not in remedies(TrainConfig(vectors="vectors.txt"))
+    assert "`vectors`" not in remedies(TrainConfig(pretrained="runs/lm"))
+    assert "Hugging Face" not in remedies(TrainConfig(transformer="folder"))
+
+
+def test_the_trials_of_a_sweep_fit_it_once(csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+    monkeypatch.setattr("wordward.train.yardstick._LAST", {})
+    monkeypatch.setattr(
+        "wordward.train.yardstick.fit_linear", lambda *given: fitted.append(given) or fit_linear(*given)
+    )
+    train_sweep(config(csv_file, epochs=1), ["epsilon=0.5,1,2"], tmp_path / "sweep", quiet=True)
+    assert len(fitted) == 1
+    kept = [run_folder.load_result(tmp_path / "sweep" / name) or {} for name in (".", "epsilon=0.5", "epsilon=2")]
+    assert kept[0]["yardstick"] == kept[1]["yardstick"] == kept[2]["yardstick"]
+    yardstick_of(prepare(config(csv_file, seed=1), quiet=True)[1])  # holds out other texts
+    assert len(fitted) == 2
+
+
+def test_other_processes_leave_it_to_the_first(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Second(Team):
+        first = False
+
+    def refuse(*given: Any, **options: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("wordward.train.training.team", lambda device: Second())
+    monkeypatch.setattr("wordward.train.training.yardstick_of", refuse)
+    assert train(config(csv_file, epochs=1), tmp_path / "run", quiet=True) == {}

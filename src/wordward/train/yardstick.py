@@ -1,13 +1,16 @@
 """A simple model to measure a run against: a linear one on word counts, or each word's most frequent tag."""
 
-from typing import NamedTuple
+import time
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from wordward.runs.compared import Yardstick
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import scores
+from wordward.support.console import waiting
 from wordward.text.corpus import COUNTED, Corpus
 from wordward.text.vocabulary import SPECIALS
 from wordward.train.data import Data
@@ -15,6 +18,8 @@ from wordward.train.data import Data
 C = 10.0  # weight of the texts against that of short coefficients, as scikit-learn has it
 MOST = 100_000  # texts to learn from: more take long and change little
 ENOUGH = 1e-5  # a slope of the mean loss at which the search ends
+NAMES = {False: "linear model on word counts", True: "most frequent tag of each word"}  # by whether it tags
+_LAST: dict[Any, tuple[Yardstick, float]] = {}  # the last one measured, which the trials of a sweep have in common
 STEPS, WORK = 200, 4e9  # at most so many steps, and so many products of a count and a coefficient
 
 
@@ -161,14 +166,27 @@ def tag_probabilities(tags: np.ndarray, corpus: Corpus, classes: int) -> list[np
     return [certain[tags[row]] for row in corpus.rows]
 
 
-def measured(data: Data) -> dict[str, Interval]:
-    """The yardstick's scores on dev, as the run is scored, with their intervals."""
-    words, classes = len(data.vocabulary), len(data.classes)
+def measured(data: Data, on: Corpus | None = None) -> dict[str, Interval]:
+    """The yardstick's scores on dev or other texts, as the run is scored, with their intervals."""
+    words, classes, on = len(data.vocabulary), len(data.classes), data.dev if on is None else on
     if data.tagging:
-        found = tag_probabilities(frequent_tags(data.train, words, classes), data.dev, classes)
+        found = tag_probabilities(frequent_tags(data.train, words, classes), on, classes)
     else:
-        found = linear_probabilities(fit_linear(data.train, words, classes), data.dev)
-    return scores(data.dev, found, classes, positive=data.positive)
+        found = linear_probabilities(fit_linear(data.train, words, classes), on)
+    return scores(on, found, classes, positive=data.positive)
+
+
+def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
+    """The yardstick of a run, as result.json holds it; that of the same texts as last time is not fitted again."""
+    key = data.fingerprint, data.tagging, data.positive, len(data.classes)
+    if key not in _LAST:
+        started = time.monotonic()
+        with waiting("measuring a simple model to compare with", quiet=quiet):
+            found = Yardstick(NAMES[data.tagging], measured(data))
+        _LAST.clear()
+        _LAST[key] = found, time.monotonic() - started
+    found, seconds = _LAST[key]
+    return found.entry(seconds)
 
 
 def yardstick_scores(data: Data) -> dict[str, float]:
@@ -216,7 +234,7 @@ def _least(matrix: _Counts, gold: Tensor, words: int, classes: int) -> Tensor:
     columns, total = 1 if classes == 2 else classes, len(gold)
     right = torch.nn.functional.one_hot(gold, classes).float()
     shares = (right.sum(0) + 0.5) / (total + 0.5 * classes)
-    found = torch.zeros(words + 1, columns)
+    found = torch.zeros(words + 1, columns, dtype=torch.float32, device="cpu")
     found[-1] = (shares[1] / shares[0]).log() if classes == 2 else shares.log()
     turned, weight = matrix.turned(words), 1 / (C * total)
 
