@@ -215,7 +215,7 @@ def test_dev_scores_stand_beside_the_yardstick(runs: Path, tmp_path: Path) -> No
         "80.00 % 70.00 to 90.00 %",
     ]
     assert "worse than a simple model" not in shown.text
-    worse = "worse than a simple model (linear model on word counts): error 20.00 % against 12.34 %. What may help: "
+    worse = "worse than a simple model (linear model on word counts): error 20.00% against 12.34%. What may help: "
     assert f"{worse}more epochs," in page(yardstick=entry, dev={"error": 0.2, "macro_f1": 0.8}).text
     for old in (result | {"yardstick": None}, {name: value for name, value in result.items() if name != "yardstick"}):
         (run / "result.json").write_text(json.dumps(old))

@@ -250,7 +250,9 @@ def test_other_processes_leave_it_to_the_first(
     csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Second(Team):
-        first = False
+        @property
+        def first(self) -> bool:
+            return False
 
     def refuse(*given: Any, **options: Any) -> None:
         raise AssertionError
