@@ -30,7 +30,7 @@ from wordward.hf.explainer import explain as explain_model
 from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.recipes import MethodSettings, parse_methods
 from wordward.runs.opening import load_run
-from wordward.runs.run_folder import held
+from wordward.runs.run_folder import held, load_result
 from wordward.support.errors import RunError
 from wordward.train import record as bookkeeping
 from wordward.train.finetuner import FineTuning
@@ -124,6 +124,14 @@ class TestTraining:
         assert result["versions"]["transformers"] == transformers.__version__
         assert result["model"] == str(place / "tiny")
         assert {"seconds", "device", "method"} <= result.keys()
+
+    def test_the_yardstick_counts_words(self, run_folder: Path, tagger_folder: Path):
+        linear, tags = (load_result(folder) or {} for folder in (run_folder, tagger_folder))
+        assert linear["yardstick"]["name"] == "linear model on word counts"
+        assert linear["yardstick"]["dev"]["error"] == 0  # as their words alone tell the labels
+        assert tags["yardstick"]["name"] == "most frequent tag of each word"
+        assert tags["yardstick"]["dev"]["f0.5"] == 1
+        assert tags["yardstick"]["dev"].keys() == tags["dev"].keys()
 
     def test_transformers_load_it_and_say_the_same(self, run_folder: Path):
         run = load_run(run_folder, device="cpu")

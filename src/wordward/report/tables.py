@@ -7,6 +7,7 @@ import numpy as np
 
 from wordward.report.charts import Chart, Curve, lines, ticks
 from wordward.report.gathering import SENSES, Report, Subject
+from wordward.runs.compared import Yardstick
 from wordward.runs.metrics import Interval, mcnemar
 
 NAMES = {"error": "Error", "macro_f1": "Macro-F1"}
@@ -29,6 +30,7 @@ def numbers(report: Report) -> dict[str, Any]:
         "some_tell_nothing": any(i.tells_nothing for each in scored for i in each.scores.values()),
         "scale": scale_of(report, metric),
         "paired": paired(report),
+        "yardsticks": yardsticks(report),
         "learnt": learnt,
         "dev_metric": dev_metric,
         "learning_curves": learning_curves(learnt, dev_metric),
@@ -79,6 +81,14 @@ def scale_of(report: Report, metric: str) -> list[float]:
     measured = [each[metric] for each in scored if metric in each]  # F0.5 needs a tag to flag
     ends = [value for interval in measured for value in interval]
     return ticks(min(ends), max(ends)) if len(measured) > 1 else []
+
+
+def yardsticks(report: Report) -> list[Yardstick]:
+    """What the runs were measured against on dev, each once; by the run's name where they differ."""
+    own = [(each.name, each.yardstick) for each in report.subjects if each.dev and each.yardstick]
+    if all(yardstick == own[0][1] for _, yardstick in own):
+        return [yardstick for _, yardstick in own[:1]]
+    return [yardstick._replace(name=f"{yardstick.name}, of {name}") for name, yardstick in own]
 
 
 def paired(report: Report) -> list[tuple[str, int, int, float]]:

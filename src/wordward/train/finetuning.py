@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from wordward.config.settings import TrainConfig
@@ -39,6 +40,8 @@ from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import Vocabulary, split_words
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
+from wordward.train.record import say_compared
+from wordward.train.yardstick import yardstick_of
 
 
 class Start:
@@ -93,6 +96,25 @@ class Start:
         parts = encoded["train"], encoded["dev"], encoded.get("unlabelled")
         self.config, self.data = settle(self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging))
         return self.data
+
+    def in_words(self) -> Data:
+        """The texts as words in the place of pieces, for the yardstick to count."""
+        texts = {name: [self._words(example) for example in self.examples[name]] for name in ("train", "dev")}
+        vocabulary = Vocabulary.build(texts["train"], min_documents=1)
+
+        def corpus(name: str, labels: Any) -> Corpus:
+            rows = [np.array(vocabulary.encode(words, eos=False), dtype=np.int32) for words in texts[name]]
+            if self.tagging:  # a sentence may have been cut
+                rows = [row[: len(tags)] for row, tags in zip(rows, labels, strict=True)]
+            return Corpus(rows, labels)
+
+        train, dev = corpus("train", self.data.train.labels), corpus("dev", self.data.dev.labels)
+        return replace(self.data, vocabulary=vocabulary, train=train, dev=dev, unlabelled=None)
+
+    def _words(self, example: Example) -> list[str]:
+        if not self.tagging:
+            return split_words(example.text, "words", True)
+        return list(example.tokens if example.tokens is not None else example.text.split())
 
     def write(self, folder: Path) -> None:
         """What the run is, before it starts."""
@@ -171,18 +193,22 @@ def fine_tune(
     start.encode(quiet=quiet)
     if not quiet:  # it compares dev with train
         say(start.describe())
+    yardstick = yardstick_of(start.in_words(), quiet=quiet)
     with run_folder.held(folder), transformers_quietly() as transformers:
         if resume:
             run_folder.check_labels(folder, start.data.classes)
         else:
             run_folder.create(folder, force=force)
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
+        going.record.yardstick = yardstick
         start.write(folder)
         stopped = going.record.interrupted(going.fit, going.save_model)
         if not stopped:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
-        return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        result = run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        say_compared(result, start.config, quiet=quiet)
+        return result
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:

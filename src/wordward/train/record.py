@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
+from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
@@ -30,6 +31,7 @@ class Record:
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
+        self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
         """Count time as time of training, until `stop_clock`."""
@@ -166,8 +168,15 @@ class Record:
             "best_epoch": best,
             "dev": next(scores, None),
             "majority_error": round(data.majority_error, 6),
+            "yardstick": self.yardstick,
             "stopped": stopped,
             "epochs": self.epoch,
             "steps": steps,
             "seconds": round(self.seconds, 1),
         }
+
+
+def say_compared(result: dict[str, Any], config: TrainConfig, *, quiet: bool) -> None:
+    """Say how a finished run stands to its yardstick."""
+    if not result["stopped"] and (line := compared(result, config)):
+        say(line, quiet=quiet)

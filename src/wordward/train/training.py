@@ -16,8 +16,10 @@ from wordward.support.distributed import team
 from wordward.text.chosen import with_given
 from wordward.text.vocabulary import UNK
 from wordward.train.data import Data, prepare
+from wordward.train.record import say_compared
 from wordward.train.step import DivergedError
 from wordward.train.trainer import Trainer
+from wordward.train.yardstick import yardstick_of
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
 Texts = Iterable[Example | tuple[str, Any] | str]  # in memory
@@ -98,13 +100,17 @@ def train(
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
+    if processes.first:
+        trainer.record.yardstick = yardstick_of(data, quiet=quiet)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
         with processes.interruptible():
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
-        return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
+        result = run_folder.save_result(folder, trainer.result(stopped), trainer.device)
+        say_compared(result, trainer.config, quiet=quiet)
+        return processes.agree(result)
 
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
