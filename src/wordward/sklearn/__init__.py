@@ -79,7 +79,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     rescaled: bool = False
     pretrained: str | None = None
     vectors: str | None = None
-    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words"
     lowercase: bool = False
     min_documents: int = 2
     max_vocabulary: int | None = None
