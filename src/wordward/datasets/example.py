@@ -167,10 +167,10 @@ def sample(
 
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:
     """The examples whose text is not among the others', ignoring white space."""
-    known = {folded(other.text) for other in others}
-    return [example for example in examples if folded(example.text) not in known]
+    known = {single_spaced(other.text) for other in others}
+    return [example for example in examples if single_spaced(example.text) not in known]
 
 
-def folded(text: str) -> str:
+def single_spaced(text: str) -> str:
     """The text with single blanks between its words."""
     return " ".join(text.split())

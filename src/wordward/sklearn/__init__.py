@@ -87,6 +87,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     unknown: Literal["unk", "drop"] = "unk"
     epochs: int = 30
     patience: int = 5
+    minutes: float | None = None
     batch_size: int = 32
     unlabelled_batch_size: int = 32
     learning_rate: float = 0.001

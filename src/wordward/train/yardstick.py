@@ -173,7 +173,7 @@ def measured(data: Data, on: Corpus | None = None) -> dict[str, Interval]:
         found = tag_probabilities(frequent_tags(data.train, words, classes), on, classes)
     else:
         found = linear_probabilities(fit_linear(data.train, words, classes), on)
-    return scores(on, found, classes, positive=data.positive)
+    return scores(on, found, data.classes, positive=data.positive)
 
 
 def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
