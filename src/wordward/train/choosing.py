@@ -42,8 +42,10 @@ def is_open(config: TrainConfig) -> bool:
 
 
 def settle_kind(config: TrainConfig) -> TrainConfig:
-    """The config with the paper's model where the kind is open, but sizes are given."""
-    return replace(config, model=replace(config.model, kind="lstm")) if config.model.kind == "auto" else config
+    """The config with the paper's model where the kind is open, but sizes or a language model are given."""
+    if config.model.kind != "auto" or config.transformer is not None:
+        return config
+    return replace(config, model=replace(config.model, kind="lstm"))
 
 
 def choose(
