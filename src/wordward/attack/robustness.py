@@ -108,7 +108,7 @@ def compare_guides(
     quiet: bool = False,
     jobs: int = 1,
 ) -> list[Guided]:
-    """The same model and texts attacked under the guidance of each method, with any words unless settings say else."""
+    """The same model and texts attacked under the guidance of each method, with any words unless these are set."""
     settings = replace(settings, words="any") if settings.words == "auto" else settings
     guided = []
     for method in methods:

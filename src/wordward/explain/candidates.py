@@ -12,7 +12,7 @@ from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
 from wordward.support.errors import RunError
 
-AROUND = 100  # nearest words among which those that fit are looked for
+AROUND = 40  # nearest words among which those that fit are looked for
 SEEN = (
     5,
     20_000,
@@ -20,7 +20,7 @@ SEEN = (
 
 
 class FittingWords(NearestWords):
-    """The k nearest words that fit the place of each word; the word itself, which never pulls, where there are fewer."""
+    """The k nearest words that fit the place of each word, filled up with the word itself, which never pulls."""
 
     def __init__(self, size: int, k: int, *, allowed: Tensor, fits: Fitting, space: WordSpace | None) -> None:
         super().__init__(size, k, allowed=allowed, metric="cosine")

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import log
+from typing import TypeVar
 
 import numpy as np
+import torch
 
 from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Explanation, Place, pulls_of
@@ -12,10 +15,15 @@ from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.pulls import TextPulls, text_pulls
 from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.recipes import RECIPES, Method
+from wordward.runs.evidence import evidence_of
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
+
+# By what factor the odds of a label must fall with a pull, at 95 %: surely to a third, or else less far.
+FALLS, SURE = (3.0, 2.0, 1.5, 1.0), 1.96
+Value = TypeVar("Value")
 
 
 class Explanations(list[Explanation]):
@@ -86,6 +94,7 @@ class Explainer:
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
         self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
+        self.evidence = evidence_of(run) if self.fitting else None
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -101,10 +110,64 @@ class Explainer:
         )
         filled = [at for at, reading in enumerate(readings) if reading.words]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
-        for found in text_pulls(run, self.adversary, *chosen, top=self.top, focus=focus):
+        top = self.top if self.evidence is None else max(self.top, self.adversary.method.settings.k or 1)
+        for found in text_pulls(run, self.adversary, *chosen, top=top, focus=focus):
             at = filled[found.number]
-            explanations[at] = _explained(run, explanations[at], readings[at], found, fitting=self.fitting)
+            explanations[at] = self._explained(explanations[at], readings[at], found)
         return explanations
+
+    def _explained(self, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
+        """The explanation with the model's prediction and the pulls on each word added."""
+        run = self.run
+        label, predicted, by_name = known.label, None, {}
+        if not run.tagging:
+            predicted, by_name = named(run.labels, found.probabilities)
+            label = known.label or predicted
+        kept = self._kept(text, found, label)
+        strongest = [max(of_word, default=0.0) for of_word in _chosen(found.strengths, kept)]
+        places = []
+        for at, token in enumerate(text.tokens):
+            names = map(run.vocabulary.word, found.words[at])
+            toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
+            (shown,) = _chosen([list(toward)], [kept[at]])
+            pulls = pulls_of(shown, word=token.text, largest=max(strongest))
+            tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
+            places.append(
+                Place(at, text.written(at), token.start, token.end, text.known[at], pulls[: self.top], *tag)
+            )
+        known = replace(known, places=tuple(places))
+        counts = RECIPES[known.method].needs_labels
+        if run.tagging:
+            label = places[known.focus].label if counts and known.focus is not None else None
+            return replace(known, label=known.label or label)
+        return replace(known, label=label if counts else None, predicted=predicted, probabilities=by_name)
+
+    def _kept(self, text: Reading, found: TextPulls, label: str | None) -> list[list[bool]]:
+        """Which pulls are shown, (words, top): where only fitting words pull, no piece of a contraction is pulled.
+
+        If the run's training texts tell which words speak for a label, only pulls toward words are shown that surely
+        speak less for it than the word that is pulled; or else probably; or all pulls, if there are no such.
+        """
+        whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
+        all_of_them = [[alone] * len(of_word) for alone, of_word in zip(whole, found.words, strict=True)]
+        if self.evidence is None or label is None or not found.words:
+            return all_of_them
+        toward = torch.tensor(found.words, device=self.run.device)
+        numbers = torch.from_numpy(text.row.numbers[text.row.first]).to(self.run.device)
+        words = numbers.unsqueeze(-1).expand_as(toward)
+        lost, error = self.evidence.lost(torch.full_like(toward, self.run.labels.index(label)), words, toward)
+        pulls = torch.tensor(found.strengths, device=self.run.device) > 0
+        alone = torch.tensor(whole, device=self.run.device).unsqueeze(-1)
+        for factor in FALLS:
+            less = (lost - SURE * error >= log(factor)) & alone
+            if bool((less & pulls).any()):
+                return less.tolist()
+        return all_of_them
+
+
+def _chosen(values: Sequence[Sequence[Value]], kept: Sequence[Sequence[bool]]) -> list[list[Value]]:
+    """Of each row the values that are kept."""
+    return [[value for value, stays in zip(*row, strict=True) if stays] for row in zip(values, kept, strict=True)]
 
 
 def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus: int | None) -> Explanation:
@@ -125,29 +188,6 @@ def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus:
         unread=text.unread,
         model=run.name,
     )
-
-
-def _explained(
-    run: Run, known: Explanation, text: Reading, found: TextPulls, *, fitting: bool = False
-) -> Explanation:
-    """The explanation with the model's prediction and the pulls on each word added."""
-    whole = [not fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
-    largest = max((pull[0] for pull, alone in zip(found.strengths, whole, strict=True) if alone), default=0.0)
-    places = []
-    for at, token in enumerate(text.tokens):
-        names = map(run.vocabulary.word, found.words[at])
-        toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
-        pulls = pulls_of(toward, word=token.text, largest=largest) if whole[at] else ()
-        tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
-        places.append(Place(at, text.written(at), token.start, token.end, text.known[at], pulls, *tag))
-    known = replace(known, places=tuple(places))
-    counts = RECIPES[known.method].needs_labels
-    if run.tagging:
-        label = places[known.focus].label if counts and known.focus is not None else None
-        return replace(known, label=known.label or label)
-    predicted, by_name = named(run.labels, found.probabilities)
-    label = known.label or (predicted if counts else None)
-    return replace(known, label=label, predicted=predicted, probabilities=by_name)
 
 
 def _tag(labels: Sequence[str], probabilities: np.ndarray) -> tuple[str, float]:

