@@ -20,7 +20,7 @@ from wordward.text.chosen import labelled_examples
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import EOS, UNK, pad
 
-LEAST = -2.0  # log p(after a swap) - log p(before), below which a swap does not read well
+LEAST = -1.5  # log p(after a swap) - log p(before), below which a swap does not read well
 ENOUGH = 20_000  # words of training texts, below which their counts say too little
 TEXTS = 20_000  # training texts that are counted, at most
 BATCH = 64  # texts that a neural model reads at a time

@@ -79,13 +79,26 @@ class NGrams:
         return [*[0] * (ORDER - 1), *(self.ids.get(word, -1) for word in words), 0]
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """log p(after) - log p(before) of each pair of texts; -inf where a new word was not counted."""
+        """log p(after) - log p(before) of each pair of texts; -inf where the new words were not seen like that.
+
+        A new word must have been seen beside one of its neighbours, and beside as many of them as the old word was.
+        """
         rows = [row for before, after in pairs for row in self._changed(split(before), split(after))]
-        scores = self.scores(rows)
-        unknown = [row.count(-1) for row in rows]
-        more = [new > old for old, new in zip(unknown[::2], unknown[1::2], strict=True)]
-        ratios = np.where(more, -np.inf, scores[1::2] - scores[::2])
-        return ratios.tolist()
+        scores, beside = self.scores(rows), self._seen_beside(rows)
+        known = np.array([row.count(-1) for row in rows])
+        unseen = (known[1::2] > known[::2]) | (beside[1::2] < np.maximum(beside[::2], 1))
+        return np.where(unseen, -np.inf, scores[1::2] - scores[::2]).tolist()
+
+    def _seen_beside(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
+        """How many pairs of words in each row, the first word left out, were seen."""
+        flat = np.fromiter(chain.from_iterable(row[1:] for row in rows), np.int64)
+        if not len(flat):
+            return np.zeros(0, dtype=np.int64)
+        starts = np.cumsum([0, *(len(row) - 1 for row in rows)])[:-1]
+        before = np.roll(flat, 1)
+        seen = (_look_up(self.counts[1], before * self.size + flat) > 0) & (before >= 0) & (flat >= 0)
+        seen[starts] = False
+        return np.add.reduceat(seen.astype(np.int64), starts)
 
     def _changed(self, before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
         """Where two texts differ, and the two words on either side that it matters to."""

@@ -19,6 +19,7 @@ from wordward.cli.texts import (
     is_split,
     naming,
     texts_of,
+    warn,
 )
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
@@ -88,6 +89,7 @@ class Explain:
 
         self._check()
         run = load_run(self.run, device=self.device)
+        warn(run)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")

@@ -12,11 +12,11 @@ from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
 from wordward.support.errors import RunError
 
-AROUND = 40  # nearest words among which those that fit are looked for
-SEEN = (
-    5,
+AROUND = 20  # nearest words among which those that fit are looked for
+SEEN, ONCE_IN = (
+    10,
     20_000,
-)  # a word put in was seen so often, or once in so many words of the training texts where these are few
+)  # a word that pulls was seen so often, or as often as the training texts hold so many words
 
 
 class FittingWords(NearestWords):
@@ -77,5 +77,4 @@ def _frequent(run: Run) -> Tensor:
     if words is not run.vocabulary:  # pieces, each as the word that it spells
         counts = counts[torch.tensor([words[word.lower()] for word in run.vocabulary.words])]
         counts[torch.tensor([word.lower() not in words for word in run.vocabulary.words])] = 0
-    most, once_in = SEEN
-    return allowed[counts.to(run.device)[allowed] >= min(most, int(words.counts.sum()) // once_in)]
+    return allowed[counts.to(run.device)[allowed] >= min(SEEN, int(words.counts.sum()) // ONCE_IN)]

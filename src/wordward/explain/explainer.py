@@ -13,7 +13,7 @@ from wordward.explain.explanation import Explanation, Place, pulls_of
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.pulls import TextPulls, text_pulls
-from wordward.explain.word_kinds import in_one_piece
+from wordward.explain.word_kinds import BIT, fitting, in_one_piece
 from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.evidence import evidence_of
 from wordward.runs.prediction import named
@@ -21,8 +21,9 @@ from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
 
-# By what factor the odds of a label must fall with a pull, at 95 %: surely to a third, or else less far.
-FALLS, SURE = (3.0, 2.0, 1.5, 1.0), 1.96
+# By what factor the odds of a label must fall with a pull, at 95 %; the larger if there are such pulls in a text.
+FALLS, SURE = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5), 1.96
+MUCH = 3.0  # between words that texts may hold for other reasons
 Value = TypeVar("Value")
 
 
@@ -95,6 +96,9 @@ class Explainer:
         self.adversary = run.adversary(method)
         self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
         self.evidence = evidence_of(run) if self.fitting else None
+        kinds = fitting(tuple(run.vocabulary.words)).kinds.to(run.device)
+        noun = (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
+        self._plain = noun | (kinds == BIT["number"]) | (kinds < BIT["s"])  # the last: words of grammar
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -146,7 +150,9 @@ class Explainer:
         """Which pulls are shown, (words, top): where only fitting words pull, no piece of a contraction is pulled.
 
         If the run's training texts tell which words speak for a label, only pulls toward words are shown that surely
-        speak less for it than the word that is pulled; or else probably; or all pulls, if there are no such.
+        speak less for it than the word that is pulled, by as large a factor as any does; or all pulls, if none does.
+        From one noun, number or word of grammar to another the factor must be large: what texts are about, and how
+        they are told, differs between labels by accident.
         """
         whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
         all_of_them = [[alone] * len(of_word) for alone, of_word in zip(whole, found.words, strict=True)]
@@ -158,8 +164,11 @@ class Explainer:
         lost, error = self.evidence.lost(torch.full_like(toward, self.run.labels.index(label)), words, toward)
         pulls = torch.tensor(found.strengths, device=self.run.device) > 0
         alone = torch.tensor(whole, device=self.run.device).unsqueeze(-1)
+        least = lost - SURE * error
+        own = torch.from_numpy(text.row.ids[text.row.first]).long().to(self.run.device)
+        plain = self._plain[toward] & self._plain[own].unsqueeze(-1)
         for factor in FALLS:
-            less = (lost - SURE * error >= log(factor)) & alone
+            less = (least >= torch.where(plain, log(MUCH), log(factor))) & alone
             if bool((less & pulls).any()):
                 return less.tolist()
         return all_of_them

@@ -48,8 +48,10 @@ GROUPS = tuple(
     does did doesn't didn't;
     do did don't didn't;
     can could may might must shall should will would can't cannot couldn't won't wouldn't shouldn't mustn't;
-    not never always also just still really often usually sometimes only even already hardly barely rarely;
-    very too so quite rather really pretty extremely almost hardly barely fairly;
+    not never always also still;
+    always usually often sometimes never rarely;
+    just only simply;
+    very really quite pretty extremely so;
     more less;
     most least;
     much little;
@@ -76,7 +78,8 @@ PIECES = frozenset(
 ALONE = frozenset(
     """
     be been being having done doing to of by from for at about against like despite along beyond than whom whose
-    such own same else ought what either neither plenty used im dont cant out off back away
+    such own same else ought what either neither plenty used im dont cant out off back away too even already
+    rather almost hardly barely
     """.split()
 )
 PAST = frozenset(
@@ -86,6 +89,7 @@ PAST = frozenset(
     brought caught taught slept dealt meant grew threw flew drew
     """.split()
 )
+TIMES = frozenset("second minute hour day night week weekend month year time home man woman friend part cost".split())
 NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
 CLOSED = frozenset().union(*GROUPS, ALONE)
 # Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be.
@@ -134,6 +138,9 @@ def inflection(word: str, known: Collection[str]) -> str:
     for ending in ("ing", "ed", "est", "er", "ly", "s"):
         if word.endswith(ending) and not word.endswith(("ss", "us", "is")):
             base = word.removesuffix(ending)
+            short = len(base) == 2 and ending == "ing" and f"{base}e" in known and word != "thing"  # using
+            if short:
+                return ending
             if len(base) > 2 and any(form in known for form in _bases(base, ending)):
                 # A charger is nothing that has more of a quality: faster, fastest.
                 faster = base.endswith("i") or f"{base}est" in known
@@ -143,6 +150,8 @@ def inflection(word: str, known: Collection[str]) -> str:
 
 def parts_of_speech(word: str, known: Collection[str]) -> list[str]:
     """What a word without an ending may be, by its form and by which of its other forms are known."""
+    if word in TIMES:
+        return ["noun"]
     short = word.removesuffix("e")
     doubled = word + word[-1]
     found = []
