@@ -63,7 +63,7 @@ class NGrams:
         for order in range(1, ORDER + 1):
             sequence = [flat[places - back] for back in range(order)][::-1]
             codes, seen = self._codes(sequence), np.all([of_place >= 0 for of_place in sequence[:-1]], axis=0)
-            contexts = codes // self.size if order > 1 else np.zeros_like(codes)
+            contexts = self._codes(sequence[:-1]) if order > 1 else np.zeros_like(codes)
             count = np.where(flat >= 0, _look_up(self.counts[order - 1], codes), 0)
             total = np.where(seen, _look_up(self.contexts[order - 1], contexts), 0)
             kinds = _look_up(self.followers[order - 1], contexts)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.word_kinds import Fitting, fitting
@@ -13,6 +14,7 @@ from wordward.runs.word_space import WordSpace, word_space
 from wordward.support.errors import RunError
 
 AROUND = 20  # nearest words among which those that fit are looked for
+CLOSE = 0.4  # of the cosine of the nearest word, which others must have
 SEEN, ONCE_IN = (
     10,
     20_000,
@@ -37,7 +39,8 @@ class FittingWords(NearestWords):
         """The candidates of words (n,): (n, k), nearest first."""
         near = nearest(ids, table, min(AROUND, len(self.allowed) - 1), allowed=self.allowed, metric=self.metric)
         own = ids.unsqueeze(-1).expand_as(near)
-        fit = self.fits(own, near)
+        closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, AROUND)
+        fit = self.fits(own, near) & (closeness >= CLOSE * closeness[:, :1])
         if self.space is not None:
             fit &= self.space.known[own]
         order = torch.sort((~fit).int(), dim=-1, stable=True).indices[:, : self.k]  # those that fit first

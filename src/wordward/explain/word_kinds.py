@@ -1,7 +1,7 @@
 """Which word may stand in another's place: of the same kind, inflection and case, and not the same word again."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 
 import numpy as np
@@ -108,7 +108,7 @@ def fold(word: str) -> str:
     return word.lower().replace("’", "'")
 
 
-def kind(word: str, known: Collection[str]) -> int:
+def kind(word: str, known: Set[str]) -> int:
     """The kinds of a word as bits, two words fitting each other where they share one; 0: it fits no other.
 
     `known`: words in lower case, which tell "worked" (work) from "hundred".
@@ -127,7 +127,7 @@ def kind(word: str, known: Collection[str]) -> int:
     return sum(BIT[name] for name in parts_of_speech(plain, known))
 
 
-def inflection(word: str, known: Collection[str]) -> str:
+def inflection(word: str, known: Set[str]) -> str:
     """The ending of OPEN that a word in lower case has, mostly on a word that is known; "" for none."""
     if word in PAST:
         return "ed"
@@ -138,9 +138,8 @@ def inflection(word: str, known: Collection[str]) -> str:
     for ending in ("ing", "ed", "est", "er", "ly", "s"):
         if word.endswith(ending) and not word.endswith(("ss", "us", "is")):
             base = word.removesuffix(ending)
-            short = len(base) == 2 and ending == "ing" and f"{base}e" in known and word != "thing"  # using
-            if short:
-                return ending
+            if len(base) == 2 and ending == "ing" and {base, f"{base}e"} & known and word != "thing":
+                return ending  # going, using
             if len(base) > 2 and any(form in known for form in _bases(base, ending)):
                 # A charger is nothing that has more of a quality: faster, fastest.
                 faster = base.endswith("i") or f"{base}est" in known
@@ -148,7 +147,7 @@ def inflection(word: str, known: Collection[str]) -> str:
     return ""
 
 
-def parts_of_speech(word: str, known: Collection[str]) -> list[str]:
+def parts_of_speech(word: str, known: Set[str]) -> list[str]:
     """What a word without an ending may be, by its form and by which of its other forms are known."""
     if word in TIMES:
         return ["noun"]
@@ -183,7 +182,7 @@ def _bases(base: str, ending: str) -> list[str]:
     return forms
 
 
-def stem(word: str, known: Collection[str]) -> str:
+def stem(word: str, known: Set[str]) -> str:
     """What the forms of a word have in common: love of "loves", "Loved" and "loving", roughly."""
     plain = fold(word)
     if plain in CLOSED:
@@ -209,7 +208,7 @@ def case(word: str) -> int:
 class Fitting:
     """Which words of a vocabulary fit which, by their ids."""
 
-    def __init__(self, words: Sequence[str], known: Collection[str]) -> None:
+    def __init__(self, words: Sequence[str], known: Set[str]) -> None:
         """`known`: words that exist, in lower case, by which endings are recognised."""
         numbers: dict[str, int] = {}
         kinds = [kind(word, known) if case(word) != 3 else 0 for word in words]
