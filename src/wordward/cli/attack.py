@@ -80,14 +80,14 @@ class Attack:
             runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
-            warn(*runs)
             examples = self._examples(runs, self.given[0])
+            warn(*runs)
             with naming(self.given[0]):
                 self._models(runs, examples)
             return
         run = load_run(self.given[0], device=self.device, positive=self.positive)
-        warn(run)
         examples = self._examples([run], None if self.text else self.given[1])
+        warn(run)
         with naming(None if self.text else self.given[1]), held(self.out, "--out"):
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 

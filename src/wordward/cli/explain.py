@@ -89,7 +89,6 @@ class Explain:
 
         self._check()
         run = load_run(self.run, device=self.device)
-        warn(run)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
@@ -102,6 +101,7 @@ class Explain:
             jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
             with naming(None if self.label is not None else self._source(run)):
                 explained = explain_all(run, left, question, jobs=jobs)
+            warn(run)
             self._follow(explained, len(examples), file)
 
     def _follow(
