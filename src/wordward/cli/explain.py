@@ -101,7 +101,8 @@ class Explain:
             jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
             with naming(None if self.label is not None else self._source(run)):
                 explained = explain_all(run, left, question, jobs=jobs)
-            warn(run)
+            if any(run.read(example).words for example in examples):
+                warn(run)
             self._follow(explained, len(examples), file)
 
     def _follow(

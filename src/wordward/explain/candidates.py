@@ -15,6 +15,7 @@ from wordward.support.errors import RunError
 
 AROUND = 20  # nearest words among which those that fit are looked for
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
+MANY = 500  # words to choose from; of fewer any that fits may pull
 SEEN, ONCE_IN = (
     10,
     20_000,
@@ -37,10 +38,13 @@ class FittingWords(NearestWords):
 
     def _search(self, ids: Tensor, table: Tensor) -> Tensor:
         """The candidates of words (n,): (n, k), nearest first."""
-        near = nearest(ids, table, min(AROUND, len(self.allowed) - 1), allowed=self.allowed, metric=self.metric)
+        around = AROUND if len(self.allowed) >= MANY else len(self.allowed) - 1
+        near = nearest(ids, table, around, allowed=self.allowed, metric=self.metric)
         own = ids.unsqueeze(-1).expand_as(near)
-        closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, AROUND)
-        fit = self.fits(own, near) & (closeness >= CLOSE * closeness[:, :1])
+        fit = self.fits(own, near)
+        if len(self.allowed) >= MANY:
+            closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, AROUND)
+            fit &= closeness >= CLOSE * closeness[:, :1]
         if self.space is not None:
             fit &= self.space.known[own]
         order = torch.sort((~fit).int(), dim=-1, stable=True).indices[:, : self.k]  # those that fit first
