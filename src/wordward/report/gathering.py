@@ -1,6 +1,6 @@
 """Everything that a report on a run says, gathered before any of it is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ class ReportSettings:
         attack: Texts to attack, drawn at random; 0: none.
         seed: Of that draw.
         positive: The tag of taggers that counts, instead of the one they were trained for.
+        columns: Settings of data (`text_column`, `label_column`, `tag_column`, `format`, `skip_empty`) that the file
+            `test` is read with; by default those of the run.
 
     Examples:
         >>> from wordward.report import ReportSettings
@@ -54,6 +56,7 @@ class ReportSettings:
     attack: int = 200
     seed: int = 0
     positive: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
@@ -131,7 +134,7 @@ def gather(
     paths = [Path(folder), *map(Path, against)]
     runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
     check_alike(runs)
-    tested = texts_to_score(runs, settings.test)
+    tested = texts_to_score(runs, settings.test, settings.columns)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
     for number, (run, name) in enumerate(zip(runs, _names(paths), strict=True)):
