@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Explanation, Place, pulls_of
@@ -96,9 +97,7 @@ class Explainer:
         self.adversary = run.adversary(method)
         self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
         self.evidence = evidence_of(run) if self.fitting else None
-        kinds = fitting(tuple(run.vocabulary.words)).kinds.to(run.device)
-        noun = (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
-        self._plain = noun | (kinds == BIT["number"]) | (kinds < BIT["s"])  # the last: words of grammar
+        self._plain = None if self.evidence is None else _plain(run)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -156,7 +155,7 @@ class Explainer:
         """
         whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
         all_of_them = [[alone] * len(of_word) for alone, of_word in zip(whole, found.words, strict=True)]
-        if self.evidence is None or label is None or not found.words:
+        if self.evidence is None or self._plain is None or label is None or not found.words:
             return all_of_them
         toward = torch.tensor(found.words, device=self.run.device)
         numbers = torch.from_numpy(text.row.numbers[text.row.first]).to(self.run.device)
@@ -172,6 +171,13 @@ class Explainer:
             if bool((less & pulls).any()):
                 return less.tolist()
         return all_of_them
+
+
+def _plain(run: Run) -> Tensor:
+    """Which ids are nouns, numbers or words of grammar, which texts may hold for other reasons, (ids,) bool."""
+    kinds = fitting(tuple(run.vocabulary.words)).kinds.to(run.device)
+    noun = (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
+    return noun | (kinds == BIT["number"]) | (kinds < BIT["s"])
 
 
 def _chosen(values: Sequence[Sequence[Value]], kept: Sequence[Sequence[bool]]) -> list[list[Value]]:
