@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
+from wordward.cli.texts import warn
 from wordward.support.errors import MissingExtraError, SettingError
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Serve:
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]
+            warn(*runs)
             examples = self._examples(runs[0]) if self.examples else None
             port = listener.getsockname()[1]
             app = create_app(runs, port=port, examples=examples)
