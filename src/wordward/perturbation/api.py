@@ -95,9 +95,6 @@ def advt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
         An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
         `loss` you add to your own on `clean`, the logits of the text itself.
 
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
-
     Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
@@ -128,9 +125,6 @@ def vat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
         An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
         `loss` you add to your own, on labelled or unlabelled texts.
 
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
-
     Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
@@ -157,9 +151,6 @@ def iadvt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
     Returns:
         An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
         `loss` you add to your own on `clean`, the logits of the text itself.
-
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
 
     Examples:
         >>> import torch, wordward
@@ -190,9 +181,6 @@ def ivat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
     Returns:
         An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
         `loss` you add to your own, on labelled or unlabelled texts.
-
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
 
     Examples:
         >>> import torch, wordward
