@@ -86,10 +86,8 @@ def advt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: As for `iadvt`: `embedding`, `site`, `candidates`, `loss`, and every setting of
+            `wordward.MethodSettings`, such as `epsilon`.
 
     Returns:
         An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
@@ -116,10 +114,8 @@ def vat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: As for `iadvt`: `embedding`, `site`, `candidates`, `loss`, and every setting of
+            `wordward.MethodSettings`, such as `epsilon`.
 
     Returns:
         An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
@@ -173,10 +169,8 @@ def ivat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: As for `iadvt`: `embedding`, `site`, `candidates`, `loss`, and every setting of
+            `wordward.MethodSettings`, such as `epsilon`.
 
     Returns:
         An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
