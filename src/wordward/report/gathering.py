@@ -18,7 +18,7 @@ from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, short_names
 from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation
 from wordward.support.console import say
@@ -133,7 +133,7 @@ def gather(
     tested = texts_to_score(runs, settings.test)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
-    for number, (run, name) in enumerate(zip(runs, _names(paths), strict=True)):
+    for number, (run, name) in enumerate(zip(runs, short_names(paths), strict=True)):
         subject = _read(run, name)
         examples, corpus, note = dev_texts(run)
         held_out.append(examples)
@@ -171,14 +171,6 @@ def check_alike(runs: Sequence[Run]) -> None:
     if len(flagged) > 1:
         names = [f"{folder} {tag!r}" for tag, folder in flagged.items()]
         raise RunError(f"expected runs that flag the same tag (`positive`); {' and '.join(names)} do not")
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: that of its folder, or its path if two folders have the same name."""
-    short = [path.resolve().name for path in paths]
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise RunError(f"expected different runs; got {', '.join(map(str, paths))}")
-    return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
 def _read(run: Run, name: str) -> Subject:
