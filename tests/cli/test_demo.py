@@ -13,11 +13,14 @@ from rich.console import Console
 
 from wordward.cli import demo
 from wordward.cli.main import main
-from wordward.config.settings import ModelSettings
-from wordward.datasets import Example
+from wordward.config.settings import ModelSettings, TrainConfig
+from wordward.datasets import Example, read
 from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.report.telling import Telling
-from wordward.runs.run_folder import RunError
+from wordward.runs.run_folder import RunError, load_config
+from wordward.text.corpus import encode
+from wordward.train.data import prepare
+from wordward.train.yardstick import fit_linear, linear_probabilities
 
 
 @pytest.fixture
@@ -43,6 +46,12 @@ def test_demo_trains_shows_and_leaves_runs_to_use(
         assert main(["demo", "--out", str(out), "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert all(method in shown for method in demo.METHODS)
+    linear = next(line for line in shown.splitlines() if "linear model" in line)
+    settings, data = prepare(load_config(out / "baseline", TrainConfig), quiet=True)
+    tested = encode(read(out / "test.csv"), data.vocabulary, settings.text, data.classes)
+    found = linear_probabilities(fit_linear(data.train, len(data.vocabulary), 2), tested)
+    wrong = np.mean([each.argmax() != label for each, label in zip(found, tested.labels or (), strict=True)])
+    assert f"{wrong:.1%}" in linear
     assert "nearest to good" in shown
     assert "→" in shown
     page = out / "report.html"

@@ -18,7 +18,7 @@ from wordward.explain.html import render
 from wordward.explain.wording import percent
 from wordward.report.gathering import Report, ReportSettings, gather, of_sense
 from wordward.report.html import draw
-from wordward.report.tables import best_epoch
+from wordward.report.tables import best_epoch, yardsticks
 from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
@@ -70,6 +70,22 @@ def test_the_numbers_are_those_of_evaluate(
     assert shown.rows[heading][0][1:] == names
     assert numbers(shown, heading) == [[each[measure] for each in wanted] for measure in wanted[0]]
     assert ("f0.5" in wanted[0]) == (kind == "tags")
+
+
+def test_runs_that_learn_from_the_same_texts_share_a_yardstick(runs: Path, page: Page, tags: Page) -> None:
+    for shown, heading, name in ((page, "Dev texts", "plain"), (tags, "Dev sentences", "tagger2")):
+        entry = json.loads((runs / name / "result.json").read_text())["yardstick"]
+        assert shown.rows[heading][0][2:] == [name, entry["name"]]
+        values = [row[-1].split(" %")[0] for row in numbers(shown, heading)]
+        assert values == [f"{100 * value:.2f}" for value in entry["dev"].values()]
+    report = gather(runs / "mine", ReportSettings(attack=0, sentences=0), against=[runs / "plain"], device="cpu")
+    first, second = report.subjects
+    assert second.yardstick is not None
+    other = replace(second, yardstick=second.yardstick._replace(scores={"error": Interval(0.5, 0.4, 0.6)}))
+    found = yardsticks(replace(report, subjects=(first, other)))
+    assert [each.name for each in found] == [f"linear model on word counts, of {name}" for name in ("mine", "plain")]
+    tagger = gather(runs / "tagger", ReportSettings(attack=0, sentences=0, positive="c"), device="cpu").subjects[0]
+    assert tagger.yardstick is None  # its F0.5 is that of another tag
 
 
 def test_dev_numbers_are_those_of_the_run(runs: Path, page: Page) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reported import METHOD, SMALL, Page, evaluated, hard, make_runs, numbers
@@ -135,7 +136,9 @@ def test_a_run_on_a_known_corpus(corpus: Path, tmp_path: Path, capsys: pytest.Ca
     page = Page(out)
     for split in ("test", "dev"):
         wanted = evaluated(capsys, corpus, split)
-        assert numbers(page, f"{split.capitalize()} texts") == [[value] for value in wanted.values()]
+        shown = numbers(page, f"{split.capitalize()} texts")
+        assert [row[:1] for row in shown] == [[value] for value in wanted.values()]
+        assert {len(row) for row in shown} == {1 + (split == "dev")}  # dev has the yardstick beside
     assert "of rotten_tomatoes test" in page.text
     assert "Adversarial texts" in page.headings
 
@@ -193,6 +196,30 @@ def test_a_run_that_is_not_finished_says_so(runs: Path, tmp_path: Path) -> None:
     page = report_on(run, tmp_path)
     assert said in page.text
     assert {row[0]: row[1] for row in page.rows["How it was made"]}["seconds"] == "–"
+
+
+def test_dev_scores_stand_beside_the_yardstick(runs: Path, tmp_path: Path) -> None:
+    run = copied(runs, tmp_path)
+    result = json.loads((run / "result.json").read_text())
+    entry = result["yardstick"] | {"dev": {"error": 0.1234, "macro_f1": 0.8}}
+    entry["intervals"] = {"error": [0.1, 0.15], "macro_f1": [0.7, 0.9]}
+
+    def page(**changed: Any) -> Page:
+        (run / "result.json").write_text(json.dumps(result | changed))
+        return report_on(run, tmp_path)
+
+    shown = page(yardstick=entry, dev={"error": 0.13, "macro_f1": 0.8})
+    assert shown.rows["Dev texts"][0] == ["measure", "mine", "linear model on word counts"]
+    assert [row[-1] for row in numbers(shown, "Dev texts")] == [
+        "12.34 % 10.00 to 15.00 %",
+        "80.00 % 70.00 to 90.00 %",
+    ]
+    assert "worse than a simple model" not in shown.text
+    worse = "worse than a simple model (linear model on word counts): error 20.00% against 12.34%. What may help: "
+    assert f"{worse}more epochs," in page(yardstick=entry, dev={"error": 0.2, "macro_f1": 0.8}).text
+    for old in (result | {"yardstick": None}, {name: value for name, value in result.items() if name != "yardstick"}):
+        (run / "result.json").write_text(json.dumps(old))
+        assert report_on(run, tmp_path).rows["Dev texts"][0] == ["measure", "mine"]
 
 
 def test_a_run_without_metrics_has_no_curves(runs: Path, tmp_path: Path) -> None:

@@ -162,9 +162,9 @@ class Attack:
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
         elif self.text:
-            show_texts(results, Console(highlight=False))
+            show_texts(results, Console(highlight=False), tag=run.named_tag)
         else:
-            show(results, summary, Console(highlight=False), count=self.show)
+            show(results, summary, Console(highlight=False), count=self.show, tag=run.named_tag)
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""

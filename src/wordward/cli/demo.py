@@ -31,9 +31,12 @@ from wordward.runs.neighbors import nearest_words
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import RunError
 from wordward.support.console import say
+from wordward.text.corpus import encode
 from wordward.text.vocabulary import split_words
+from wordward.train.data import prepare
 from wordward.train.pretraining import pretrain
 from wordward.train.training import train
+from wordward.train.yardstick import measured
 
 METHODS = ("baseline", "advt", "iadvt")
 TEXT = TextSettings(lowercase=True)
@@ -66,7 +69,7 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
         model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.3),
     )
     _unless_stopped(pretrain(reading, out / "lm", quiet=quiet))
-    rows = []
+    rows: list[tuple[str, Interval, float]] = []
     for number, method in enumerate(METHODS, start=2):
         say(f"{number}/4  {method} learns to tell positive from negative reviews", quiet=quiet)
         config = TrainConfig(
@@ -78,11 +81,21 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
             training=TrainingSettings(epochs=6, learning_rate=0.002, min_candidate_count=3, seed=seed),
         )
         result = _unless_stopped(train(config, out / method, quiet=quiet))
+        if not rows:
+            rows.append(_linear(config, test))
         run = load_run(out / method)
         rows.append((method, run.evaluate(test).scores["error"], result["seconds"]))
     _show(out, rows, test)
     _write_page(out, seed, quiet=quiet)
     _close(out, time.monotonic() - started)
+
+
+def _linear(config: TrainConfig, test: list[Example]) -> tuple[str, Interval, float]:
+    """The row of a linear model on word counts that learns from the same sentences."""
+    settled, data = prepare(config, quiet=True)
+    started = time.monotonic()
+    found = measured(data, encode(test, data.vocabulary, settled.text, data.classes))
+    return "linear model", found["error"], time.monotonic() - started
 
 
 def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:

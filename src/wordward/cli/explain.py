@@ -35,8 +35,8 @@ class Explain:
     text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """More texts, none of which is taken for the name of a split."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE|dev|test")] = None
-    """File of texts: a line each, or any format that can be trained on; or a split. Its labels count where it has
-    some."""
+    """File of texts: a line each, or any format that can be trained on; or a split; - is standard input. Its labels
+    count where it has some."""
     limit: int | None = None
     """Explain only this many of the texts: a random but fixed selection."""
     columns: FileColumns = field(default_factory=FileColumns)
@@ -117,7 +117,7 @@ class Explain:
 
     def _source(self, run: "Run") -> str | None:
         """The file or the split that the texts are of."""
-        if self.file is None and len(self.texts) == 1 and is_split(run, self.texts[0]):
+        if self.file is None and len(self.texts) == 1 and (self.texts[0] == "-" or is_split(run, self.texts[0])):
             return self.texts[0]
         return self.file
 
@@ -181,7 +181,7 @@ class Explain:
             examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
             why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"
             say(f"{why}: each text is explained for what the model predicts")
-        if source in self.texts:
+        if source in self.texts and source != "-":
             corpus, count = run.config.data.corpus, len(examples)
             say(f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}")
         if run.tagging:  # a tagger gives no label to a whole text

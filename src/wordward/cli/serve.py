@@ -1,11 +1,11 @@
 """The command `wordward serve`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, RunFolder
+from wordward.cli.arguments import Device, FileColumns, RunFolder
 from wordward.cli.texts import texts_in
 from wordward.support.errors import MissingExtraError, SettingError
 
@@ -26,6 +26,7 @@ class Serve:
     """Open the page in the browser."""
     examples: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File whose first texts the page offers, in any format that can be trained on; by default our own."""
+    columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
     """Where to compute."""
 
@@ -49,7 +50,7 @@ class Serve:
             runs = [load_run(folder, device=self.device) for folder in folders]
             examples = None
             if self.examples:
-                some = texts_in(runs[0], self.examples, labelled=False, quiet=True)[:EXAMPLES]
+                some = texts_in(runs[0], self.examples, labelled=False, **vars(self.columns))[:EXAMPLES]
                 examples = [example.text for example in some]
             port = listener.getsockname()[1]
             app = create_app(runs, port=port, examples=examples)

@@ -38,9 +38,9 @@ def texts_in(run: "Run", file: str, *, labelled: bool = True, quiet: bool = Fals
     from wordward.support.console import waiting
     from wordward.text.chosen import read_as
 
-    chosen = {name: value for name, value in columns.items() if value is not None}
-    with waiting(f"reading {Path(file).name}", quiet=quiet):
-        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled)
+    chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
+    with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
+        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled, quiet=quiet)
 
 
 @contextmanager

@@ -62,6 +62,19 @@ def check_labels(examples: Iterable[Example], source: object = None) -> tuple[st
     return tuple(sorted(classes))
 
 
+def folded(name: str) -> str:
+    """A label without what may be an accident: its case, and blanks around and inside it."""
+    return " ".join(name.split()).casefold()
+
+
+def alike(labels: Iterable[str]) -> list[list[str]]:
+    """Labels that differ only in case or blanks, those that belong together in a list."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault(folded(label), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
 def hold_out(
     items: Sequence[Item],
     size: float,
@@ -154,10 +167,10 @@ def sample(
 
 def drop_shared(examples: Iterable[Example], others: Iterable[Example]) -> list[Example]:
     """The examples whose text is not among the others', ignoring white space."""
-    known = {folded(other.text) for other in others}
-    return [example for example in examples if folded(example.text) not in known]
+    known = {single_spaced(other.text) for other in others}
+    return [example for example in examples if single_spaced(example.text) not in known]
 
 
-def folded(text: str) -> str:
+def single_spaced(text: str) -> str:
     """The text with single blanks between its words."""
     return " ".join(text.split())

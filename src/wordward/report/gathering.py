@@ -1,6 +1,6 @@
 """Everything that a report on a run says, gathered before any of it is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from wordward.attack.robustness import accuracies, attack_all
 from wordward.attack.sense import judge_of
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
+from wordward.config.settings import TrainConfig
 from wordward.datasets import Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
@@ -17,6 +18,7 @@ from wordward.report.closeness import Opposites, opposites
 from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
+from wordward.runs.compared import Yardstick, remedies
 from wordward.runs.metrics import Interval
 from wordward.runs.opening import load_run, short_names
 from wordward.runs.run import Run
@@ -41,6 +43,8 @@ class ReportSettings:
         attack: Texts to attack, drawn at random; 0: none.
         seed: Of that draw.
         positive: The tag of taggers that counts, instead of the one they were trained for.
+        columns: Settings of data (`text_column`, `label_column`, `tag_column`, `format`, `skip_empty`) that the file
+            `test` is read with; by default those of the run.
 
     Examples:
         >>> from wordward.report import ReportSettings
@@ -53,6 +57,7 @@ class ReportSettings:
     attack: int = 200
     seed: int = 0
     positive: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
@@ -71,6 +76,7 @@ class Subject:
     test: Evaluation | None = None
     attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
     notes: tuple[str, ...] = ()
+    yardstick: Yardstick | None = None  # what it was measured against on dev; runs of older versions have none
 
     @property
     def scored(self) -> Evaluation | None:
@@ -130,7 +136,7 @@ def gather(
     paths = [Path(folder), *map(Path, against)]
     runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
     check_alike(runs)
-    tested = texts_to_score(runs, settings.test)
+    tested = texts_to_score(runs, settings.test, settings.columns)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
     for number, (run, name) in enumerate(zip(runs, short_names(paths), strict=True)):
@@ -141,7 +147,7 @@ def gather(
             subject = replace(subject, dev=run.evaluate_corpus(corpus, "dev", quiet=False))
         if tested is not None:
             subject = replace(subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=False))
-        notes = (*subject.notes, note, _differs(subject))
+        notes = (*subject.notes, note, _differs(subject), _worse(subject))
         subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
     texts = tested.examples if tested is not None else held_out[0]
     # With seed 0 those of `wordward attack` with a limit.
@@ -188,7 +194,9 @@ def _read(run: Run, name: str) -> Subject:
         )
     if not metrics:
         notes.append(f"The run {name} has no learning curve: its folder holds no {run_folder.METRICS}.")
-    return Subject(run, name, result, metrics, notes=tuple(notes))
+    # Its scores are of the tag that the run was trained to flag.
+    same = run_folder.load_config(run.folder, TrainConfig).training.positive == run.config.training.positive
+    return Subject(run, name, result, metrics, notes=tuple(notes), yardstick=Yardstick.of(result) if same else None)
 
 
 def _differs(subject: Subject) -> str:
@@ -202,6 +210,18 @@ def _differs(subject: Subject) -> str:
     return (
         f"When {subject.name} was trained its dev {criterion} was {before[criterion]:.2%}; here it is {now:.2%}: "
         "the texts have changed since, or this device rounds differently."
+    )
+
+
+def _worse(subject: Subject) -> str:
+    """A warning if the run is worse on dev than its yardstick."""
+    yardstick, dev, criterion = subject.yardstick, subject.result.get("dev"), subject.run.config.training.criterion
+    if yardstick is None or not dev or yardstick.standing(criterion, dev[criterion]) != "worse":
+        return ""
+    return (
+        f"On the dev texts {subject.name} is worse than a simple model ({yardstick.name}): {criterion} "
+        f"{dev[criterion]:.2%} against {yardstick.scores[criterion].value:.2%}. What may help: "
+        f"{remedies(subject.run.config).replace('`', '')}."
     )
 
 

@@ -7,10 +7,12 @@ import numpy as np
 
 from wordward.report.charts import Chart, Curve, lines, ticks
 from wordward.report.gathering import SENSES, Report, Subject
+from wordward.runs.compared import Yardstick
 from wordward.runs.metrics import Interval, mcnemar
 
 NAMES = {"error": "Error", "macro_f1": "Macro-F1"}
 NAMES |= {"precision": "Precision", "recall": "Recall", "f0.5": "F0.5"}
+NAMES |= {"entity_precision": "Entity precision", "entity_recall": "Entity recall", "entity_f1": "Entity F1"}
 Counted = list[list[tuple[int, float]]]  # by true and predicted label: how many, and share of the true label
 LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 
@@ -28,6 +30,7 @@ def numbers(report: Report) -> dict[str, Any]:
         "some_tell_nothing": any(i.tells_nothing for each in scored for i in each.scores.values()),
         "scale": scale_of(report, metric),
         "paired": paired(report),
+        "yardsticks": yardsticks(report),
         "learnt": learnt,
         "dev_metric": dev_metric,
         "learning_curves": learning_curves(learnt, dev_metric),
@@ -66,6 +69,9 @@ def meaning(metric: str, report: Report) -> str:
         "precision": f"of the words tagged {tag}, the share that are",
         "recall": f"of the words that are {tag}, the share tagged so",
         "f0.5": "precision and recall in one number, precision weighing more; 100\u00a0% is best",
+        "entity_precision": "of the entities that it marks, the share with exactly the right words and type",
+        "entity_recall": "of the entities there are, the share that it marks exactly so",
+        "entity_f1": "precision and recall of whole entities in one number; 100\u00a0% is best",
     }[metric]
 
 
@@ -75,6 +81,14 @@ def scale_of(report: Report, metric: str) -> list[float]:
     measured = [each[metric] for each in scored if metric in each]  # F0.5 needs a tag to flag
     ends = [value for interval in measured for value in interval]
     return ticks(min(ends), max(ends)) if len(measured) > 1 else []
+
+
+def yardsticks(report: Report) -> list[Yardstick]:
+    """What the runs were measured against on dev, each once; by the run's name where they differ."""
+    own = [(each.name, each.yardstick) for each in report.subjects if each.dev and each.yardstick]
+    if all(yardstick == own[0][1] for _, yardstick in own):
+        return [yardstick for _, yardstick in own[:1]]
+    return [yardstick._replace(name=f"{yardstick.name}, of {name}") for name, yardstick in own]
 
 
 def paired(report: Report) -> list[tuple[str, int, int, float]]:

@@ -79,7 +79,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     rescaled: bool = False
     pretrained: str | None = None
     vectors: str | None = None
-    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words"
     lowercase: bool = False
     min_documents: int = 2
     max_vocabulary: int | None = None
@@ -87,6 +87,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     unknown: Literal["unk", "drop"] = "unk"
     epochs: int = 30
     patience: int = 5
+    minutes: float | None = None
     batch_size: int = 32
     unlabelled_batch_size: int = 32
     learning_rate: float = 0.001

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
 
-from wordward.datasets.example import folded
+from wordward.datasets.example import single_spaced
 from wordward.datasets.published import CorpusInfo, Splits
 
 
@@ -29,7 +29,7 @@ def check(splits: Splits, info: CorpusInfo) -> Check:
     """Counts compared with the paper's, duplicate texts (ignoring white space), and empty texts."""
     named = splits._asdict()
     digests = {
-        name: [blake2b(folded(example.text).encode(), digest_size=16).digest() for example in examples]
+        name: [blake2b(single_spaced(example.text).encode(), digest_size=16).digest() for example in examples]
         for name, examples in named.items()
     }
     distinct = {name: set(values) for name, values in digests.items()}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from wordward.config.settings import TrainConfig
@@ -39,6 +40,8 @@ from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import Vocabulary, split_words
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
+from wordward.train.record import say_compared
+from wordward.train.yardstick import yardstick_of
 
 
 class Start:
@@ -50,7 +53,7 @@ class Start:
         _check(config, source, self.device)
         if not Path(source).is_dir():
             say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
-        self.examples, classes = _examples(config, given)
+        self.examples, classes = _examples(config, given, quiet=quiet)
         self.tagging = self.examples["train"][0].tags is not None
         known = known_labels(source)
         self.classes = known if set(known) == set(classes) else classes
@@ -94,6 +97,25 @@ class Start:
         self.config, self.data = settle(self.config, Data(vocabulary, self.classes, *parts, tagging=self.tagging))
         return self.data
 
+    def in_words(self) -> Data:
+        """The texts as words in the place of pieces, for the yardstick to count."""
+        texts = {name: [self._words(example) for example in self.examples[name]] for name in ("train", "dev")}
+        vocabulary = Vocabulary.build(texts["train"], min_documents=1)
+
+        def corpus(name: str, labels: Any) -> Corpus:
+            rows = [np.array(vocabulary.encode(words, eos=False), dtype=np.int32) for words in texts[name]]
+            if self.tagging:  # a sentence may have been cut
+                rows = [row[: len(tags)] for row, tags in zip(rows, labels, strict=True)]
+            return Corpus(rows, labels)
+
+        train, dev = corpus("train", self.data.train.labels), corpus("dev", self.data.dev.labels)
+        return replace(self.data, vocabulary=vocabulary, train=train, dev=dev, unlabelled=None)
+
+    def _words(self, example: Example) -> list[str]:
+        if not self.tagging:
+            return split_words(example.text, "words", True)
+        return list(example.tokens if example.tokens is not None else example.text.split())
+
     def write(self, folder: Path) -> None:
         """What the run is, before it starts."""
         data = self.data
@@ -127,7 +149,9 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     import wordward.hf.trainer  # noqa: F401 - refuses where transformers or accelerate is missing
 
 
-def _examples(config: TrainConfig, given: Given | None) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
+def _examples(
+    config: TrainConfig, given: Given | None, *, quiet: bool
+) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
     """The texts by what they are for, and the labels."""
     data, methods = config.data, parse_methods(config.method, config.perturbation)
     virtual = any(not method.recipe.needs_labels for method in methods)
@@ -140,14 +164,14 @@ def _examples(config: TrainConfig, given: Given | None) -> tuple[dict[str, list[
         }
         extra = split_examples(data, "unlabelled") if virtual else []
     else:
-        labelled, held_out, classes = labelled_examples(config, given)
+        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         examples = {"train": labelled, "dev": held_out}
         extra = []
     if given and "unlabelled" in given:
         extra = sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
     elif data.unlabelled:
         unlabelled_texts(data)  # refuses a column that is not there
-        extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
+        extra = [*extra, *read_as(data, data.unlabelled, labelled=False, quiet=quiet)]
     return examples | ({"unlabelled": extra} if extra else {}), classes
 
 
@@ -169,24 +193,29 @@ def fine_tune(
     start.encode(quiet=quiet)
     if not quiet:  # it compares dev with train
         say(start.describe())
+    yardstick = yardstick_of(start.in_words(), quiet=quiet)
     with run_folder.held(folder), transformers_quietly() as transformers:
         if resume:
             run_folder.check_labels(folder, start.data.classes)
         else:
             run_folder.create(folder, force=force)
         going = FineTuning(start, folder, resume=resume, quiet=quiet)
+        going.record.yardstick = yardstick
         start.write(folder)
         stopped = going.record.interrupted(going.fit, going.save_model)
         if not stopped:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
-        return run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        result = run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        say_compared(result, start.config, quiet=quiet)
+        return result
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a finished run; raises an error if more epochs are asked for."""
     result = run_folder.finished(folder)
-    if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+    kept = run_folder.load_config(folder, TrainConfig).training
+    if result and (config.training.epochs > kept.epochs or config.training.minutes != kept.minutes):
         raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
             f"another `out`, from {folder / run_folder.TRANSFORMER} as `transformer` if you like"

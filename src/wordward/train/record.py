@@ -10,8 +10,10 @@ from torch import Tensor
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
+from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
+from wordward.support.distributed import ALONE, Team
 from wordward.train.data import Data
 
 
@@ -29,6 +31,7 @@ class Record:
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
+        self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
         """Count time as time of training, until `stop_clock`."""
@@ -60,6 +63,14 @@ class Record:
         if not self.best["epoch"]:
             return "no epoch has finished, so there is no model yet"
         return f"the best model so far (epoch {self.best['epoch']}) is kept in {self.folder}"
+
+    def deadline(self, minutes: float | None) -> float | None:
+        """When `minutes` of training will be over, including those before it was resumed; None: never."""
+        return None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
+
+    def out_of_time(self, deadline: float | None, team: Team = ALONE) -> bool:
+        """Whether the deadline has passed."""
+        return deadline is not None and bool(team.agree(time.monotonic() >= deadline))
 
     def out_of_patience(self, patience: int) -> bool:
         """Whether the last `patience` epochs were no better than the best before them; says so."""
@@ -157,8 +168,15 @@ class Record:
             "best_epoch": best,
             "dev": next(scores, None),
             "majority_error": round(data.majority_error, 6),
+            "yardstick": self.yardstick,
             "stopped": stopped,
             "epochs": self.epoch,
             "steps": steps,
             "seconds": round(self.seconds, 1),
         }
+
+
+def say_compared(result: dict[str, Any], config: TrainConfig, *, quiet: bool) -> None:
+    """Say how a finished run stands to its yardstick."""
+    if not result["stopped"] and (line := compared(result, config)):
+        say(line, quiet=quiet)

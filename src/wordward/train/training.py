@@ -17,8 +17,10 @@ from wordward.support.threads import threads_for
 from wordward.text.chosen import with_given
 from wordward.text.vocabulary import UNK
 from wordward.train.data import Data, prepare
+from wordward.train.record import say_compared
 from wordward.train.step import DivergedError
 from wordward.train.trainer import Trainer
+from wordward.train.yardstick import yardstick_of
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
 Texts = Iterable[Example | tuple[str, Any] | str]  # in memory
@@ -49,8 +51,8 @@ def train(
         dev: Labelled texts that choose the best epoch; by default a share of the training texts.
         unlabelled: Texts without labels (strings or `Example`s), for vat, ivat and the other KL methods.
         force: Replace a run that `out` already holds.
-        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `patience` and `device`
-            count. Texts that were given in memory must be given again.
+        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `patience`, `minutes` and
+            `device` count. Texts that were given in memory must be given again.
         quiet: Show nothing.
 
     Returns:
@@ -79,7 +81,7 @@ def train(
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
     given = {
-        name: examples_of(texts, name, labelled=name != "unlabelled")
+        name: examples_of(texts, name, labelled=name != "unlabelled", skip_empty=config.data.skip_empty)
         for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
         if texts is not None
     }
@@ -99,13 +101,17 @@ def train(
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
+    if processes.first:
+        trainer.record.yardstick = yardstick_of(data, quiet=quiet)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
         with processes.interruptible(), threads_for(settled.model.hidden):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
-        return processes.agree(run_folder.save_result(folder, trainer.result(stopped), trainer.device))
+        result = run_folder.save_result(folder, trainer.result(stopped), trainer.device)
+        say_compared(result, trainer.config, quiet=quiet)
+        return processes.agree(result)
 
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
@@ -165,7 +171,7 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
         raise run_folder.RunError(f"{folder} is a sweep: repeat it, `sweep` included, with `resume=True`")
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
-    changed = given_of(asked.training, "epochs", "patience", "device")
+    changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
     return replace(kept, training=replace(kept.training, **changed))
 
 
