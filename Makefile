@@ -30,7 +30,7 @@ demo: .venv/demo  ## train baseline, AdvT and iAdvT on real reviews
 	$(BIN)/wordward demo
 
 test: .venv/dev .venv/demo .venv/docs  ## all tests
-	$(BIN)/python -m pytest -n logical --maxprocesses 8
+	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 lint: .venv/dev  ## style and types
 	$(BIN)/ruff format --check .

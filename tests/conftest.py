@@ -1,5 +1,6 @@
 """Settings and files that all tests share."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -14,6 +15,11 @@ from reviews import reviews, tagged, write_conll, write_csv
 settings.register_profile("wordward", deadline=None, derandomize=True)
 settings.load_profile("wordward")
 torch.set_num_threads(1)
+
+
+def pytest_collection_finish() -> None:
+    """Leave all that is loaded out of later searches for garbage: the Trainer makes one a run, of half a second."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -29,10 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    mp.set_forkserver_preload(["two_processes"])  # both begin with its imports done
-    processes = mp.start_processes(  # type: ignore[attr-defined]
-        work, (folder, port), nprocs=2, join=False, start_method="forkserver"
-    )
+    processes = mp.spawn(work, (folder, port), nprocs=2, join=False)  # type: ignore[attr-defined]
     assert processes is not None
     run_alone(folder)
     while not processes.join():

@@ -98,6 +98,17 @@ def test_ctrl_c_does_not_break_into_a_process_that_starts() -> None:
         assert signal.SIGINT not in blocked()
 
 
+def loaded() -> bool:
+    """Whether torch is there before this process needs it."""
+    return "torch" in sys.modules
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process loads torch itself")
+def test_processes_begin_with_torch_loaded() -> None:
+    with workers(1) as pool:
+        assert pool.submit(loaded).result()
+
+
 def double(number: int) -> int:
     return 2 * number
 

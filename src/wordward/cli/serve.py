@@ -1,16 +1,13 @@
 """The command `wordward serve`."""
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
-from wordward.cli.texts import warn
+from wordward.cli.texts import texts_in, warn
 from wordward.support.errors import MissingExtraError, SettingError
-
-if TYPE_CHECKING:
-    from wordward.runs.run import Run
 
 EXAMPLES = 12
 
@@ -52,15 +49,12 @@ class Serve:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]
             warn(*runs)
-            examples = self._examples(runs[0]) if self.examples else None
+            examples = None
+            if self.examples:
+                some = texts_in(runs[0], self.examples, labelled=False, **vars(self.columns))[:EXAMPLES]
+                examples = [example.text for example in some]
             port = listener.getsockname()[1]
             app = create_app(runs, port=port, examples=examples)
             warm_up(runs)
             say(f"{' and '.join(folders)}: open http://127.0.0.1:{port}/ in a browser; Ctrl-C stops")
             serve(app, listener, open_page=self.open)
-
-    def _examples(self, run: "Run") -> list[str]:
-        from wordward.text.chosen import read_as
-
-        data = replace(run.config.data, limit=None, **self.columns.given())
-        return [example.text for example in read_as(data, str(self.examples), labelled=False)[:EXAMPLES]]

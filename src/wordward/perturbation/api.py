@@ -86,17 +86,12 @@ def advt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: As for `iadvt`: `embedding`, `site`, `candidates`, `loss`, and every setting of
+            `wordward.MethodSettings`, such as `epsilon`.
 
     Returns:
         An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
         `loss` you add to your own on `clean`, the logits of the text itself.
-
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
 
     Examples:
         >>> import torch, wordward
@@ -119,17 +114,12 @@ def vat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: As for `iadvt`: `embedding`, `site`, `candidates`, `loss`, and every setting of
+            `wordward.MethodSettings`, such as `epsilon`.
 
     Returns:
         An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
         `loss` you add to your own, on labelled or unlabelled texts.
-
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
 
     Examples:
         >>> import torch, wordward
@@ -158,9 +148,6 @@ def iadvt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
         An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
         `loss` you add to your own on `clean`, the logits of the text itself.
 
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
-
     Examples:
         >>> import torch, wordward
         >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
@@ -182,17 +169,12 @@ def ivat(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: As for `iadvt`: `embedding`, `site`, `candidates`, `loss`, and every setting of
+            `wordward.MethodSettings`, such as `epsilon`.
 
     Returns:
         An `Adversary`. Call it with a closure that runs the model, without labels; it returns an `Outcome`, whose
         `loss` you add to your own, on labelled or unlabelled texts.
-
-    Raises:
-        SettingError: If an option is unknown, or does not fit the model.
 
     Examples:
         >>> import torch, wordward

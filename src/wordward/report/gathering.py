@@ -21,7 +21,7 @@ from wordward.runs import run_folder
 from wordward.runs.chance import at_chance
 from wordward.runs.compared import Yardstick, remedies
 from wordward.runs.metrics import Interval
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, short_names
 from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation
 from wordward.support.console import say
@@ -140,7 +140,7 @@ def gather(
     tested = texts_to_score(runs, settings.test, settings.columns)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
-    for number, (run, name) in enumerate(zip(runs, _names(paths), strict=True)):
+    for number, (run, name) in enumerate(zip(runs, short_names(paths), strict=True)):
         subject = _read(run, name)
         examples, corpus, note = dev_texts(run)
         held_out.append(examples)
@@ -178,14 +178,6 @@ def check_alike(runs: Sequence[Run]) -> None:
     if len(flagged) > 1:
         names = [f"{folder} {tag!r}" for tag, folder in flagged.items()]
         raise RunError(f"expected runs that flag the same tag (`positive`); {' and '.join(names)} do not")
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: that of its folder, or its path if two folders have the same name."""
-    short = [path.resolve().name for path in paths]
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise RunError(f"expected different runs; got {', '.join(map(str, paths))}")
-    return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
 def _read(run: Run, name: str) -> Subject:

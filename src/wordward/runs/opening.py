@@ -1,5 +1,6 @@
 """Opening a run folder: one of ours, or one with a Hugging Face model."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from wordward.config.settings import TrainConfig
 from wordward.runs import lstm, run_folder, transformer
 from wordward.runs.run import Run
 from wordward.support.device import pick_device
-from wordward.support.errors import SettingError
+from wordward.support.errors import RunError, SettingError
 
 
 def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:
@@ -26,6 +27,16 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
 def opener(run: Run) -> partial[Run]:
     """A picklable function that loads the same run in another process."""
     return partial(load_run, run.folder, device=str(run.device), positive=run.config.training.positive)
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The last names of the folders, with as many of those before as it takes to tell them apart."""
+    parts = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(of_folder[-count:]) for of_folder in parts]
+        if len(set(names)) == len(names):
+            return names
+    raise RunError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")
 
 
 def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:

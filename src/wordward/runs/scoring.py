@@ -78,20 +78,14 @@ def evaluation(
 ) -> Evaluation:
     """The scores of what was found for a labelled corpus, and the predictions behind them."""
     measured = scores(corpus, found, classes, positive=positive)
-    gold, predicted = map(np.concatenate, _answers(corpus, found))
+    each_gold, each_predicted = _answers(corpus, found)
+    gold, predicted = np.concatenate(each_gold), np.concatenate(each_predicted)
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(confusion, (gold, predicted), 1)
     entities = {}
     if "entity_f1" in measured:
-        true, said = (_names(each, classes) for each in _answers(corpus, found))
-        entities = by_type(true, said)
+        entities = by_type(_names(each_gold, classes), _names(each_predicted, classes))
     return Evaluation(source, len(corpus.rows), measured, confusion, gold != predicted, entities)
-
-
-def _answers(corpus: Corpus, found: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The true classes of each text and those predicted, (1,), or (tokens,) for a tagger."""
-    assert corpus.labels is not None
-    return [np.atleast_1d(label) for label in corpus.labels], [np.atleast_1d(each.argmax(-1)) for each in found]
 
 
 def _tagged(corpus: Corpus) -> bool:
@@ -102,3 +96,9 @@ def _tagged(corpus: Corpus) -> bool:
 def _names(sentences: Sequence[np.ndarray], classes: Sequence[str]) -> list[list[str]]:
     """Tags by name."""
     return [[classes[int(tag)] for tag in tags] for tags in sentences]
+
+
+def _answers(corpus: Corpus, found: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The true classes of each text and those predicted, (1,), or (tokens,) for a tagger."""
+    assert corpus.labels is not None
+    return [np.atleast_1d(label) for label in corpus.labels], [np.atleast_1d(each.argmax(-1)) for each in found]

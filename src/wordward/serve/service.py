@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack
@@ -13,12 +12,13 @@ from wordward.explain.explanation import Explanation, Place
 from wordward.explain.html import html_fragment, page
 from wordward.explain.swaps import apply
 from wordward.perturbation.recipes import RECIPES
+from wordward.runs.opening import short_names
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import no_words
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Limits
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import SettingError
 from wordward.support.version import __version__
 
 FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
@@ -28,7 +28,7 @@ class Service:
     """The runs that are served, by name."""
 
     def __init__(self, runs: Sequence[Run], limits: Limits) -> None:
-        names = _names([run.folder for run in runs])
+        names = short_names([run.folder for run in runs])
         self.runs, self.limits = dict(zip(names, runs, strict=True)), limits
 
     def _run(self, asked: schemas.Asked, *, words: int | None = None) -> tuple[str, Run]:
@@ -144,13 +144,3 @@ def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:
         now = {"start": start, "label": label, "probability": of_word.probabilities[label]}
         steps.append(schemas.Step(**vars(change) | now))
     return steps
-
-
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The last names of the folders, with as many of those before as it takes to tell them apart."""
-    parts = [folder.resolve().parts for folder in folders]
-    for count in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(of_folder[-count:]) for of_folder in parts]
-        if len(set(names)) == len(names):
-            return names
-    raise RunError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FEW = 4  # cores; with 16, OpenMP's defaults were the fastest for every size (docs/benchmarks.md)
+FEW = 4  # cores; with 16, OpenMP's defaults were the fastest for every size (docs/scale.md)
 SMALL = 256  # units of an LSTM, up to which threads on few cores wait longer for each other than they compute
 
 

@@ -67,15 +67,10 @@ def store(
     if not place.exists():
         keep(place, lambda part: _write(part, texts, vocabulary, settings, tagging=tagging, quiet=quiet), quiet=quiet)
     with reading(place):
-        return _read(place)
-
-
-def _read(folder: Path) -> Rows:
-    """The ids, mapped from disk; a truncated file is refused, since its last texts would be empty."""
-    ids, offsets = np.memmap(folder / IDS, dtype=np.int32, mode="r"), np.load(folder / OFFSETS)
-    if len(ids) != offsets[-1]:
-        raise ValueError(f"{len(ids)} ids in {IDS} instead of {offsets[-1]}")
-    return Rows(ids, offsets)
+        ids, offsets = np.memmap(place / IDS, dtype=np.int32, mode="r"), np.load(place / OFFSETS)
+        if len(ids) != offsets[-1]:  # truncated: its last texts would be empty
+            raise ValueError(f"{len(ids)} ids in {IDS} instead of {offsets[-1]}")
+        return Rows(ids, offsets)
 
 
 def _write(
