@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_training import config
+from small_training import config, weights
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
@@ -260,3 +260,15 @@ def test_other_processes_leave_it_to_the_first(
     monkeypatch.setattr("wordward.train.training.team", lambda device: Second())
     monkeypatch.setattr("wordward.train.training.yardstick_of", refuse)
     assert train(config(csv_file, epochs=1), tmp_path / "run", quiet=True) == {}
+
+
+def test_weights_are_those_of_a_run_without_it(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(csv_file, "iadvt", epochs=1)
+    monkeypatch.setattr("wordward.train.yardstick._LAST", {})
+    train(settings, tmp_path / "with", quiet=True)
+    monkeypatch.setattr("wordward.train.training.yardstick_of", lambda data, quiet: None)
+    train(settings, tmp_path / "without", quiet=True)
+    ours, plain = weights(tmp_path / "with"), weights(tmp_path / "without")
+    assert all(torch.equal(ours[name], plain[name]) for name in plain)
