@@ -1,10 +1,12 @@
 """Hugging Face models as runs of the command line: each command, against plain transformers on the same texts."""
 
+import itertools
 import json
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -29,6 +31,8 @@ from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.recipes import MethodSettings, parse_methods
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import held, load_result
+from wordward.support.errors import RunError
+from wordward.train import record as bookkeeping
 from wordward.train.finetuner import FineTuning
 from wordward.train.finetuning_data import Order
 from wordward.train.training import train
@@ -283,6 +287,22 @@ class TestResume:
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0  # finished: nothing to do
         assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
         assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
+
+    def test_minutes_end_it_in_the_middle_of_an_epoch(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ):
+        monkeypatch.setattr(bookkeeping, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+        settings = config_of(place, "train.csv", epochs=5, patience=5, minutes=14 / 60)
+        result = train(settings, tmp_path / "run")
+        # An epoch has 9 steps, each of which looks at a clock that goes on a second each time.
+        assert (result["epochs"], result["stopped"], len(result["dev"]) > 0) == (2, False, True)
+        assert 9 < result["steps"] < 18
+        assert "minutes are over" in capsys.readouterr().err
+        assert load_run(tmp_path / "run").predict(["a warm film"])[0].label in ("good", "bad")
+        assert train(settings, tmp_path / "run", resume=True, quiet=True)["steps"] == result["steps"]
+        longer = replace(settings, training=replace(settings.training, minutes=1.0))
+        with pytest.raises(RunError, match="is finished"):
+            train(longer, tmp_path / "run", resume=True, quiet=True)
 
     def test_other_texts_are_refused(self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         texts = write_csv(tmp_path / "mine.csv", reviews(40))

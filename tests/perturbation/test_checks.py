@@ -127,3 +127,82 @@ def test_candidates_come_in_any_collection(kind: Any):
     if isinstance(given, dict):
         values = wordward.iadvt(make("classifier"), k=None, candidates=dict(enumerate([4, 5])).values())
         assert values.space(torch.tensor([[3]])).candidates.tolist() == [[[4, 5]]]  # type: ignore[union-attr]
+
+
+class Placed(nn.Module):
+    """Words and their positions, as most models read them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.position_embeddings, self.out = nn.Embedding(9, 4), nn.Embedding(9, 4), nn.Linear(4, 3)
+        self.alone = False
+
+    def forward(self, ids: Tensor) -> Tensor:
+        places = torch.arange(ids.shape[1]).expand(1 if self.alone else len(ids), -1)
+        return self.out((self.words(ids) + self.position_embeddings(places)).mean(1))
+
+
+IDS = torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
+
+
+@pytest.mark.parametrize("name", ["advt", "ivat"])
+def test_positions_are_not_words(name: str):
+    model = Placed()
+    with pytest.raises(ValueError, match=r"'position_embeddings' holds vectors of positions .* embedding='words'"):
+        wordward.adversary(model, name, k=3, embedding="position_embeddings")
+    for alone in (False, True):
+        model.alone = alone
+        adv = wordward.adversary(model, name, k=3, embedding="words")
+        adv.tap.embedding = adv.tap.site = model.position_embeddings
+        with pytest.raises(
+            ValueError, match=r"the embedding read 0, 1, 2, \.\.\. in every text: these are positions"
+        ):
+            adv(lambda: model(IDS), torch.tensor([0, 1]))
+    # The same text twice, or one text that happens to count, is a text.
+    same = torch.tensor([[1, 2, 4, 3]] * 2)
+    for ids, labels in ((same, [0, 1]), (IDS[:1], [0])):
+        adv = wordward.adversary(model, name, k=3, embedding="words")
+        assert adv(lambda ids=ids: model(ids), torch.tensor(labels)).loss.isfinite()
+
+
+@pytest.mark.parametrize("name", ["decomposition", "postag", "opposite"])
+def test_a_name_that_only_resembles_positions(name: str):
+    model = Placed()
+    setattr(model, name, model.words)
+    del model.words
+    assert wordward.advt(model, embedding=name).tap.size == 9
+
+
+def test_labels_out_of_range_are_told():
+    model, adv = Placed(), None
+    for labels in ([1, 3], [-1, 0], [7, -100]):
+        adv = wordward.advt(model, embedding="words")
+        with pytest.raises(
+            ValueError, match=r"labels must be from 0 to 2, .* 3 classes, but one is (3|-1|7): number"
+        ):
+            adv(lambda: model(IDS), torch.tensor(labels))
+    good = wordward.advt(model, embedding="words")
+    assert good(lambda: model(IDS), torch.tensor([2, -100])).loss.isfinite()
+    with pytest.raises(ValueError, match="but one is 3"):  # on a CPU, in any batch
+        good(lambda: model(IDS), torch.tensor([2, 3]))
+
+
+def test_tags_at_padding_may_be_anything():
+    model, ids, labels = make("tagger"), padded(TEXTS), labels_for("tagger").clone()
+    labels[ids == PAD] = 99
+    usual = wordward.advt(model)(lambda: model(ids), labels_for("tagger"), mask=ids != PAD)
+    assert torch.equal(wordward.advt(model)(lambda: model(ids), labels, mask=ids != PAD).loss, usual.loss)
+    labels[0, 0] = 99
+    with pytest.raises(ValueError, match="but one is 99"):
+        wordward.advt(model)(lambda: model(ids), labels, mask=ids != PAD)
+
+
+@pytest.mark.parametrize("name", ["advt", "vat"])
+def test_probabilities_given_for_logits_are_warned_of_once(name: str):
+    model = Placed()
+    adv = wordward.adversary(model, name, embedding="words")
+    with pytest.warns(UserWarning, match=r"gave probabilities \(each row sums to 1\) where logits are expected"):
+        adv(lambda: model(IDS).softmax(-1), torch.tensor([0, 1]))
+    adv(lambda: model(IDS).softmax(-1), torch.tensor([0, 1]))  # a second warning would be an error here
+    own = wordward.adversary(model, name, embedding="words", loss=lambda found, _: -found[:, 0].log().mean())
+    assert own(lambda: model(IDS).softmax(-1), torch.tensor([0, 1])).loss.isfinite()

@@ -70,7 +70,7 @@ def test_scores_without_intervals_are_the_values_alone(tagging: bool, monkeypatc
     labels = [rng.integers(0, 2, 4) for _ in found] if tagging else rng.integers(0, 2, 20)
     corpus = Corpus([np.zeros(4, np.int32)] * 20, labels)
     positive = 1 if tagging else None
-    whole = scores(corpus, found, 2, positive=positive)
+    whole = scores(corpus, found, ("c", "i"), positive=positive)
     drawn = []
 
     def counted(measure: Any) -> Any:
@@ -78,7 +78,7 @@ def test_scores_without_intervals_are_the_values_alone(tagging: bool, monkeypatc
 
     for name in ("macro_f1", "precision_recall_f"):
         monkeypatch.setattr(scoring, name, counted(getattr(scoring, name)))
-    plain = scores(corpus, found, 2, positive=positive, intervals=False)
+    plain = scores(corpus, found, ("c", "i"), positive=positive, intervals=False)
     assert drawn == [1] * (2 if tagging else 1)
     assert plain == {name: (each.value,) * 3 for name, each in whole.items()}
     assert any(each.low < each.value < each.high for each in whole.values())

@@ -53,7 +53,7 @@ ELSEWHERE = {
     "label_column",
     "tag_column",
 }
-ELSEWHERE |= {"format", "average", "positive", "checkpoint_steps"}  # of files, of taggers, of long runs
+ELSEWHERE |= {"format", "skip_empty", "average", "positive", "checkpoint_steps"}  # of files, of taggers, of long runs
 SIZES = {"dim", "hidden", "head"}
 
 

@@ -119,7 +119,7 @@ class TestTokenize:
 
     @pytest.mark.parametrize("function", [tokenize, split_words])
     def test_an_unknown_name_lists_the_known(self, function):
-        with pytest.raises(ValueError, match=r"words, authors, punctuation, whitespace; got 'spacy'"):
+        with pytest.raises(ValueError, match=r"words, authors, punctuation, whitespace, characters; got 'spacy'"):
             function("text", "spacy")
 
 

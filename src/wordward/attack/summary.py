@@ -80,25 +80,28 @@ def _errors_flagged(read: Sequence[Attacked]) -> Pair:
     return share(sum(len(e.flagged) for e in read), errors), share(sum(len(e.left) for e in read), errors)
 
 
-def show(results: Sequence[Attacked], summary: Summary, console: Console, *, count: int = 10) -> None:
-    """Print the `count` most telling texts, then a table of the numbers."""
-    show_texts(telling(results)[:count], console)
-    console.print(_table(summary))
+def show(
+    results: Sequence[Attacked], summary: Summary, console: Console, *, count: int = 10, tag: str | None = None
+) -> None:
+    """Print the `count` most telling texts, then a table of the numbers; `tag` as in `show_texts`."""
+    show_texts(telling(results)[:count], console, tag=tag)
+    console.print(_table(summary, tag))
 
 
-def show_texts(results: Sequence[Attacked], console: Console) -> None:
-    """Print texts with their swaps and outcome."""
+def show_texts(results: Sequence[Attacked], console: Console, *, tag: str | None = None) -> None:
+    """Print texts with their swaps and outcome; `tag`: the one that taggers are to miss, None for flagged errors."""
+    flagged = "flagged" if tag is None else f"tagged {tag}"
     for attacked in results:
         tagging = bool(attacked.flagged)
         verdict = {
-            "flipped": "no longer flagged" if tagging else f"{attacked.before} → {attacked.after}",
-            "kept": "still flagged" if tagging else f"stays {attacked.before}",
-            "wrong": "no error is flagged"
+            "flipped": f"no longer {flagged}" if tagging else f"{attacked.before} → {attacked.after}",
+            "kept": f"still {flagged}" if tagging else f"stays {attacked.before}",
+            "wrong": f"no {'error' if tag is None else 'word'} is {flagged}"
             if attacked.errors is not None or attacked.before == attacked.label  # of a tagger, without true tags
             else f"{attacked.before}, but it is {attacked.label}",
             "unreadable": "not read: no words, or more than the model can read",
         }[attacked.outcome]
-        whose = "flag" if tagging else plain(attacked.before)
+        whose = (tag or "flag") if tagging else plain(attacked.before)
         probabilities = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
         effect = f"{probabilities}  sense {attacked.sense}" if attacked.changes else ""
         console.print(f"[bold]{escape(plain(verdict))}[/]{escape(effect)}")
@@ -132,10 +135,11 @@ def _correct(change: Change) -> str:
     return "" if change.correct is None else f"; correct: {change.correct or '(left out)'}"
 
 
-def _table(summary: Summary) -> Table:
+def _table(summary: Summary, tag: str | None) -> Table:
     tagging = summary.task == "tag"
     table = Table(box=None, show_header=False)
-    name = "true errors flagged" if tagging else "accuracy"
+    of_tag = "true errors flagged" if tag is None else f"true {tag} tags found"
+    name = of_tag if tagging else "accuracy"
     measured = {
         name: summary.accuracy,
         f"{name} under attack": summary.accuracy_under_attack,
@@ -143,7 +147,8 @@ def _table(summary: Summary) -> Table:
         "  with sense kept": summary.success_sense_kept,
     }
     unreadable = f", {summary.unreadable} not read" if summary.unreadable else ""
-    what = "sentences with a flagged error" if tagging else "predicted right" if summary.accuracy else "attacked"
+    found = "a flagged error" if tag is None else f"{tag} found"
+    what = f"sentences with {found}" if tagging else "predicted right" if summary.accuracy else "attacked"
     table.add_row("texts", f"{summary.texts}", f"{summary.attacked} {what}{unreadable}")
     for title, value in measured.items():
         if value is not None:

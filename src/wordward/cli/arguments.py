@@ -1,12 +1,12 @@
 """Kinds of arguments that several commands take, and how `--help` writes them."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from wordward.config.settings import Name
+from wordward.config.settings import FileFormat, Name
 
 
 def several(what: str) -> Any:
@@ -15,10 +15,7 @@ def several(what: str) -> Any:
 
 
 Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
-Format = Annotated[
-    Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] | None,
-    tyro.conf.arg(metavar="auto|csv|tsv|jsonl|conll|txt"),
-]
+Format = Annotated[FileFormat | None, tyro.conf.arg(metavar="|".join(get_args(FileFormat)))]
 
 
 @dataclass(frozen=True)
@@ -33,6 +30,12 @@ class FileColumns:
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
+    skip_empty: bool = False
+    """Leave out texts that are empty, as a run trained with it does."""
+
+    def given(self) -> dict[str, Any]:
+        """Those that are given, as settings of data."""
+        return {name: value for name, value in vars(self).items() if value is not None and value is not False}
 
 
 RunFolder = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="RUN")]]

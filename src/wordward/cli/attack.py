@@ -12,7 +12,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of
+from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import Name
 
@@ -81,11 +81,13 @@ class Attack:
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
+            warn(*runs)
             with naming(self.given[0]):
                 self._models(runs, examples)
             return
         run = load_run(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
+        warn(run)
         with naming(None if self.text else self.given[1]), held(self.out, "--out"):
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
@@ -161,9 +163,9 @@ class Attack:
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
         elif self.text:
-            show_texts(results, Console(highlight=False))
+            show_texts(results, Console(highlight=False), tag=run.named_tag)
         else:
-            show(results, summary, Console(highlight=False), count=self.show)
+            show(results, summary, Console(highlight=False), count=self.show, tag=run.named_tag)
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""

@@ -156,7 +156,7 @@ class Check(OneCorpus):
 class Stats(OneCorpus):
     """Count texts, words and classes."""
 
-    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words"
     """What a word is, as in `wordward train`."""
 
     def __call__(self) -> None:

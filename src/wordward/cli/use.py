@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -16,6 +16,7 @@ from wordward.cli.texts import check_texts, is_split, texts_in, texts_of
 from wordward.config.settings import Name
 
 if TYPE_CHECKING:
+    from wordward.runs.metrics import ClassScores
     from wordward.runs.run import Run
 
 CHUNK = 256  # texts that are predicted before their answers are printed
@@ -28,7 +29,8 @@ class Evaluate:
     run: RunFolder
     """Run folder."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
-    """Labelled texts, read as those of the run were; or dev or test, for a run on a known corpus."""
+    """Labelled texts, read as those of the run were (- is standard input); or dev or test, for a run on a known
+    corpus."""
     columns: FileColumns = field(default_factory=FileColumns)
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
@@ -38,39 +40,51 @@ class Evaluate:
     """Where to compute."""
 
     def __call__(self) -> None:
-        from rich.cells import cell_len, set_cell_size
-
-        from wordward.explain.wording import plain
         from wordward.runs.metrics import by_class
         from wordward.runs.opening import load_run
 
         run = load_run(self.run, device=self.device, positive=self.positive)
+        source = "standard input" if self.data == "-" else self.data
         if is_split(run, self.data):
             corpus = run.split(self.data)
         else:
             examples = texts_of(run, self.data, **vars(self.columns))
-            corpus = run.encode(examples, labelled=True, source=self.data)
-        evaluation = run.evaluate_corpus(corpus, self.data, quiet=False)
+            corpus = run.encode(examples, labelled=True, source=source)
+        evaluation = run.evaluate_corpus(corpus, source, quiet=False)
         classes = dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
         if self.json:
             record: dict[str, Any] = {name: interval._asdict() for name, interval in evaluation.scores.items()}
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
+            if evaluation.entities:
+                record["entities"] = {name: of_type._asdict() for name, of_type in evaluation.entities.items()}
             print(json.dumps({"run": self.run, "data": self.data, "texts": evaluation.texts, **record}))
             return
-        print(f"{evaluation.texts} {'sentences' if run.tagging else 'texts'} of {self.data}")
+        print(f"{evaluation.texts} {'sentences' if run.tagging else 'texts'} of {source}")
+        longest = max(10, *map(len, evaluation.scores))
         for name, interval in evaluation.scores.items():
             ends = f"95 % interval {interval.low:.2%} to {interval.high:.2%}"
             if interval.tells_nothing:
                 ends = "no interval: every resample gives the same"
-            print(f"{name:10} {interval.value:7.2%}   {ends}")
-        names = {name: plain(name) for name in classes}  # a label may hold a line break
-        width = max(5, *map(cell_len, names.values()))
-        unit = "tokens" if run.tagging else "texts"
-        print(f"\n{'label':{width}}  {unit:>7}  predicted  precision   recall       F1")
-        for name, (count, predicted, *shares) in classes.items():
-            precision, recall, f1 = (f"{value:.2%}" for value in shares)
-            shown = set_cell_size(names[name], width)  # some characters are two columns wide
-            print(f"{shown}  {count:7}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
+            print(f"{name:{longest}} {interval.value:7.2%}   {ends}")
+        if evaluation.entities:
+            _print_classes("type", "entities", evaluation.entities)
+        _print_classes("label", "tokens" if run.tagging else "texts", classes)
+
+
+def _print_classes(kind: str, unit: str, classes: "Mapping[str, ClassScores]") -> None:
+    """A table of the scores of each class."""
+    from rich.cells import cell_len, set_cell_size
+
+    from wordward.explain.wording import plain
+
+    names = {name: plain(name) for name in classes}  # a label may hold a line break
+    width = max(len(kind), *map(cell_len, names.values()))
+    places = max(7, len(unit))
+    print(f"\n{kind:{width}}  {unit:>{places}}  predicted  precision   recall       F1")
+    for name, (count, predicted, *shares) in classes.items():
+        precision, recall, f1 = (f"{value:.2%}" for value in shares)
+        shown = set_cell_size(names[name], width)  # some characters are two columns wide
+        print(f"{shown}  {count:{places}}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
 
 
 @dataclass(frozen=True)
@@ -82,13 +96,15 @@ class Predict:
     texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts; a tagger's are split at blanks."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """File of texts: a line each, or any format that can be trained on."""
+    """File of texts: a line each, or any format that can be trained on; - is standard input."""
     text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
     """Kind of the file; by default as in the run."""
+    skip_empty: bool = False
+    """Leave out texts of the file that are empty."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -98,6 +114,9 @@ class Predict:
         from wordward.runs.opening import load_run
 
         check_texts(self.texts, self.file)
+        if self.texts == ("-",):
+            replace(self, texts=(), file="-")()
+            return
         if len(self.texts) == 1 and is_file(self.texts[0]):
             from wordward.support.console import say
 
@@ -127,7 +146,7 @@ class Predict:
         return failed
 
     def _read(self, run: "Run", file: str) -> list[str]:
-        columns = {"text_column": self.text_column, "tag_column": self.tag_column, "format": self.format}
+        columns = {name: getattr(self, name) for name in ("text_column", "tag_column", "format", "skip_empty")}
         return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
 
 

@@ -38,11 +38,12 @@ NAME = PrimitiveConstructorSpec[Any](
 )
 Name = Annotated[str | None, NAME]
 File = Annotated[str | None, tyro.conf.arg(metavar="FILE")]
+FileFormat = Literal["auto", "csv", "tsv", "jsonl", "conll", "txt", "parquet", "excel"]
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text or folders, also .gz and .xz.
+    """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text, Parquet, Excel or folders, also .gz and .xz.
 
     Examples:
         >>> from wordward.config import DataSettings
@@ -51,7 +52,7 @@ class DataSettings:
     """
 
     train: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
-    """Labelled texts to learn from."""
+    """Labelled texts to learn from; - is standard input, here and wherever a file of texts is read."""
     corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
     """Instead of files: a corpus of `wordward data list`, or a file that `wordward data pack` wrote."""
     dev: File = None
@@ -64,13 +65,16 @@ class DataSettings:
     limit: int | None = None
     """Use at most this many texts of each kind, to try things out; every label is kept where they suffice."""
     text_column: str = "text"
-    """Name of the column that holds the text (or its number, from 0, in a file without a header)."""
+    """Name of the column that holds the text (or its number, from 0, in a file without a header); review.text is
+    the field text inside the field review of JSON or Parquet."""
     label_column: str = "label"
     """Name of the column that holds the label (or its number, if the text column is given by number too)."""
     tag_column: int = -1
     """Column of the tag in a CoNLL file, from 0; -1 is the last."""
-    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
+    format: FileFormat = "auto"
     """File format; by default recognised by the file name."""
+    skip_empty: bool = False
+    """Leave out texts that are empty, which are refused otherwise."""
     dev_share: float = 0.1
     """Share of the training texts held out where no dev file is given."""
     split_seed: int | None = None
@@ -81,6 +85,11 @@ class DataSettings:
         rules.check(self, rules.COUNT_OR_NONE, "limit")
         rules.check(self, rules.SHARE, "dev_share")
         rules.check(self, rules.NOT_NEGATIVE_OR_NONE, "split_seed")
+        if len(incoming := [name for name in ("train", "dev", "unlabelled") if getattr(self, name) == "-"]) > 1:
+            raise SettingError(
+                incoming[1],
+                f"standard input holds one file, but `{'` and `'.join(incoming)}` are both -: name a file",
+            )
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise SettingError(
                 "corpus",
@@ -99,9 +108,10 @@ class TextSettings:
         'words'
     """
 
-    tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words"
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words"
     """words: runs of letters and digits; authors: the same with <br /> kept as "br"; punctuation: marks are
-    tokens too; whitespace: for text that is already tokenised."""
+    tokens too; whitespace: for text that is already tokenised; characters: words, but each character of Chinese,
+    Japanese, Thai and other scripts without spaces, which words becomes where training texts are written so."""
     lowercase: bool = False
     """Convert texts to lower case."""
     min_documents: int = 2
@@ -163,6 +173,8 @@ class TrainingSettings:
     """Maximum number of passes over the training texts; 3 by default for a Hugging Face model."""
     patience: Annotated[OpenInt, _shown(OURS["patience"])] = OPEN
     """Epochs without a better dev score before stopping."""
+    minutes: float | None = None
+    """Stop after this many minutes of training, in the middle of an epoch if need be, and score dev once more."""
     batch_size: int = 32
     """Labelled texts per step."""
     unlabelled_batch_size: int = 32
@@ -175,9 +187,9 @@ class TrainingSettings:
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
     """Score and keep a moving average of the weights with this decay (Miyato et al.: 0.999); 0: no averaging."""
-    criterion: Literal["auto", "error", "macro_f1", "f0.5"] = "auto"
-    """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag, or macro_f1 where
-    there are more than two tags and none is named."""
+    criterion: Literal["auto", "error", "macro_f1", "f0.5", "entity_f1"] = "auto"
+    """What chooses the best epoch; auto: error rate; for tagging F0.5 of the positive tag; where none is named
+    entity_f1 (exact spans) if tags are B-PER, I-PER, O and the like, or macro_f1 if there are more than two."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1
@@ -196,6 +208,7 @@ class TrainingSettings:
         rules.check(self, rules.COUNT, *_given(self, "epochs", "patience"))
         rules.check(self, rules.COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
         rules.check(self, rules.COUNT_OR_NONE, "checkpoint_steps")
+        rules.check(self, rules.POSITIVE_OR_NONE, "minutes")
         rules.check(self, rules.POSITIVE, *_given(self, "learning_rate", "clip"))
         rules.check(self, rules.FACTOR, "decay")
         rules.check(self, rules.DROPOUT, "averaging")
@@ -302,8 +315,10 @@ class PretrainConfig:
     """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
     text_column: str = "text"
     """Name of the column that holds the text."""
-    format: Literal["auto", "csv", "tsv", "jsonl", "conll", "txt"] = "auto"
+    format: FileFormat = "auto"
     """File format; by default recognised by the file name."""
+    skip_empty: bool = False
+    """Leave out texts that are empty, which are refused otherwise."""
     epochs: Annotated[OpenInt, _shown(READING["epochs"])] = OPEN
     """Maximum number of passes over the texts."""
     minutes: float | None = None

@@ -22,12 +22,13 @@ _TAGS = set("tag tags label labels ner".split())
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold the text and its label or tags, and whether these are read."""
+    """Which columns hold the text and its label or tags, whether these are read, and texts that are empty, too."""
 
     text: str = "text"
     label: str = "label"
     tag: int = -1
     labelled: bool = True
+    skip_empty: bool = False
 
     @property
     def wanted(self) -> dict[str, str]:
@@ -82,13 +83,9 @@ def check_row(row: TableRow, first: TableRow, path: Path, *, headed: bool) -> No
 def _hint(header: list[str], path: Path) -> str:
     """What may be wrong if the first line does not have the expected fields."""
     whole = header[0] if len(header) == 1 else ""
-    for mark, name, remedy in (
-        ("\t", "tabs", "`format='tsv'`"),
-        (";", "semicolons", "save the file with commas"),
-        (",", "commas", "`format='csv'`"),
-    ):
+    for mark, name in (("\t", "tabs"), (";", "semicolons"), (",", "commas"), ("|", "bars")):
         if mark in whole:
-            return f" (if the fields are separated by {name}: {remedy})"
+            return f" (if the fields are separated by {name}: give each line the same number of them)"
     return " (for one token per line: `format='conll'`)" if ".tsv" in path.name else ""
 
 

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 from wordward.datasets.columns import Columns, names_tokens
 from wordward.datasets.example import Example
 from wordward.datasets.lines import Source, lines, without_end
 from wordward.support.errors import DataError
+
+SEEN = 400  # lines that tell whether a file is one of these
+_ENTITY = re.compile(r"O|[BIESLU](-.+)?")
+
+
+def looks_like_conll(path: Source, *, labelled: bool = True) -> bool:
+    """Whether the first lines are tokens with tags, in as many columns each, and empty lines between sentences.
+
+    Where labels are not needed the file might be plain text, so its last column must also look like tags: those of
+    entities, or a few that are used again and again.
+    """
+    try:
+        rows = [_fields(line) for line in islice(lines(path), SEEN)]
+    except DataError:  # whoever reads it says what is wrong
+        return False
+    tokens = [row for row in rows if row and row[0] != "-DOCSTART-"]
+    groups = sum(1 for before, row in zip([[], *rows], rows, strict=False) if row and not before)
+    if len({len(row) for row in tokens}) != 1 or len(tokens[0]) < 2 or groups < 2 or groups == len(tokens):
+        return False
+    tags = [row[-1] for row in tokens]
+    if labelled or all(map(_ENTITY.fullmatch, tags)):
+        return True
+    return len(tokens) >= 10 and len(set(tags)) <= len(tags) / 5
 
 
 def sentences(path: Source, columns: Columns) -> Iterator[Example]:

@@ -64,6 +64,19 @@ def check_labels(examples: Iterable[Example], source: object = None) -> tuple[st
     return tuple(sorted(classes))
 
 
+def folded(name: str) -> str:
+    """A label without what may be an accident: its case, and blanks around and inside it."""
+    return " ".join(name.split()).casefold()
+
+
+def alike(labels: Iterable[str]) -> list[list[str]]:
+    """Labels that differ only in case or blanks, those that belong together in a list."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault(folded(label), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
 def hold_out(
     items: Sequence[Item],
     size: float,

@@ -1,33 +1,43 @@
-"""Read the user's own texts from CSV, TSV, JSON lines, CoNLL columns, plain text or a folder."""
+"""Read the user's own texts from CSV, TSV, JSON lines, Parquet, Excel, CoNLL columns, plain text or a folder."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from itertools import chain
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-from wordward.datasets.columns import Columns, check_row, looks_like_header, places_of, refuse_header
-from wordward.datasets.conll import sentences
+from wordward.datasets.columns import Columns
+from wordward.datasets.conll import looks_like_conll, sentences
 from wordward.datasets.example import Example
-from wordward.datasets.lines import TableRow, csv_rows, lines, tsv_rows
+from wordward.datasets.incoming import is_copy, is_incoming, kept, shown
+from wordward.datasets.lines import first_bytes, lines
+from wordward.datasets.records import json_lines, parquet
+from wordward.datasets.sheets import sheet_rows
 from wordward.datasets.snap import is_snap, reviews
-from wordward.support.errors import ColumnError, DataError, MissingError
+from wordward.datasets.tables import example_of, has_columns, rows_of, table
+from wordward.support.console import say
+from wordward.support.errors import DataError, MissingError
 
 # The first ending that matches decides; Elec publishes its files of one text per line as .txt.tok.
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".parquet": "parquet",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
     ".txt.tok": "txt",
     ".tok": "conll",
     ".conll": "conll",
     ".txt": "txt",
 }
 _OTHERS = dict.fromkeys((".zip", ".bz2", ".zst", ".7z", ".rar", ".tar", ".tgz"), "unpack it first")
-_OTHERS |= dict.fromkeys((".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"), "save it as CSV or JSON Lines")
+_OTHERS |= dict.fromkeys((".xls", ".ods", ".feather", ".arrow"), "save it as CSV or JSON Lines")
+
+_EMPTY = "fill it in, delete it, or leave out such texts with `skip_empty=True`"
 
 
 def read(
@@ -38,16 +48,21 @@ def read(
     labelled: bool = True,
     format: str | None = None,
     tag_column: int = -1,
+    skip_empty: bool = False,
 ) -> list[Example]:
-    """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, plain text, also .gz or .xz) or a folder.
+    """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, text, Parquet, Excel, also .gz or .xz) or a folder.
+
+    The mark between the fields of a table (comma, semicolon, tab or bar) is found by its first line.
 
     Args:
-        path: The file, or a folder with a folder of .txt files for each label.
-        text_column: Name of the column that holds the text, or its number from 0 in a file without a header.
+        path: The file, a folder with a folder of .txt files for each label, or "-" for standard input.
+        text_column: Name of the column that holds the text, or its number from 0 in a file without a header; in JSON
+            and Parquet review.text is the field text of the field review.
         label_column: The same for the label.
         labelled: Whether labels are read.
-        format: csv, tsv, jsonl, conll or txt, where the file name does not tell.
+        format: csv, tsv, jsonl, conll, txt, parquet or excel, where the file name does not tell.
         tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
+        skip_empty: Leave out texts that are empty, which are refused otherwise.
 
     Returns:
         An `Example` for each text or tagged sentence.
@@ -62,30 +77,63 @@ def read(
         >>> [example.label for example in wordward.datasets.read(file)]
         ['good', 'bad']
     """
-    columns = Columns(str(text_column), str(label_column), tag_column, labelled)
+    columns = Columns(str(text_column), str(label_column), tag_column, labelled, skip_empty)
     return list(read_each(Path(path), columns, format))
 
 
-def read_each(path: Path, columns: Columns, format: str | None = None) -> Iterator[Example]:
-    """Like `read`, but one example at a time."""
+def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet: bool = True) -> Iterator[Example]:
+    """Like `read`, but one example at a time; says how many were left out unless `quiet`."""
+    path = kept(path) if is_incoming(path) else path
     if not path.exists():
         raise MissingError("expected a file or folder; there is none of this name", path)
-    kind = "folder" if path.is_dir() else format or _format(path)
-    if kind not in _READERS:
-        raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
-    examples = _READERS[kind](path, columns)
-    first = next(examples, None)
-    if first is None:
+    try:
+        kind = "folder" if path.is_dir() else format or _format(path, columns)
+        if kind not in _READERS:
+            raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
+        count = empty = 0
+        examples = _READERS[kind](path, columns)
+        for example in examples:
+            if example.text:
+                count += 1
+                yield example
+            elif columns.skip_empty:
+                empty += 1
+            else:
+                raise _emptiness(example, examples, path)
+    except DataError as error:
+        if error.path != path or shown(path) == path:
+            raise
+        raise type(error)(error.message, shown(path), error.line) from None  # not the name of a copy
+    if not count:
         inside = "files path/<class>/*.txt" if columns.labelled else "one or more files *.txt"
-        raise DataError(f"expected {inside if kind == 'folder' else 'one or more texts'}; found none", path)
-    return chain([first], examples)
+        raise DataError(f"expected {inside if kind == 'folder' else 'one or more texts'}; found none", shown(path))
+    if empty:
+        say(f"{shown(path)}: left out {empty:,} empty of {count + empty:,} texts", quiet=quiet)
 
 
-def _format(path: Path) -> str:
+def _emptiness(first: Example, rest: Iterator[Example], path: Path) -> DataError:
+    """The error of an empty text, which says how many more there are."""
+    more = 0
+    with suppress(DataError):
+        for example in rest:
+            more += not example.text
+    also = f", as {more:,} more {'is' if more == 1 else 'are'}" if more else ""
+    return DataError(f"expected a text; it is empty{also}: {_EMPTY}", path, first.line)
+
+
+def _format(path: Path, columns: Columns) -> str:
+    """The format of a file by its name, or by its content where there is no name, or only that of a text."""
+    if is_copy(path):
+        return _by_content(path, columns)
+    packed = path.name.lower().endswith((".gz", ".xz"))
     name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
     for ending, kind in _ENDINGS.items():
-        if name.endswith(ending):
-            return kind
+        if not name.endswith(ending):
+            continue
+        if packed and kind in ("parquet", "excel"):
+            raise DataError(f"expected the {ending} file itself, not compressed: unpack it first", path)
+        is_tagged = kind == "txt" and looks_like_conll(path, labelled=columns.labelled)
+        return "conll" if is_tagged else kind
     remedy = next((remedy for ending, remedy in _OTHERS.items() if name.endswith(ending)), None)
     if remedy is None:
         kinds = ", ".join(kind for kind in FORMATS if kind != "folder")
@@ -96,84 +144,27 @@ def _format(path: Path) -> str:
     )
 
 
-def _table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Example]:
-    first = next(rows, None)
-    if first is None:
-        return
-    headed, places = places_of(first, path, columns)
-    suspect = not headed and looks_like_header(first, places)
-    if suspect and not columns.labelled:
-        refuse_header(first, places, path, columns)
-    for line, fields in rows if headed else chain([first], rows):
-        check_row((line, fields), first, path, headed=headed)
-        # A label that occurs again is a label, whatever it looks like.
-        suspect = suspect and (line == first[0] or fields[places[-1]].strip() != first[1][places[-1]].strip())
-        yield _example([fields[at] for at in places], path, line)
-    if suspect:
-        refuse_header(first, places, path, columns)
-
-
-def _example(values: list[str], path: Path, line: int = 0) -> Example:
-    """An example from [text] or [text, label]."""
-    text, *label = (value.strip() for value in values)
-    if not text:
-        raise DataError("expected a text; it is empty: fill it in or delete the row", path, line)
-    if label == [""]:
-        raise DataError("expected a label; it is empty: fill it in or delete the row", path, line)
-    return Example(text, label[0] if label else None, line=line)
-
-
-def _jsonl(path: Path, columns: Columns) -> Iterator[Example]:
-    for number, line in enumerate(lines(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"expected one JSON object per line; got: {error}{_array_hint(line, number)}", path, number
-            ) from None
-        if not isinstance(record, dict):
-            raise DataError(f"expected a JSON object; got {line[:60]!r}{_array_hint(line, number)}", path, number)
-        values: list[str] = []
-        for option, name in columns.wanted.items():
-            if name not in record:
-                raise ColumnError(
-                    f"expected a key {name!r}; found {', '.join(record)[:200]}: name it with `{option}`",
-                    path,
-                    number,
-                )
-            values.append(_json_text(record[name], option, path, number))
-        yield _example(values, path, number)
-
-
-def _array_hint(line: str, number: int) -> str:
-    """What to do if the file is a single array, as most programs write JSON."""
-    is_array = number == 1 and line.lstrip().startswith("[")
-    return ": write each object of the array on its own line (jq -c '.[]')" if is_array else ""
-
-
-def _json_text(value: object, option: str, path: Path, line: int) -> str:
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", path, line) from None
-        return value
-    label = option == "label_column"
-    # A missing value may be written as NaN.
-    if label and isinstance(value, (bool, int, float)) and value == value:
-        return json.dumps(value)
-    kind = "null" if value is None else "NaN" if value != value else type(value).__name__
-    wanted = "one label, a string or a number" if label else "a string"
-    raise DataError(f"expected {wanted}; got {kind}: check the key named by `{option}`", path, line)
+def _by_content(path: Path, columns: Columns) -> str:
+    """What a file without a name holds, by its beginning."""
+    first = first_bytes(path).lstrip()
+    if not first:
+        raise DataError("expected one or more texts; found none", path)
+    if first.startswith((b"PAR1", b"PK\x03\x04")):
+        return "parquet" if first.startswith(b"PAR1") else "excel"
+    if first.startswith(b"{"):
+        return "jsonl"
+    numbered = columns.labelled and all(name.isdecimal() for name in columns.wanted.values())
+    if (mark := has_columns(path, columns)) or numbered:
+        return "tsv" if mark == "\t" else "csv"
+    return "conll" if looks_like_conll(path, labelled=columns.labelled) else "txt"
 
 
 def _txt(path: Path, columns: Columns) -> Iterator[Example]:
     if columns.labelled:
         raise DataError(
-            "expected labels; plain text has none: give a CSV file with a label column, or use this file where no "
-            "labels are needed (train's `unlabelled`, attack's `labels=False`)",
+            "expected labels; plain text has none: give a CSV file with a label column, `format='conll'` for a token "
+            "and its tag on each line, or use this file where no labels are needed (train's `unlabelled`, attack's "
+            "`labels=False`)",
             path,
         )
     if is_snap(path):
@@ -181,7 +172,7 @@ def _txt(path: Path, columns: Columns) -> Iterator[Example]:
         return
     for number, line in enumerate(lines(path), start=1):
         if line.strip():
-            yield _example([line], path, number)
+            yield example_of([line], path, number)
 
 
 def _folder(path: Path, columns: Columns) -> Iterator[Example]:
@@ -198,15 +189,20 @@ def _folder(path: Path, columns: Columns) -> Iterator[Example]:
                     "folder that contains those of the classes",
                     file,
                 )
-            yield _example(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)
+            example = example_of(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)
+            if not example.text and not columns.skip_empty:
+                raise DataError(f"expected a text; it is empty: {_EMPTY}", file)
+            yield example
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[Example]]] = {
-    "csv": lambda path, columns: _table(csv_rows(path), path, columns),
-    "tsv": lambda path, columns: _table(tsv_rows(path), path, columns),
-    "jsonl": _jsonl,
+    "csv": lambda path, columns: table(rows_of(path, columns, ","), path, columns),
+    "tsv": lambda path, columns: table(rows_of(path, columns, "\t"), path, columns),
+    "jsonl": json_lines,
     "conll": sentences,
     "txt": _txt,
+    "parquet": parquet,
+    "excel": lambda path, columns: table(sheet_rows(path, columns), path, columns),
     "folder": _folder,
 }
 FORMATS = tuple(_READERS)

@@ -18,8 +18,8 @@ _OTHERS = {  # kinds of files by their first bytes, and what to do about them
     b"\x1f\x8b": "gzip: give it a name ending in .gz",
     b"\xfd7zXZ": "xz: give it a name ending in .xz",
     b"BZh91AY": "bzip2: unpack it first",
-    b"PK\x03\x04": "a zip archive: unpack it first (for an Excel file: save the table as CSV)",
-    b"PAR1\x15": "Parquet: save it as CSV or JSON Lines",
+    b"PK\x03\x04": "a zip archive: unpack it first (an Excel workbook: give it a name ending in .xlsx)",
+    b"PAR1\x15": "Parquet: give it a name ending in .parquet",
     codecs.BOM_UTF16_LE: "UTF-16: save the file as UTF-8",
     codecs.BOM_UTF16_BE: "UTF-16: save the file as UTF-8",
 }
@@ -32,6 +32,15 @@ def _opened(source: Source) -> Iterator[IO[bytes]]:
     else:
         with source.open("rb") as raw, decompressed(raw, source.name) as stream:
             yield stream
+
+
+def first_bytes(source: Source, count: int = 64) -> bytes:
+    """The beginning of a file."""
+    try:
+        with _opened(source) as stream:
+            return stream.read(count)
+    except BROKEN as error:
+        raise DataError(f"expected a readable file; got: {error}{_packed(source)}", source) from error
 
 
 def legacy_text(raw: bytes) -> str:
@@ -92,11 +101,11 @@ def _refuse_others(first: bytes, path: Source) -> None:
             raise DataError(f"expected text in UTF-8; got {kind}", path)
 
 
-def csv_rows(path: Source, *, strict: bool = True) -> Iterator[TableRow]:
-    """Rows of a CSV file, each with the line it begins on."""
+def csv_rows(path: Source, *, strict: bool = True, mark: str = ",") -> Iterator[TableRow]:
+    """Rows of a CSV file, with `mark` between its fields, each with the line it begins on."""
     csv.field_size_limit(2**31 - 1)  # a long review exceeds the default of 128 KiB
     # Strict, because a quote left open would otherwise silently swallow the rest of the file.
-    reader = csv.reader(lines(path), strict=strict)
+    reader = csv.reader(lines(path), strict=strict, delimiter=mark)
     line = 1
     try:
         for fields in reader:

@@ -10,15 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from wordward.perturbation.checks import (
+    check_first,
     check_labels,
     check_loss,
     check_one_number,
     check_rows,
     checked_mask,
     marks_tokens,
+    refuse_positions,
 )
 from wordward.perturbation.choice import across, deviation, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
+from wordward.perturbation.embedding import refuse_places
 from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
 from wordward.perturbation.recipes import PAPER_EPSILON, Method
 from wordward.perturbation.space import Space
@@ -114,6 +117,8 @@ class Adversary:
         loss: Loss | None = None,
     ) -> None:
         self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
+        if embedding is not None:
+            refuse_places(model, self.tap.embedding)
         self.method = method
         self.directions = Directions(self.tap, method, candidates)
         self.epsilon = method.settings.epsilon or self._usual_epsilon()
@@ -122,6 +127,7 @@ class Adversary:
         self.step_size = min(step_size or share * self.epsilon, self.epsilon)
         self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has been seen to mark tokens, not padding
+        self._begun = False  # whether a batch has been looked at
 
     def __repr__(self) -> str:
         """The method, where it perturbs, and how far: what was found or reckoned where nothing was given."""
@@ -196,7 +202,7 @@ class Adversary:
     ) -> Outcome:
         """J_AdvT or J_iAdvT (eq:adv_loss, eq:advR_loss)."""
         clean = self.tap.run(forward, watch=self.method.recipe.starts_uphill)
-        mask, counted = self._masks(clean.ids, mask, counted)
+        mask, counted = self._masks(clean, mask, counted, labels)
         check_labels(labels, clean.ids, own_loss=self._loss is not None)
         gradient = None
         if self.method.recipe.starts_uphill:
@@ -212,7 +218,7 @@ class Adversary:
         with torch.no_grad():
             clean = self.tap.run(forward)
         torch.clear_autocast_cache()  # casts made without a graph must not be reused by passes that need one
-        mask, counted = self._masks(clean.ids, mask, counted)
+        mask, counted = self._masks(clean, mask, counted)
         check_rows("rows of logits", clean.logits, clean.ids)
         gradient, space = None, self.space(clean.ids)
         if self.method.recipe.follows_gradient:
@@ -231,7 +237,7 @@ class Adversary:
     def _unmoved(self, forward: Forward, mask: Tensor | None, counted: Tensor | None) -> Outcome:
         """The loss of the text itself (the entropy of its prediction), in one pass."""
         clean = self.tap.run(forward)
-        mask, counted = self._masks(clean.ids, mask, counted)
+        mask, counted = self._masks(clean, mask, counted)
         check_rows("rows of logits", clean.logits, clean.ids)
         still = torch.zeros(*clean.ids.shape, self.tap.dim, dtype=self.tap.dtype, device=clean.ids.device)
         loss = self.loss(clean.logits, clean.logits, counted)
@@ -406,10 +412,19 @@ class Adversary:
             self._sound = marks_tokens(mask, ids, self.tap.padding)
         return mask
 
-    def _masks(self, ids: Tensor, mask: Tensor | None, counted: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Where r may be, and where a token's loss counts."""
-        mask = self.mask(ids, mask)
-        return mask, mask if counted is None else checked_mask(counted, ids)
+    def _masks(
+        self, clean: Pass, mask: Tensor | None, counted: Tensor | None, labels: Any = None
+    ) -> tuple[Tensor, Tensor]:
+        """Where r may be, and where a token's loss counts; looks at the first batch for what cannot be meant."""
+        if not self._begun:
+            refuse_positions(clean.ids, len(clean.logits) if clean.logits.dim() else 0)
+        mask = self.mask(clean.ids, mask)
+        counted = mask if counted is None else checked_mask(counted, clean.ids)
+        if not self._begun:
+            own = self._loss is not None or not isinstance(self.method.recipe.objective, str)
+            check_first(clean.logits, labels, counted, own_loss=own)
+            self._begun = True
+        return mask, counted
 
     def search(self, ids: Tensor) -> None:
         """Search the nearest words of these ids now, where the method needs them."""

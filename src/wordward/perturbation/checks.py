@@ -1,9 +1,11 @@
 """Checks on what an adversary is given besides model and closure: a loss, labels and masks."""
 
+import warnings
 from typing import Any
 
 from torch import Tensor
 
+from wordward.perturbation.objective import IGNORE, check_range
 from wordward.support.errors import SettingError, SettingTypeError
 
 
@@ -36,6 +38,40 @@ def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
     elif not own_loss:
         raise SettingTypeError(
             "labels", f"labels must be a tensor, but are {type(labels).__name__}: pass torch.tensor(labels)"
+        )
+
+
+def check_first(logits: Tensor, labels: Any, counted: Tensor, *, own_loss: bool) -> None:
+    """What a first batch shows (waits for the device), unless the loss is the user's own.
+
+    Labels of classes that the model does not have are refused; probabilities given for logits are only warned of.
+    """
+    if own_loss:
+        return
+    if isinstance(labels, Tensor) and labels.shape == logits.shape[:-1] and not labels.is_floating_point():
+        if labels.dim() == 1:
+            check_range(labels, logits.shape[-1])
+        elif labels.shape == counted.shape:
+            check_range(labels.long().masked_fill(~counted, IGNORE), logits.shape[-1])
+    values = logits.detach().float()
+    rows = values.flatten(0, -2) if values.dim() > 1 else values[:0]
+    if len(rows) > 1 and rows.shape[-1] > 1 and bool((rows >= 0).all() & ((rows.sum(-1) - 1).abs() < 1e-3).all()):
+        warnings.warn(
+            "the model gave probabilities (each row sums to 1) where logits are expected, so that a softmax is taken "
+            "twice and every gradient shrinks: let the closure return what its softmax is given, or pass your own "
+            "function as `loss=`",
+            stacklevel=5,
+        )
+
+
+def refuse_positions(ids: Tensor, texts: int) -> None:
+    """Refuse ids that count 0, 1, 2, ... in every text, which are places and not words."""
+    alone = len(ids) == 1 and texts > 1  # positions are often read once for all texts
+    if ids.shape[1] > 2 and (len(ids) > 1 or alone) and bool((ids.diff() == 1).all() & (ids == ids[:1]).all()):
+        raise SettingError(
+            "embedding",
+            f"the embedding read {', '.join(map(str, ids[0, :3].tolist()))}, ... in every text: these are positions, "
+            "not words; pass the module that reads token ids as `embedding=`",
         )
 
 

@@ -1,5 +1,6 @@
 """Which module of a model reads token ids, and how to read it without side effects."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from wordward.support.errors import SettingError
 
+_PLACES = re.compile(r"(^|[._])(pos(ition(s|al)?)?([._]|$|emb|enc)|wpe$|token_type|segment)", re.IGNORECASE)
 NO_BAG = (
     "nn.EmbeddingBag gives a whole text one vector, so words have none to perturb: use nn.Embedding, and the "
     "mean (or sum) of its vectors"
@@ -28,6 +30,19 @@ def table_reader(model: nn.Module, named: nn.Module | str | None = None) -> nn.M
             "none: pass the module that does as `embedding=`",
         )
     return embedding
+
+
+def refuse_places(model: nn.Module, embedding: nn.Module) -> None:
+    """Refuse an embedding that is named after positions or segments, where the model has another."""
+    name = name_of(model, embedding)
+    tables = (other for other, module in model.named_modules() if isinstance(module, nn.Embedding))
+    other = next((other for other in tables if not _PLACES.search(other)), None)
+    if _PLACES.search(name) and other is not None:
+        raise SettingError(
+            "embedding",
+            f"{name!r} holds vectors of positions or segments, not of words: pass the one that reads token ids, "
+            f"e.g. embedding={other!r}",
+        )
 
 
 def module_of(model: nn.Module, name: nn.Module | str) -> nn.Module:

@@ -25,13 +25,15 @@ def label_loss(
     _check_classes(logits)
     _check(logits, labels)
     labels = labels.long()  # cross_entropy accepts no smaller integer type
+    if mask is not None and labels.dim() != 1:
+        _check_tokens(logits, mask)
+        labels = labels.masked_fill(~mask, IGNORE)
+    if labels.device.type == "cpu":  # elsewhere it would have to be waited for
+        check_range(labels, logits.shape[-1])
     if labels.dim() == 1:
         # Not the mean of cross_entropy, which is NaN where no text has a label.
         total = F.cross_entropy(_wide(logits), labels, ignore_index=IGNORE, reduction="sum")
         return total / (labels != IGNORE).sum().clamp(min=1)
-    if mask is not None:
-        _check_tokens(logits, mask)
-        labels = labels.masked_fill(~mask, IGNORE)
     losses = F.cross_entropy(_wide(logits).transpose(1, 2), labels, ignore_index=IGNORE, reduction="none")
     return _mean(losses, labels != IGNORE, average)
 
@@ -104,6 +106,19 @@ def _check_tokens(logits: Tensor, mask: Tensor) -> None:
             "logits",
             f"logits must be given per text, or for each of its {mask.shape[1]} tokens, but are of shape "
             f"{tuple(logits.shape)}: for others (such as the ends of an answer) pass your own function as `loss=`",
+        )
+
+
+def check_range(labels: Tensor, classes: int) -> None:
+    """Refuse labels of classes that the logits do not have."""
+    labels = labels.long()
+    outside = (labels != IGNORE) & ((labels < 0) | (labels >= classes))
+    if bool(outside.any()):
+        raise SettingError(
+            "labels",
+            f"labels must be from 0 to {classes - 1}, since there are logits of {classes} classes, but one is "
+            f"{int(labels[outside][0])}: number them from 0, give the model as many outputs as there are labels, and "
+            f"{IGNORE} to positions without one",
         )
 
 

@@ -1,6 +1,6 @@
 """Everything that a report on a run says, gathered before any of it is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from wordward.report.closeness import Opposites, opposites
 from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
+from wordward.runs.chance import at_chance
 from wordward.runs.compared import Yardstick, remedies
 from wordward.runs.metrics import Interval
 from wordward.runs.opening import load_run
@@ -43,6 +44,8 @@ class ReportSettings:
         attack: Texts to attack, drawn at random; 0: none.
         seed: Of that draw.
         positive: The tag of taggers that counts, instead of the one they were trained for.
+        columns: Settings of data (`text_column`, `label_column`, `tag_column`, `format`, `skip_empty`) that the file
+            `test` is read with; by default those of the run.
 
     Examples:
         >>> from wordward.report import ReportSettings
@@ -55,6 +58,7 @@ class ReportSettings:
     attack: int = 200
     seed: int = 0
     positive: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
@@ -133,7 +137,7 @@ def gather(
     paths = [Path(folder), *map(Path, against)]
     runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
     check_alike(runs)
-    tested = texts_to_score(runs, settings.test)
+    tested = texts_to_score(runs, settings.test, settings.columns)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
     for number, (run, name) in enumerate(zip(runs, _names(paths), strict=True)):
@@ -199,6 +203,8 @@ def _read(run: Run, name: str) -> Subject:
         )
     if not metrics:
         notes.append(f"The run {name} has no learning curve: its folder holds no {run_folder.METRICS}.")
+    if unlearnt := at_chance(run):
+        notes.append(f"{unlearnt}.")
     # Its scores are of the tag that the run was trained to flag.
     same = run_folder.load_config(run.folder, TrainConfig).training.positive == run.config.training.positive
     return Subject(run, name, result, metrics, notes=tuple(notes), yardstick=Yardstick.of(result) if same else None)

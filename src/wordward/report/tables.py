@@ -12,6 +12,7 @@ from wordward.runs.metrics import Interval, mcnemar
 
 NAMES = {"error": "Error", "macro_f1": "Macro-F1"}
 NAMES |= {"precision": "Precision", "recall": "Recall", "f0.5": "F0.5"}
+NAMES |= {"entity_precision": "Entity precision", "entity_recall": "Entity recall", "entity_f1": "Entity F1"}
 Counted = list[list[tuple[int, float]]]  # by true and predicted label: how many, and share of the true label
 LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 
@@ -68,6 +69,9 @@ def meaning(metric: str, report: Report) -> str:
         "precision": f"of the words tagged {tag}, the share that are",
         "recall": f"of the words that are {tag}, the share tagged so",
         "f0.5": "precision and recall in one number, precision weighing more; 100\u00a0% is best",
+        "entity_precision": "of the entities that it marks, the share with exactly the right words and type",
+        "entity_recall": "of the entities there are, the share that it marks exactly so",
+        "entity_f1": "precision and recall of whole entities in one number; 100\u00a0% is best",
     }[metric]
 
 

@@ -1,10 +1,11 @@
 """The dev and test texts of a report, and how its runs do on them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from wordward.config.settings import DataSettings
-from wordward.datasets import Example
+from wordward.datasets import DataError, Example
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
@@ -23,14 +24,18 @@ class Tested:
     corpora: list[Corpus]
 
 
-def texts_to_score(runs: Sequence[Run], test: str | None) -> Tested | None:
-    """The texts of a file, or of a split of the corpus that all runs are on; None where none are asked for."""
+def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, Any] | None = None) -> Tested | None:
+    """The texts of a file, or of a split of the corpus that all runs are on; None where none are asked for.
+
+    `columns`: settings of data that the file is read with where the first run's do not fit.
+    """
     if test is None:
         return None
     data = runs[0].config.data
     if not data.corpus or test not in SPLITS:
-        examples = read_as(replace(data, limit=None), test)
-        return Tested(test, examples, [run.encode(examples, labelled=True, source=test) for run in runs])
+        examples = read_as(replace(data, limit=None, **(columns or {})), test)
+        source = "standard input" if test == "-" else test
+        return Tested(source, examples, [run.encode(examples, labelled=True, source=source) for run in runs])
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:
         raise SettingError(
             "test",
@@ -45,6 +50,8 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
     config = run.config
     try:
         if not config.data.corpus:
+            if "-" in (config.data.train, config.data.dev):
+                raise DataError("they came from standard input, which is not kept")
             _, examples, _ = labelled_examples(config)
             source = config.data.dev or config.data.train
             return examples, run.encode(examples, labelled=True, source=source, cut=True), ""

@@ -99,6 +99,15 @@ def by_class(confusion: np.ndarray) -> list[ClassScores]:
     return [ClassScores(int(g), int(s), float(p), float(r), float(f)) for g, s, p, r, f in rows]
 
 
+def scores_of_counts(hits: int, gold: int, predicted: int) -> ClassScores:
+    """The scores of one class from its counts; a ratio with denominator 0 is 0."""
+    precision, recall, f1 = (
+        part / whole if whole else 0.0
+        for part, whole in ((hits, predicted), (hits, gold), (2 * hits, gold + predicted))
+    )
+    return ClassScores(gold, predicted, precision, recall, f1)
+
+
 def precision_recall_f(
     gold_sentences: Sequence[Labels],
     predicted_sentences: Sequence[Labels],
@@ -117,6 +126,13 @@ def precision_recall_f(
         _count(gold, predicted, positive, number)
         for number, (gold, predicted) in enumerate(zip(gold_sentences, predicted_sentences, strict=True))
     ]
+    return f_of_counts(rows, beta, resamples=resamples, seed=seed)
+
+
+def f_of_counts(
+    rows: Sequence[tuple[int, int, int]], beta: float, *, resamples: int = 1000, seed: int = 0
+) -> PrecisionRecallF:
+    """Precision, recall and F-beta from what each sentence holds of hits, gold and predicted."""
     kinds, sizes = np.unique(np.array(rows), axis=0, return_counts=True)  # (kinds, 3), (kinds,)
     hits, gold, predicted = (_draw(sizes, resamples, seed) @ kinds).T  # each (1 + resamples,)
     square = beta**2

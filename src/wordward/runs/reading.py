@@ -74,3 +74,13 @@ def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[s
         at = start + len(word)
         tokens.append(Token(word.lower() if lowercase else word, start, at))
     return text, tokens
+
+
+def no_words(text: str) -> str:
+    """What is wrong with a text in which a run finds no words: it is empty, or of emoji and other marks."""
+    if not text.strip():
+        return "the text is empty: no words to read"
+    return (
+        "no words to read: this run takes none of the text's symbols for a word (one trained with "
+        "`tokenizer='punctuation'` does)"
+    )

@@ -14,8 +14,9 @@ from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
+from wordward.runs.entities import mark_entities
 from wordward.runs.prediction import Prediction, TokenPrediction, named
-from wordward.runs.reading import Reading, Row
+from wordward.runs.reading import Reading, Row, no_words
 from wordward.runs.scoring import Evaluation, evaluation, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
@@ -76,6 +77,17 @@ class Run(ABC):
     def tagging(self) -> bool:
         """Whether the model gives each token a tag (a tagger) rather than each text a label (a classifier)."""
         return self.config.task == "tag"
+
+    @property
+    def marks_entities(self) -> bool:
+        """Whether its tags mark entities (B-PER, I-PER, O and the like), which are scored by exact spans."""
+        return self.tagging and mark_entities(self.labels)
+
+    @property
+    def named_tag(self) -> str | None:
+        """The positive tag where messages name it; None where it is an error that is flagged, one of two tags."""
+        several = len(self.labels) > 2 or self.marks_entities
+        return self.labels[self.positive] if self.tagging and self.positive is not None and several else None
 
     @property
     @abstractmethod
@@ -202,7 +214,7 @@ class Run(ABC):
 
     def _problem(self, reading: Reading) -> str | None:
         """Why there is no prediction for a text; None if there is one."""
-        return None if reading.words else "the text is empty: no words to read"
+        return None if reading.words else no_words(reading.text)
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
         warning = None if any(reading.known) else "no word of this text is in the vocabulary"
@@ -224,7 +236,8 @@ class Run(ABC):
 
         Returns:
             Scores with 95 % intervals by name (`error`, `macro_f1`; with a positive tag `precision`, `recall`,
-            `f0.5`), the confusion matrix, and which texts or tokens are wrong.
+            `f0.5`; of exact entities where tags are B-PER, I-PER, O and the like `entity_precision`, `entity_recall`,
+            `entity_f1`), the confusion matrix, which texts or tokens are wrong, and scores by type of entity.
 
         Examples:
             >>> texts = [wordward.Example("the film was dull", "bad")]
@@ -236,4 +249,4 @@ class Run(ABC):
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""
         found = probabilities(self.model, corpus, self.device, quiet=quiet)
-        return evaluation(corpus, found, len(self.labels), positive=self.positive, source=source)
+        return evaluation(corpus, found, self.labels, positive=self.positive, source=source)

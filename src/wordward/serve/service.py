@@ -14,6 +14,7 @@ from wordward.explain.html import html_fragment, page
 from wordward.explain.swaps import apply
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.prediction import Prediction
+from wordward.runs.reading import no_words
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Limits
@@ -49,7 +50,7 @@ class Service:
                 f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the command line",
             )
         if not count:
-            raise SettingError("text", "the text is empty: no words to read")
+            raise SettingError("text", no_words(text))
         return name, run
 
     def predict(self, asked: schemas.Asked) -> Prediction:

@@ -80,7 +80,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         rescaled: bool = False,
         pretrained: str | None = None,
         vectors: str | None = None,
-        tokenizer: Literal["words", "authors", "punctuation", "whitespace"] = "words",
+        tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words",
         lowercase: bool = False,
         min_documents: int = 2,
         max_vocabulary: int | None = None,
@@ -88,6 +88,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         unknown: Literal["unk", "drop"] = "unk",
         epochs: int = 30,
         patience: int = 5,
+        minutes: float | None = None,
         batch_size: int = 32,
         unlabelled_batch_size: int = 32,
         learning_rate: float = 0.001,
@@ -131,6 +132,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.unknown = unknown
         self.epochs = epochs
         self.patience = patience
+        self.minutes = minutes
         self.batch_size = batch_size
         self.unlabelled_batch_size = unlabelled_batch_size
         self.learning_rate = learning_rate

@@ -3,9 +3,11 @@
 import codecs
 import io
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -21,6 +23,7 @@ from rich.text import Text
 from wordward.support.wording import shown
 
 console = Console(stderr=True, highlight=False)
+EVERY = 30.0  # seconds between two lines of progress, where there are no bars
 PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 
 
@@ -54,16 +57,53 @@ class _Left(ProgressColumn):
         return Text(f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}", "cyan")
 
 
+class _Lines(Progress):
+    """Progress bars, or a plain line now and then where the output is not a terminal."""
+
+    def __init__(self, *columns: ProgressColumn, plain: bool, **options: Any) -> None:
+        super().__init__(*columns, **options)
+        self._plain, self._over = plain, threading.Event()
+
+    def start(self) -> None:
+        """Start showing."""
+        super().start()
+        if self._plain:
+            threading.Thread(target=self._tell, daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop showing."""
+        self._over.set()
+        super().stop()
+
+    def _tell(self) -> None:
+        """Print where each task stands, until all is over."""
+        while not self._over.wait(EVERY):
+            for task in self.tasks:
+                if not task.finished:
+                    console.print(_line(task), markup=False, soft_wrap=True)
+
+
+def _line(task: Task) -> str:
+    """Where a task stands, in one line: `epoch 1/30: 40/250, 3.1 steps/s, 01:08 left`."""
+    speed, left = _Speed().render(task).plain, _Left().render(task).plain if _speed(task) else ""
+    if task.total is None and not task.completed:  # of unknown length: that it goes on is all there is to say
+        return f"{task.description}: {task.elapsed or 0:.0f} s so far"
+    done = f"{task.completed:,.0f}" + ("" if task.total is None else f"/{task.total:,.0f}")
+    return ", ".join(part for part in (f"{task.description}: {done}", speed, left and f"{left} left") if part)
+
+
 def progress(*, quiet: bool = False) -> Progress:
-    """Progress bars with speed and time left, if the output is a terminal."""
-    return Progress(
+    """Progress bars with speed and time left; where the output is not a terminal, a line every half minute."""
+    shown = not quiet and _first()
+    return _Lines(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         _Speed(),
         _Left(),
+        plain=shown and not console.is_terminal,
         console=console,
-        disable=quiet or not _first() or not console.is_terminal,
+        disable=not shown or not console.is_terminal,
         transient=True,
         redirect_stdout=False,  # else output printed meanwhile would go to the terminal, even if redirected to a file
     )

@@ -1,12 +1,17 @@
 """The texts that settings name: read, shortened, some held out."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from wordward.config.settings import DataSettings, TrainConfig
-from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, read, sample
-from wordward.datasets.example import check_labels, label_names
+from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, sample
+from wordward.datasets.columns import Columns
+from wordward.datasets.example import alike, check_labels, label_names
+from wordward.datasets.files import read_each
+from wordward.datasets.incoming import is_incoming, kept
+from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError
 from wordward.text.stored import Texts, are_large
 
@@ -15,27 +20,40 @@ IN_MEMORY = "texts in memory"  # what a run's settings name in the place of a fi
 
 
 def labelled_examples(
-    config: TrainConfig, given: Given | None = None
+    config: TrainConfig, given: Given | None = None, *, quiet: bool = True
 ) -> tuple[list[Example], list[Example], tuple[str, ...]]:
     """The user's own texts to learn from, those held out to choose the best epoch, and the labels.
 
-    `given`: texts in memory, in the place of files.
+    `given`: texts in memory, in the place of files; unless `quiet`, says how many empty ones were left out.
     """
     data, given = config.data, given or {}
-    whole = given.get("train") or read_as(replace(data, limit=None), data.train)
+    whole = given.get("train") or read_as(replace(data, limit=None), data.train, quiet=quiet)
     if len(whole) == 1 and whole[0].tags is not None:
         raise DataError(
             f"expected sentences with an empty line between two of them; found one, of {len(whole[0].tags)} tokens",
             data.train,
         )
     classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
+    _warn_of_labels(whole, classes, quiet=quiet)
     labelled = sample(whole, data.limit, labels=label_names, in_order=False)
     if "dev" in given:
         return labelled, sample(given["dev"], data.limit, labels=label_names, in_order=False), classes
     if data.dev:
-        return labelled, read_as(data, data.dev), classes
+        return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
     return *hold_out(labelled, data.dev_share, seed=seed, labels=label_names), classes
+
+
+def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet: bool) -> None:
+    """Name labels that are probably meant to be one."""
+    if quiet or not (groups := alike(classes)):
+        return
+    counts = Counter(name for example in examples for name in example.names)
+    named = "; ".join(" and ".join(f"{name!r} ({counts[name]:,})" for name in group) for group in groups)
+    say(
+        f"labels that differ only in case or blanks are learnt as different ones: {named}. Write each in one way "
+        "if they are meant to be the same"
+    )
 
 
 def with_given(data: DataSettings, given: Given, resumed: Path | None = None) -> DataSettings:
@@ -67,7 +85,9 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
     return sample(registry.load(str(data.corpus))._asdict()[name], data.limit, labels=label_names)
 
 
-def unlabelled_examples(data: DataSettings, given: Given | None = None) -> list[Example] | Texts:
+def unlabelled_examples(
+    data: DataSettings, given: Given | None = None, *, quiet: bool = True
+) -> list[Example] | Texts:
     """The texts without labels, of which there may be none; those of large files are read one at a time."""
     if given and "unlabelled" in given:
         return sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
@@ -76,13 +96,13 @@ def unlabelled_examples(data: DataSettings, given: Given | None = None) -> list[
     texts = unlabelled_texts(data)
     if are_large(texts.paths):
         return texts
-    return read_as(data, str(data.unlabelled), labelled=False)
+    return read_as(data, str(data.unlabelled), labelled=False, quiet=quiet)
 
 
 def unlabelled_texts(data: DataSettings) -> Texts:
     """The texts without labels, to be read one at a time."""
     path = Path(file_at_hand(str(data.unlabelled)))
-    texts = Texts([path], text_column=data.text_column, format=_kind(data))
+    texts = Texts([path], text_column=data.text_column, format=_kind(data), skip_empty=data.skip_empty)
     try:
         next(iter(texts))  # fail now rather than after encoding the labelled texts
     except ColumnError as error:
@@ -96,17 +116,10 @@ def unlabelled_texts(data: DataSettings) -> Texts:
     return texts
 
 
-def read_as(data: DataSettings, path: str, *, labelled: bool = True) -> list[Example]:
+def read_as(data: DataSettings, path: str, *, labelled: bool = True, quiet: bool = True) -> list[Example]:
     """Read a file as a run's settings say."""
-    path = file_at_hand(path)
-    examples = read(
-        path,
-        text_column=data.text_column,
-        label_column=data.label_column,
-        tag_column=data.tag_column,
-        labelled=labelled,
-        format=_kind(data),
-    )
+    columns = Columns(data.text_column, data.label_column, data.tag_column, labelled, data.skip_empty)
+    examples = list(read_each(Path(file_at_hand(path)), columns, _kind(data), quiet=quiet))
     return sample(examples, data.limit, labels=label_names, in_order=False)
 
 
@@ -115,9 +128,11 @@ def _kind(data: DataSettings) -> str | None:
 
 
 def file_at_hand(path: str) -> str:
-    """A file that must exist, as named or in the data folder."""
+    """A file that must exist, as named or in the data folder; standard input and pipes as files."""
     from wordward.datasets.registry import VARIABLE, folder
 
+    if is_incoming(Path(path)):
+        return str(kept(Path(path)))
     existing = at_hand(path)
     if not Path(existing).exists():
         searched = "" if Path(path).is_absolute() else f" here or in the data folder, {folder()} (see {VARIABLE})"

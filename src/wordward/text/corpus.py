@@ -11,6 +11,7 @@ from torch import Tensor
 
 from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example, sample
+from wordward.datasets.example import folded
 from wordward.perturbation.objective import IGNORE
 from wordward.support.distributed import ALONE, Part, Shares, Team
 from wordward.text.ragged import Joined, Rows, lengths_of
@@ -220,9 +221,14 @@ def _labels(
         raise DataError(f"expected {wanted}; {found}", source, example.line)
     for name in labels:
         if name not in numbers:
+            close = next((known for known in numbers if folded(known) == folded(str(name))), None)
             raise DataError(
-                f"expected a label that the model knows ({', '.join(numbers)}); got {name!r}: leave such texts out, "
-                "or include some of them in training",
+                f"expected a label that the model knows ({', '.join(numbers)}); got {name!r}: "
+                + (
+                    f"write it as {close!r}, from which it differs only in case or blanks"
+                    if close is not None
+                    else "leave such texts out, or include some of them in training"
+                ),
                 source,
                 example.line,
             )

@@ -34,9 +34,10 @@ class Texts:
     paths: Sequence[Path]
     text_column: str = "text"
     format: str | None = None
+    skip_empty: bool = False
 
     def __iter__(self) -> Iterator[Example]:
-        columns = Columns(self.text_column, labelled=False)
+        columns = Columns(self.text_column, labelled=False, skip_empty=self.skip_empty)
         for path in self.paths:
             yield from read_each(path, columns, self.format)
 
@@ -61,6 +62,7 @@ def store(
         stamps(texts.paths),
         texts.text_column,
         texts.format,
+        *(["skip_empty"] if texts.skip_empty else []),
         asdict(settings),
         vocabulary.fingerprint,
         tagging,

@@ -23,6 +23,9 @@ SPECIALS = ("<pad>", "<unk>", "<eos>")
 # of historic scripts, would make the search several times slower.
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
 _WORD = rf"\w+(?:[{_MARKS}][\w{_MARKS}]*)?"
+# Thai and Lao, Myanmar, Khmer, Japanese syllables, Chinese characters: written without spaces between words.
+UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
+UNSPACED += "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
 
 # A token is what group 1 matches; a match outside it (an HTML line break) is skipped.
 TOKENIZERS: Mapping[str, re.Pattern[str]] = {
@@ -31,6 +34,8 @@ TOKENIZERS: Mapping[str, re.Pattern[str]] = {
     "authors": re.compile(r"(\w+)"),
     "punctuation": re.compile(rf"<br\s*/?>|({_WORD}(?:['’]{_WORD})*|[^\w\s][{_MARKS}]*)"),
     "whitespace": re.compile(r"(\S+)"),
+    # As words, but each character of a script without spaces is one.
+    "characters": re.compile(rf"<br\s*/?>|((?=[{UNSPACED}])\w[{_MARKS}]*|(?:[^\W{UNSPACED}][{_MARKS}]*)+)"),
 }
 
 
@@ -65,7 +70,8 @@ def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> li
 
     Args:
         text: The text.
-        tokenizer: "words" (runs of letters and digits), "authors", "punctuation" or "whitespace".
+        tokenizer: "words" (runs of letters and digits), "authors", "punctuation", "whitespace", or "characters" (as
+            words, but each character of a script without spaces, such as Chinese, Japanese or Thai, is one).
         lowercase: Convert the words to lower case.
 
     Returns:

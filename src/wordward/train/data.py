@@ -14,12 +14,14 @@ from wordward.models import Classifier, Tagger
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs import initial, run_folder
+from wordward.runs.entities import mark_entities
 from wordward.runs.lstm import adversary_of
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
 from wordward.text.chosen import Given, labelled_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
+from wordward.text.scripts import fitting
 from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
@@ -87,8 +89,10 @@ class Data:
 
 def prepare(config: TrainConfig, given: Given | None = None, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
     """Read and encode all texts, or those `given`; the config is returned with all open settings filled in."""
-    own = not config.data.corpus
-    data = _own_texts(config, given, quiet=quiet) if own else _from_corpus(config, quiet=quiet)
+    if config.data.corpus:
+        data = _from_corpus(config, quiet=quiet)
+    else:
+        config, data = _own_texts(config, given, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
     return settle(config, data)
@@ -110,20 +114,30 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
         raise SettingError(
             "positive", "positive names a tag of a tagger, but here each text has one label: leave it out"
         )
+    entities = data.tagging and mark_entities(data.classes)
+    if criterion == "entity_f1" and not entities:
+        raise DataError(
+            f"expected tags of entities (B-PER, I-PER, O and the like) for entity_f1; got {', '.join(data.classes)}"
+        )
     if criterion == "auto":
-        criterion = "error" if not data.tagging else "f0.5" if data.positive is not None else "macro_f1"
+        chosen = config.training.positive is not None  # by hand, not as the rarer of two
+        tags = "entity_f1" if entities and not chosen else "f0.5" if data.positive is not None else "macro_f1"
+        criterion = tags if data.tagging else "error"
     positive = None if data.positive is None else data.classes[data.positive]
     training = replace(filled(config.training), criterion=criterion, positive=positive)
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
-def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data:
-    """The user's own texts, with part of the training texts held out if there are none for dev."""
+def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tuple[TrainConfig, Data]:
+    """The user's own texts, part of them held out if there are none for dev; the config with a tokenizer for them."""
     data = config.data
-    with waiting(f"reading {Path(data.train).name}", quiet=quiet):
-        labelled, held_out, classes = labelled_examples(config, given)
+    with waiting(f"reading {'standard input' if data.train == '-' else Path(data.train).name}", quiet=quiet):
+        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         tagging = labelled[0].tags is not None
-        extra = unlabelled_examples(data, given)
+        if not tagging:
+            text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
+            config = replace(config, text=text)
+        extra = unlabelled_examples(data, given, quiet=quiet)
         vocabulary = (
             _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
         )
@@ -138,7 +152,7 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> Data
         unlabelled = Corpus(stored).sample(data.limit)
     else:
         unlabelled = encoded(extra, None, data.unlabelled) if extra else None
-    return Data(vocabulary, classes, train, dev, unlabelled, tagging)
+    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging)
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:

@@ -17,7 +17,7 @@ from wordward.runs import run_folder
 from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
-from wordward.support.console import progress
+from wordward.support.console import progress, say
 from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.record import Record
@@ -52,6 +52,7 @@ class FineTuning(transformers.TrainerCallback):
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
         self.record, self.steps = Record(folder, quiet=quiet), 0
         self._bars, self._bar = None, None
+        self._deadline: float | None = None
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         self._former = _last(folder / run_folder.TRAINER) if resume else None
@@ -84,7 +85,8 @@ class FineTuning(transformers.TrainerCallback):
         )
 
     def fit(self) -> None:
-        """Train until the last epoch, or until dev has not improved for `patience` epochs."""
+        """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
+        self._deadline = self.record.deadline(self.config.training.minutes)
         try:
             if not self.record.out_of_patience(self.config.training.patience):
                 former = None if self._former is None else str(self._former)
@@ -118,6 +120,8 @@ class FineTuning(transformers.TrainerCallback):
             self._check()
         if every and self.steps % every == 0:
             control.should_save = True
+        if self.record.out_of_time(self._deadline):
+            control.should_epoch_stop = True
 
     def _check(self) -> None:
         """Stop if a loss was not finite."""
@@ -138,14 +142,17 @@ class FineTuning(transformers.TrainerCallback):
             save_model=self.save_model,
         )
         last = self.record.epoch >= settings.epochs
+        if not last and (over := self.record.out_of_time(self._deadline)):
+            say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
+            last = over
         control.should_training_stop = last or self.record.out_of_patience(settings.patience)
         control.should_save = not control.should_training_stop
         self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(LogitsModel(self.model), self.data.dev, self.device)
+        found = probabilities(LogitsModel(self.model), self.data.dev, self.device, quiet=self.quiet)
         self.model.train()
-        return scores(self.data.dev, found, len(self.data.classes), positive=self.data.positive, intervals=False)
+        return scores(self.data.dev, found, self.data.classes, positive=self.data.positive, intervals=False)
 
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""

@@ -53,7 +53,7 @@ class Start:
         _check(config, source, self.device)
         if not Path(source).is_dir():
             say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
-        self.examples, classes = _examples(config, given)
+        self.examples, classes = _examples(config, given, quiet=quiet)
         self.tagging = self.examples["train"][0].tags is not None
         known = known_labels(source)
         self.classes = known if set(known) == set(classes) else classes
@@ -149,7 +149,9 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     import wordward.hf.trainer  # noqa: F401 - refuses where transformers or accelerate is missing
 
 
-def _examples(config: TrainConfig, given: Given | None) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
+def _examples(
+    config: TrainConfig, given: Given | None, *, quiet: bool
+) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
     """The texts by what they are for, and the labels."""
     data, methods = config.data, parse_methods(config.method, config.perturbation)
     virtual = any(not method.recipe.needs_labels for method in methods)
@@ -162,14 +164,14 @@ def _examples(config: TrainConfig, given: Given | None) -> tuple[dict[str, list[
         }
         extra = split_examples(data, "unlabelled") if virtual else []
     else:
-        labelled, held_out, classes = labelled_examples(config, given)
+        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         examples = {"train": labelled, "dev": held_out}
         extra = []
     if given and "unlabelled" in given:
         extra = sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
     elif data.unlabelled:
         unlabelled_texts(data)  # refuses a column that is not there
-        extra = [*extra, *read_as(data, data.unlabelled, labelled=False)]
+        extra = [*extra, *read_as(data, data.unlabelled, labelled=False, quiet=quiet)]
     return examples | ({"unlabelled": extra} if extra else {}), classes
 
 
@@ -212,7 +214,8 @@ def fine_tune(
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     """The result of a finished run; raises an error if more epochs are asked for."""
     result = run_folder.finished(folder)
-    if result and config.training.epochs > run_folder.load_config(folder, TrainConfig).training.epochs:
+    kept = run_folder.load_config(folder, TrainConfig).training
+    if result and (config.training.epochs > kept.epochs or config.training.minutes != kept.minutes):
         raise run_folder.RunError(
             f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
             f"another `out`, from {folder / run_folder.TRANSFORMER} as `transformer` if you like"

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from wordward.config.settings import PretrainConfig, filled, given_of
-from wordward.datasets import Example, examples_of, hold_out, read, sample
+from wordward.datasets import Example, examples_of, hold_out, sample
+from wordward.datasets.columns import Columns
+from wordward.datasets.files import read_each
 from wordward.runs import run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
@@ -18,6 +20,7 @@ from wordward.text.chosen import IN_MEMORY, file_at_hand
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
 from wordward.text.ragged import Chosen
+from wordward.text.scripts import fitting
 from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
@@ -43,8 +46,8 @@ def pretrain(
         out: The run folder to write.
         texts: Texts to read, strings or `Example`s, in the place of files.
         force: Replace a run that `out` already holds.
-        resume: Continue the run in `out` with its own settings; of `config` only `epochs` and `device` count. Texts
-            that were given in memory must be given again.
+        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `minutes` and `device`
+            count. Texts that were given in memory must be given again.
         quiet: Show nothing.
 
     Returns:
@@ -64,11 +67,13 @@ def pretrain(
         >>> wordward.train.pretrain(config, f"{folder}/lm", texts=texts, quiet=True)["epochs"]
         1
     """
-    folder, given = Path(out), None if texts is None else examples_of(texts, "texts", labelled=False)
+    folder, given = Path(out), None
+    if texts is not None:
+        given = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
     if resume:
         kept = run_folder.load_config(folder, PretrainConfig)
         run_folder.check_writable(folder)
-        config = replace(kept, **given_of(config, "epochs", "device"))
+        config = replace(kept, **given_of(config, "epochs", "minutes", "device"))
         if given is None and config.texts == (IN_MEMORY,):
             raise RunError(
                 f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`"
@@ -81,6 +86,9 @@ def pretrain(
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
+    own = given or Texts([Path(file_at_hand(path)) for path in config.texts], config.text_column, _kind(config), True)
+    if not config.corpus and not resume:
+        config = replace(config, text=fitting(config.text, (each.text for each in own), quiet=quiet))
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, given, quiet=quiet)
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
@@ -112,22 +120,27 @@ def _texts(
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
     if given is not None:
         return _encoded(given, config)
-    kind = None if config.format == "auto" else config.format
+    kind = _kind(config)
     paths = [Path(file_at_hand(path)) for path in config.texts]
     if config.corpus:
-        own = Texts(paths, text_column=config.text_column, format=kind) if paths else None
+        own = Texts(paths, config.text_column, kind, config.skip_empty) if paths else None
         encoded = open_corpus(config.corpus, config.text, limit=config.limit, texts=own, quiet=quiet)
         rows = (encoded.splits["train"] + encoded.splits["unlabelled"]).rows
         return encoded.vocabulary, *_hold_out(rows, config)
     if are_large(paths):
-        texts = Texts(paths, text_column=config.text_column, format=kind)
+        texts = Texts(paths, config.text_column, kind, config.skip_empty)
         with waiting("counting the words", quiet=quiet):
             vocabulary = vocabulary_of(texts, config.text)
         stored = Corpus(store(texts, vocabulary, config.text, quiet=quiet))
         return vocabulary, *_hold_out(stored.sample(config.limit).rows, config)
     with waiting("reading the texts", quiet=quiet):
-        columns = {"text_column": config.text_column, "labelled": False, "format": kind}
-        return _encoded([example for path in paths for example in read(path, **columns)], config)
+        columns = Columns(config.text_column, labelled=False, skip_empty=config.skip_empty)
+        examples = [example for path in paths for example in read_each(path, columns, kind, quiet=quiet)]
+        return _encoded(examples, config)
+
+
+def _kind(config: PretrainConfig) -> str | None:
+    return None if config.format == "auto" else config.format
 
 
 def _encoded(

@@ -13,6 +13,7 @@ from wordward.runs import run_folder
 from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
+from wordward.support.distributed import ALONE, Team
 from wordward.train.data import Data
 
 
@@ -62,6 +63,14 @@ class Record:
         if not self.best["epoch"]:
             return "no epoch has finished, so there is no model yet"
         return f"the best model so far (epoch {self.best['epoch']}) is kept in {self.folder}"
+
+    def deadline(self, minutes: float | None) -> float | None:
+        """When `minutes` of training will be over, including those before it was resumed; None: never."""
+        return None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
+
+    def out_of_time(self, deadline: float | None, team: Team = ALONE) -> bool:
+        """Whether the deadline has passed."""
+        return deadline is not None and bool(team.agree(time.monotonic() >= deadline))
 
     def out_of_patience(self, patience: int) -> bool:
         """Whether the last `patience` epochs were no better than the best before them; says so."""

@@ -10,7 +10,7 @@ from wordward.config.settings import TrainConfig
 from wordward.runs import checkpoint
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import probabilities, scores
-from wordward.support.console import progress
+from wordward.support.console import progress, say
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Corpus, Stream
@@ -49,16 +49,20 @@ class Trainer:
         self.record = Record(folder, quiet=quiet, first=team.first)
 
     def fit(self) -> None:
-        """Train until the last epoch, or until dev has not improved for `patience` epochs."""
+        """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
         settings = self.config.training
+        deadline = self.record.deadline(settings.minutes)
         while self.record.epoch < settings.epochs:
             if self.record.out_of_patience(settings.patience):
                 return
-            self._epoch()
+            if self.record.epoch and self.record.out_of_time(deadline, self.team):
+                say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
+                return
+            self._epoch(deadline)
             self._close_epoch()
 
-    def _epoch(self) -> None:
-        """Train on all texts that are left of an epoch."""
+    def _epoch(self, deadline: float | None) -> None:
+        """Train on all texts that are left of an epoch, or until the deadline."""
         settings = self.config.training
         self.record.start_clock()
         with progress(quiet=self.quiet) as bars:
@@ -75,6 +79,8 @@ class Trainer:
                     self.save()
                     self.record.start_clock()
                 bars.advance(bar)
+                if self.record.out_of_time(deadline, self.team):
+                    break
         self._check()
         self.record.stop_clock()
 
@@ -90,10 +96,10 @@ class Trainer:
         order = np.argsort(dev.lengths, kind="stable")
         own = Corpus(Chosen(dev.rows, order[self.team.rank :: count]))
         predicted = [np.zeros(0)] * len(order)
-        for rank, part in enumerate(self.team.gather(probabilities(self.model, own, self.device))):
+        for rank, part in enumerate(self.team.gather(probabilities(self.model, own, self.device, quiet=self.quiet))):
             for at, row in zip(order[rank::count], part, strict=True):
                 predicted[at] = row
-        return scores(dev, predicted, len(self.data.classes), positive=self.data.positive, intervals=False)
+        return scores(dev, predicted, self.data.classes, positive=self.data.positive, intervals=False)
 
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from."""

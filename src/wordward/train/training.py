@@ -50,8 +50,8 @@ def train(
         dev: Labelled texts that choose the best epoch; by default a share of the training texts.
         unlabelled: Texts without labels (strings or `Example`s), for vat, ivat and the other KL methods.
         force: Replace a run that `out` already holds.
-        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `patience` and `device`
-            count. Texts that were given in memory must be given again.
+        resume: Continue the run in `out` with its own settings; of `config` only `epochs`, `patience`, `minutes` and
+            `device` count. Texts that were given in memory must be given again.
         quiet: Show nothing.
 
     Returns:
@@ -80,7 +80,7 @@ def train(
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
     given = {
-        name: examples_of(texts, name, labelled=name != "unlabelled")
+        name: examples_of(texts, name, labelled=name != "unlabelled", skip_empty=config.data.skip_empty)
         for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
         if texts is not None
     }
@@ -170,7 +170,7 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
         raise run_folder.RunError(f"{folder} is a sweep: repeat it, `sweep` included, with `resume=True`")
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
-    changed = given_of(asked.training, "epochs", "patience", "device")
+    changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
     return replace(kept, training=replace(kept.training, **changed))
 
 

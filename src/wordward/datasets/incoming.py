@@ -1,0 +1,54 @@
+"""Standard input, and pipes that can be read only once: kept as files for as long as the program runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from wordward.support.errors import DataError
+
+STANDARD_INPUT = "-"
+
+
+def is_incoming(path: Path) -> bool:
+    """Whether this is standard input (`-`), or a pipe."""
+    return str(path) == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def shown(path: Path) -> object:
+    """What messages call a file: its path, or what it is a copy of."""
+    return _names.get(path, path)
+
+
+def is_copy(path: Path) -> bool:
+    """Whether a file is one that `kept` made: its name does not say what it holds."""
+    return path in _names
+
+
+@cache
+def kept(path: Path) -> Path:
+    """All that comes in, as a file; the same one each time it is asked for."""
+    name = "standard input" if str(path) == STANDARD_INPUT else str(path)
+    copy = Path(_folder().name) / str(len(_names))
+    try:
+        with copy.open("wb") as file:
+            if str(path) == STANDARD_INPUT:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with path.open("rb") as stream:
+                    shutil.copyfileobj(stream, file)
+    except OSError as error:
+        raise DataError(f"expected texts that can be read; got: {error}", name) from None
+    _names[copy] = name
+    return copy
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="wordward-")
+
+
+_names: dict[Path, str] = {}

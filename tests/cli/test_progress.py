@@ -1,0 +1,57 @@
+"""Output that goes to a file: a line of progress at least every half minute, none where all is quiet or quick."""
+
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from wordward.support import console
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What is written to an output that is not a terminal, with a short half minute."""
+    output = io.StringIO()
+    monkeypatch.setattr(console, "console", Console(file=output, highlight=False))
+    monkeypatch.setattr(console, "EVERY", 0.1)
+    return output
+
+
+def work(*, quiet: bool = False, steps: int = 20) -> None:
+    with console.progress(quiet=quiet) as bars:
+        bar = bars.add_task("epoch 1/3", total=1000, unit="steps")
+        for _ in range(steps):
+            time.sleep(0.05)
+            bars.advance(bar)
+
+
+def test_lines_say_how_far_it_is(shown: io.StringIO) -> None:
+    work()
+    *more, last = shown.getvalue().splitlines()
+    assert re.fullmatch(r"epoch 1/3: \d+/1,000, \d+\.\d steps/s, [\d:]+ left", last)
+    assert more  # while it goes on, several
+    count = len(shown.getvalue())
+    time.sleep(0.25)
+    assert len(shown.getvalue()) == count  # none when it is over
+
+
+def test_work_of_unknown_length_is_seen_to_go_on(shown: io.StringIO) -> None:
+    with console.waiting("reading reviews.csv"):
+        time.sleep(0.25)
+    assert shown.getvalue().startswith("reading reviews.csv: 0 s so far\n")
+
+
+def test_nothing_where_it_is_quiet_quick_or_not_the_first_process(
+    shown: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work(quiet=True)
+    work(steps=1)
+    monkeypatch.setenv("RANK", "1")
+    work()
+    assert not shown.getvalue()
+
+
+def test_half_a_minute() -> None:
+    assert console.EVERY <= 30

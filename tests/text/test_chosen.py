@@ -1,0 +1,59 @@
+"""The texts that settings name: labels that are nearly alike, empty texts, standard input."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from reviews import reviews, write_csv
+from small_training import config
+
+from wordward.config import DataSettings
+from wordward.datasets import DataError, Example
+from wordward.datasets.example import alike
+from wordward.runs.opening import load_run
+from wordward.support.errors import SettingError
+from wordward.train import train
+
+
+def test_labels_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert alike(["bad", "Good", "good", "very  good", "Very good", "x"]) == [
+        ["Good", "good"],
+        ["very  good", "Very good"],
+    ]
+    assert not alike(["B-PER", "I-PER", "O"])
+    examples = reviews(40)
+    odd = [
+        replace(each, label="Good") if at % 5 == 0 and each.label == "good" else each
+        for at, each in enumerate(examples)
+    ]
+    count = sum(each.label == "Good" for each in odd)
+    train(config(write_csv(tmp_path / "t.csv", odd), epochs=1), tmp_path / "run")
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"differ only in case or blanks are learnt as different ones: 'Good' ({count}) and 'good'" in said
+    train(config(write_csv(tmp_path / "t.csv", examples), epochs=1), tmp_path / "run", force=True)
+    assert "differ only" not in capsys.readouterr().err
+    with pytest.raises(DataError, match="got 'Good': write it as 'good', from which it differs only in case"):
+        load_run(tmp_path / "run").evaluate([Example("a warm film", "Good")])
+
+
+def test_empty_texts_are_counted_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = reviews(40)
+    holes = [replace(each, text="" if at in (3, 7, 20) else each.text) for at, each in enumerate(texts)]
+    settings = config(write_csv(tmp_path / "holes.csv", holes), epochs=1)
+    told = r"line 5: expected a text; it is empty, as 2 more are: .* leave out such texts with `skip_empty=True`"
+    with pytest.raises(DataError, match=told):
+        train(settings, tmp_path / "run")
+    skipping = replace(settings, data=replace(settings.data, skip_empty=True))
+    result = train(skipping, tmp_path / "run")
+    assert "left out 3 empty of 40 texts" in capsys.readouterr().err
+    assert sum(result["texts"].values()) == 37
+    in_memory = replace(skipping, data=DataSettings(skip_empty=True))
+    pairs = [(each.text, each.label) for each in holes]
+    assert train(in_memory, tmp_path / "memory", train=pairs, quiet=True)["dev"] == result["dev"]
+    with pytest.raises(DataError, match="train, line 4: expected a text; it is empty, as are 2 more"):
+        train(replace(settings, data=DataSettings()), tmp_path / "other", train=pairs, quiet=True)
+
+
+def test_standard_input_holds_one_file() -> None:
+    with pytest.raises(SettingError, match="standard input holds one file, but `train` and `dev` are both -"):
+        DataSettings("-", dev="-")
