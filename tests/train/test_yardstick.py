@@ -272,3 +272,13 @@ def test_weights_are_those_of_a_run_without_it(
     train(settings, tmp_path / "without", quiet=True)
     ours, plain = weights(tmp_path / "with"), weights(tmp_path / "without")
     assert all(torch.equal(ours[name], plain[name]) for name in plain)
+
+
+def test_tags_that_mark_entities_are_scored_by_their_names() -> None:
+    words = Vocabulary.build([["anna", "bert", "sings"]], min_documents=1)
+    rows = [np.array([words["anna"], words["bert"], words["sings"]])]
+    named = Corpus(rows, [np.array([0, 1, 2])])
+    spans = Data(words, ("B-PER", "I-PER", "O"), named, named, None, True)
+    plain = Data(words, ("first", "last", "other"), named, named, None, True)
+    assert yardstick_of(plain)["dev"].keys() == {"error", "macro_f1"}
+    assert yardstick_of(spans)["dev"]["entity_f1"] == 1  # the same numbers, and other names

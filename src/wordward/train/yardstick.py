@@ -173,12 +173,12 @@ def measured(data: Data, on: Corpus | None = None) -> dict[str, Interval]:
         found = tag_probabilities(frequent_tags(data.train, words, classes), on, classes)
     else:
         found = linear_probabilities(fit_linear(data.train, words, classes), on)
-    return scores(on, found, classes, positive=data.positive)
+    return scores(on, found, data.classes, positive=data.positive)
 
 
 def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
     """The yardstick of a run, as result.json holds it; that of the same texts as last time is not fitted again."""
-    key = data.fingerprint, data.tagging, data.positive, len(data.classes)
+    key = data.fingerprint, data.tagging, data.positive, data.classes
     if key not in _LAST:
         started = time.monotonic()
         with waiting("measuring a simple model to compare with", quiet=quiet):
