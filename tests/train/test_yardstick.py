@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_training import config
+from small_training import config, weights
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
@@ -260,3 +260,25 @@ def test_other_processes_leave_it_to_the_first(
     monkeypatch.setattr("wordward.train.training.team", lambda device: Second())
     monkeypatch.setattr("wordward.train.training.yardstick_of", refuse)
     assert train(config(csv_file, epochs=1), tmp_path / "run", quiet=True) == {}
+
+
+def test_weights_are_those_of_a_run_without_it(
+    csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(csv_file, "iadvt", epochs=1)
+    monkeypatch.setattr("wordward.train.yardstick._LAST", {})
+    train(settings, tmp_path / "with", quiet=True)
+    monkeypatch.setattr("wordward.train.training.yardstick_of", lambda data, quiet: None)
+    train(settings, tmp_path / "without", quiet=True)
+    ours, plain = weights(tmp_path / "with"), weights(tmp_path / "without")
+    assert all(torch.equal(ours[name], plain[name]) for name in plain)
+
+
+def test_tags_that_mark_entities_are_scored_by_their_names() -> None:
+    words = Vocabulary.build([["anna", "bert", "sings"]], min_documents=1)
+    rows = [np.array([words["anna"], words["bert"], words["sings"]])]
+    named = Corpus(rows, [np.array([0, 1, 2])])
+    spans = Data(words, ("B-PER", "I-PER", "O"), named, named, None, True)
+    plain = Data(words, ("first", "last", "other"), named, named, None, True)
+    assert yardstick_of(plain)["dev"].keys() == {"error", "macro_f1"}
+    assert yardstick_of(spans)["dev"]["entity_f1"] == 1  # the same numbers, and other names

@@ -178,7 +178,7 @@ def measured(data: Data, on: Corpus | None = None) -> dict[str, Interval]:
 
 def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
     """The yardstick of a run, as result.json holds it; that of the same texts as last time is not fitted again."""
-    key = data.fingerprint, data.tagging, data.positive, len(data.classes)
+    key = data.fingerprint, data.tagging, data.positive, data.classes
     if key not in _LAST:
         started = time.monotonic()
         with waiting("measuring a simple model to compare with", quiet=quiet):
