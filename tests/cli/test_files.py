@@ -13,7 +13,7 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.arguments import FileColumns
 from wordward.cli.main import main
-from wordward.cli.serve import Serve
+from wordward.cli.texts import texts_in
 from wordward.datasets import incoming
 from wordward.runs.opening import load_run
 
@@ -93,8 +93,10 @@ def test_report_and_serve_take_the_columns(run: str, tmp_path: Path, capsys: pyt
     assert main(page) == 1
     assert "expected a key 'text'; found review, stars: name it with --text-column" in capsys.readouterr().err
     assert main([*page, *flags]) == 0
-    opened = Serve(run, examples=str(file), columns=FileColumns(text_column="review.text"))
-    assert opened._examples(load_run(run)) == [each.text for each in TEXTS[:8]]
+    columns = FileColumns(text_column="review.text")
+    assert [each.text for each in texts_in(load_run(run), str(file), labelled=False, **vars(columns))] == [
+        each.text for each in TEXTS[:8]
+    ]
 
 
 def test_empty_texts(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

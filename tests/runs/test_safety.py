@@ -23,6 +23,7 @@ from wordward.config.settings import (
     filled,
 )
 from wordward.datasets import DataError
+from wordward.models import Classifier
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.distributed import Shares
@@ -232,6 +233,7 @@ def test_passes_of_a_step_with_unlabelled_texts(method: str, forwards: int, back
     stepper = Stepper(model, adversaries(settled, data, model), settled.training, torch.device("cpu"))
     seen = {"forward": 0, "backward": 0}
     model.register_forward_hook(lambda *_: seen.update(forward=seen["forward"] + 1))
+    assert isinstance(model, Classifier)
     last: Any = model.head[3]
     last.weight.register_hook(lambda _: seen.update(backward=seen["backward"] + 1))
     batch = data.train.batch(np.arange(8), torch.device("cpu"))

@@ -24,6 +24,7 @@ from wordward.config.toml import from_toml, to_toml
 from wordward.datasets import DataError, Example, MissingError
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
+from wordward.models import Classifier
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
@@ -124,6 +125,7 @@ def test_passes_of_a_fused_step(method: str, forwards: int, backwards: int, csv_
     stepper = Stepper(model, adversaries(settled, data, model), settled.training, torch.device("cpu"))
     seen = {"forward": 0, "backward": 0}
     model.register_forward_hook(lambda *_: seen.update(forward=seen["forward"] + 1))
+    assert isinstance(model, Classifier)
     model.head[3].register_full_backward_hook(lambda *_: seen.update(backward=seen["backward"] + 1))
     stepper(data.train.batch(np.arange(8), torch.device("cpu")))
     assert seen == {"forward": forwards, "backward": backwards}

@@ -24,7 +24,8 @@ def text_vectors(corpora: Iterable[Corpus], words: int, dim: int) -> Tensor:
     total = torch.zeros(words, dtype=torch.float64).index_add_(0, first, counts)
     smooth = total**SMOOTHING
     information = (counts * smooth.sum() / (total[first] * smooth[second])).log().clamp(min=0).float()
-    matrix = torch.sparse_coo_tensor(torch.stack([first, second]), information, (words, words)).coalesce()
+    places = torch.stack([first, second])
+    matrix = torch.sparse_coo_tensor(places, information, (words, words), check_invariants=True).coalesce()
     rank = min(dim, words - 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -1,0 +1,182 @@
+"""python -m benchmarks.yours: what wordward's own choice gives on texts that are read as a user's own.
+
+For each data set, number of labelled texts and seed: a linear model on word counts, and each method with nothing set;
+test error, accuracy under four swaps that keep the sense, seconds. The files are those of the data folder
+(WORDWARD_DATA); a row that is in the records already is not run again. --table prints the records as a page.
+Settings were chosen on elec, rotten_tomatoes, r52 and dbpedia; the other sets were never looked at.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import torch
+
+from wordward.attack.robustness import compare_models
+from wordward.config.attack import AttackSettings
+from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example, hold_out, sample
+from wordward.datasets.example import drop_shared, label_names
+from wordward.datasets.registry import folder, load
+from wordward.runs.opening import load_run
+from wordward.runs.scoring import scores
+from wordward.support.version import __version__
+from wordward.text.chosen import read_as
+from wordward.text.corpus import encode
+from wordward.text.tokens import vocabulary_of
+from wordward.train.training import train
+from wordward.train.yardstick import fit_linear, frequent_tags, linear_probabilities, tag_probabilities
+
+RESULTS = Path(__file__).parent / "results" / "yours.jsonl"
+ROWS = ("linear", "baseline", "advt", "iadvt", "vat", "ivat")
+SIZES, SEEDS = (200, 1_000, 5_000), (1, 2, 3)
+TESTED, ATTACKED, SWAPS, UNLABELLED = 2_000, 200, 4, 10_000
+
+
+class Source(NamedTuple):
+    """Where a data set is, and how its file is read."""
+
+    file: str
+    text: str = "text"
+    label: str = "label"
+    chosen_on: bool = False
+
+
+SETS = {
+    "elec": Source("elec_lara/train.tsv.xz", "1", "0", True),
+    "rotten_tomatoes": Source("", chosen_on=True),
+    "r52": Source("reuters_r52/train.tsv.xz", "2", "0", True),
+    "dbpedia": Source("dbpedia/train.tsv.xz", "1", "0", True),
+    "imdb": Source(""),
+    "domains": Source("amazon/multidomain.jsonl.xz", "text", "domain"),
+    "rcv1_sample": Source("rcv1/sample_55class.tsv.xz", "1", "0"),
+    "fce": Source(""),
+}
+
+
+def texts_of(name: str) -> tuple[list[Example], list[Example]]:
+    """The labelled texts of a set to draw from, and those to test on, which are always the same."""
+    source = SETS[name]
+    if source.file:
+        file = str(folder() / source.file)
+        labelled = read_as(DataSettings(file, text_column=source.text, label_column=source.label), file)
+        kept, test = hold_out(labelled, min(TESTED, len(labelled) // 4), seed=0, labels=label_names)
+    else:
+        splits = load(name)
+        kept, test = list(splits.train), sample(list(splits.test), TESTED, labels=label_names)
+    return drop_shared(kept, test), test
+
+
+def run_row(name: str, size: int, seed: int, row: str, kind: Any, device: str) -> dict[str, Any]:
+    """Train and score one row."""
+    kept, test = texts_of(name)
+    kept, few = hold_out(kept, min(size, len(kept) - 1), seed=seed, labels=label_names)
+    known = tuple(sorted({str(label) for example in few for label in label_names(example)}))
+    tested = [example for example in test if set(label_names(example)) <= set(known)]
+    record = {"set": name, "size": size, "seed": seed, "row": row, "kind": kind, "texts": len(few)}
+    started = time.monotonic()
+    if row == "linear":
+        error, found = linear_error(few, tested, known), {}
+    else:
+        error, found = trained(few, kept, tested, row, TrainingSettings(seed=seed, device=device), kind)
+    unknown = len(test) - len(tested)  # a label that was never seen is never found
+    error = (error * len(tested) + unknown) / len(test)
+    return record | {"error": error, "seconds": round(time.monotonic() - started, 1)} | found
+
+
+def linear_error(few: Sequence[Example], test: Sequence[Example], labels: tuple[str, ...]) -> float:
+    """The test error of the yardstick that `wordward train` shows."""
+    tagging, settings = (
+        few[0].tags is not None,
+        TextSettings(tokenizer="punctuation", lowercase=True, min_documents=1),
+    )
+    words = vocabulary_of(few, settings)
+    learnt, tested = (encode(list(part), words, settings, labels, tagging=tagging, source="") for part in (few, test))
+    if tagging:
+        tags = frequent_tags(learnt, len(words), len(labels))
+        found = tag_probabilities(tags, tested, len(labels))
+    else:
+        found = linear_probabilities(fit_linear(learnt, len(words), len(labels)), tested)
+    return scores(tested, found, labels, positive=None, intervals=False)["error"].value
+
+
+def trained(
+    few: list[Example], rest: list[Example], test: list[Example], row: str, training: TrainingSettings, kind: Any
+) -> tuple[float, dict[str, Any]]:
+    """The test error of a run with nothing set, and what else is recorded of it."""
+    tagging, more = few[0].tags is not None, {}
+    if row in ("vat", "ivat") and not tagging:
+        more["unlabelled"] = [Example(example.text) for example in rest[:UNLABELLED]]
+    config = TrainConfig(row, model=ModelSettings(kind=kind), training=training)
+    with TemporaryDirectory() as place:
+        result = train(config, Path(place) / "run", train=few, quiet=True, **more)
+        run = load_run(Path(place) / "run", device=training.device)
+        error = run.evaluate(test).scores["error"].value
+        chosen = run.config.model.kind if run.config.transformer is None else "transformer"
+        found: dict[str, Any] = {"chosen": chosen, "training_seconds": result["seconds"], "device": str(run.device)}
+        if not tagging:
+            settings = AttackSettings(sense="kept")
+            [robust] = compare_models([run], test[:ATTACKED], settings, swaps=(0, SWAPS), quiet=True)
+            found["accuracy_under_attack"] = robust.accuracy[SWAPS].value
+    return error, found | {"versions": {"torch": torch.__version__, "wordward": __version__}}
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Mean test error in % over seeds, and accuracy under attack, as Markdown."""
+    lines = [f"| set | texts | {' | '.join(ROWS)} |", f"|---|---:|{'---:|' * len(ROWS)}"]
+    places = sorted(
+        {(record["set"], record["size"]) for record in records}, key=lambda at: (list(SETS).index(at[0]), at[1])
+    )
+    for name, size in places:
+        cells = []
+        for row in ROWS:
+            ours = [r for r in records if (r["set"], r["size"], r["row"]) == (name, size, row)]
+            cells.append(_cell(ours))
+        star = " (chosen on)" if SETS[name].chosen_on else ""
+        lines.append(f"| {name}{star} | {size:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(records: Sequence[dict[str, Any]]) -> str:
+    if not records:
+        return ""
+    error = f"{100 * mean(record['error'] for record in records):.1f}"
+    held = [record["accuracy_under_attack"] for record in records if "accuracy_under_attack" in record]
+    return f"{error} ({100 * mean(held):.0f})" if held else error
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is asked for and not yet recorded; or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--size", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--seed", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--row", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--kind", choices=("auto", "convolution"), default="auto")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--records", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true")
+    given = parser.parse_args(arguments)
+    records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
+    if given.table:
+        print(table(records))
+        return
+    done = {(r["set"], r["size"], r["seed"], r["row"], r["kind"]) for r in records}
+    wanted = product(given.set, given.size, given.seed, given.row)
+    for name, size, seed, row in wanted:
+        if (name, size, seed, row, given.kind) in done:
+            continue
+        record = run_row(name, size, seed, row, given.kind, given.device)
+        with given.records.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, sort_keys=True) + "\n")
+        print(f"{name} {size} {row} seed {seed}: error {record['error']:.2%}, {record['seconds']:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

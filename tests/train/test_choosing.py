@@ -1,0 +1,130 @@
+"""Which model is chosen where nothing is said, and what is left alone where something is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from reviews import reviews, tagged
+
+from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example
+from wordward.runs import input_table, run_folder
+from wordward.runs.opening import load_run
+from wordward.support.errors import SettingError
+from wordward.train import choosing
+from wordward.train.choosing import choose, is_open, settle_kind
+from wordward.train.trainer import Trainer
+from wordward.train.training import train
+
+OPEN = TrainConfig("iadvt", data=DataSettings("reviews.csv"))
+
+
+@pytest.fixture
+def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "installed_model", lambda: None)
+
+
+def test_open_only_where_no_model_is_given() -> None:
+    assert is_open(OPEN)
+    assert is_open(replace(OPEN, training=TrainingSettings(epochs=2), text=TextSettings(lowercase=True)))
+    assert not is_open(replace(OPEN, model=ModelSettings(hidden=8)))
+    assert not is_open(replace(OPEN, pretrained="runs/lm"))
+    assert not is_open(replace(OPEN, data=DataSettings(corpus="imdb")))
+    assert settle_kind(replace(OPEN, model=ModelSettings(hidden=8))).model.kind == "lstm"
+
+
+def test_what_is_given_stays(nothing_at_hand: None) -> None:
+    asked = replace(
+        OPEN, training=TrainingSettings(epochs=7, learning_rate=0.5), text=TextSettings(tokenizer="whitespace")
+    )
+    chosen, said = choose(asked, reviews(50), 2, tagging=False)
+    assert (chosen.training.epochs, chosen.training.patience, chosen.training.learning_rate) == (7, 7, 0.5)
+    assert (chosen.text.tokenizer, chosen.text.lowercase, chosen.text.min_documents) == ("whitespace", True, 1)
+    assert chosen.model.kind == "convolution"
+    assert "word vectors computed from the texts" in said
+
+
+@pytest.mark.parametrize(("texts", "epochs"), [(200, 40), (1_000, 19), (5_000, 8), (100_000, 3)])
+def test_many_passes_over_few_texts(texts: int, epochs: int, nothing_at_hand: None) -> None:
+    chosen, _ = choose(OPEN, [Example("a warm film", "good")] * texts, 2, tagging=False)
+    assert chosen.training.epochs == epochs
+    assert chosen.text.min_documents == (1 if texts < 500 else 2)
+
+
+def test_tags_get_the_bi_lstm_and_their_own_case(nothing_at_hand: None) -> None:
+    chosen, said = choose(OPEN, tagged(40), 2, tagging=True)
+    assert (chosen.model.kind, chosen.text.lowercase) == ("lstm", False)
+    assert "Bi-LSTM" in said
+
+
+def test_a_table_of_another_language_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = {"a": 0, "warm": 1, "film": 2, "was": 3}
+    monkeypatch.setattr(choosing, "installed_model", lambda: tmp_path)
+    monkeypatch.setattr(choosing, "input_table", lambda folder: (known, None))
+    monkeypatch.setattr(choosing, "_transformer_suits", lambda *rest: True)
+    english, _ = choose(OPEN, [Example("A warm film", "good")], 2, tagging=False)
+    german, _ = choose(replace(OPEN), [Example("Das war ein schöner Film", "gut")], 2, tagging=False)
+    assert english.transformer == str(tmp_path)
+    assert (german.transformer, german.vectors, german.model.kind) == (None, None, "convolution")
+
+
+def test_a_transformer_on_a_cpu_only_if_it_takes_minutes() -> None:
+    asked = replace(OPEN, training=TrainingSettings(device="cpu"))
+    short, long = [["word"] * 20], [["word"] * 120]
+    assert choosing._transformer_suits(asked, 200, 2, short)
+    assert not choosing._transformer_suits(asked, 20_000, 2, long)
+    assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 2, short)
+
+
+@pytest.mark.parametrize("method", ["baseline", "iadvt"])
+def test_a_run_with_nothing_said_learns_and_is_the_same_again(
+    method: str, tmp_path: Path, nothing_at_hand: None
+) -> None:
+    config = TrainConfig(method, training=TrainingSettings(device="cpu", epochs=4))
+    results = [train(config, tmp_path / name, train=reviews(120), quiet=True) for name in ("one", "two")]
+    assert results[0]["dev"]["error"] < 0.1
+    first, second = (load_run(tmp_path / name) for name in ("one", "two"))
+    for name, value in first.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+    settled = run_folder.load_config(tmp_path / "one", TrainConfig)
+    assert (settled.model.kind, settled.training.schedule, settled.training.gradual) == (
+        "convolution",
+        "linear",
+        True,
+    )
+    assert first.predict(["the film was warm and lovely"])[0].label == "good"
+
+
+def test_a_run_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, nothing_at_hand: None) -> None:
+    texts = reviews(80)
+    config = TrainConfig("iadvt", training=TrainingSettings(device="cpu", epochs=3, checkpoint_steps=1))
+    train(config, tmp_path / "whole", train=texts, quiet=True)
+    steps, saved = [0], Trainer.save
+
+    def save(self: Trainer) -> None:
+        saved(self)
+        steps[0] += 1
+        if steps[0] == 5:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "save", save)
+        assert train(config, tmp_path / "cut", train=texts, quiet=True)["stopped"]
+    train(TrainConfig(), tmp_path / "cut", train=texts, resume=True, quiet=True)
+    whole, cut = (load_run(tmp_path / name).model.state_dict() for name in ("whole", "cut"))
+    assert run_folder.read_metrics(tmp_path / "cut")[-1]["epoch"] == 3
+    for name, value in whole.items():
+        assert torch.equal(value, cut[name]), name
+
+
+def test_pretrained_needs_an_lstm() -> None:
+    with pytest.raises(SettingError, match="kind is convolution"):
+        TrainConfig(pretrained="runs/lm", model=ModelSettings(kind="convolution"))
+
+
+def test_pieces_of_a_word_are_the_longest_first() -> None:
+    pieces = {piece: at for at, piece in enumerate(("film", "fil", "##s", "##m", "warm", "##ly"))}
+    assert input_table.pieces_of("films", pieces) == [0, 2]
+    assert input_table.pieces_of("warmly", pieces) == [4, 5]
+    assert input_table.pieces_of("filz", pieces) == []
