@@ -156,7 +156,7 @@ def test_rescore_1_is_the_papers_loop(run: Run, method: str) -> None:
     for attacked in attack(run, TEXTS[:10], AttackSettings(method=method, rescore=1)):
         text, label, swapped = attacked.text, attacked.before, set()
         while attacked.outcome != "wrong" and len(swapped) < 4 and run.predict([text])[0].label == label:
-            (explained,) = explain(run, [Example(text, label)], method=method, top=1)
+            (explained,) = explain(run, [Example(text, label)], method=method, top=1, words="any")
             free = [place for place in explained.places if place.pulls and place.position not in swapped]
             if not free:
                 break

@@ -64,7 +64,8 @@ def test_what_holds_under_so_many_swaps() -> None:
 def test_accuracy_under_n_swaps_is_that_of_an_attack_with_n_swaps() -> None:
     runs = [a_run(seed=seed, name=f"run{seed}") for seed in (5, 9)]  # those that swaps fool
     examples = [*TEXTS, Example("", "good")]
-    rows = compare_models(runs, examples, AttackSettings(max_share=0.9), swaps=(4, 0, 1), quiet=True)
+    settings = AttackSettings(max_share=0.9, words="any")
+    rows = compare_models(runs, examples, settings, swaps=(4, 0, 1), quiet=True)
     assert [row.model for row in rows] == ["run5", "run9"]
     for run, row in zip(runs, rows, strict=True):
         assert list(row.accuracy) == [0, 1, 4]
@@ -72,7 +73,7 @@ def test_accuracy_under_n_swaps_is_that_of_an_attack_with_n_swaps() -> None:
         right = sum(one == example.label for one, example in zip(said, examples, strict=True))
         assert row.accuracy[0] == share(right, 17)  # the text without words counts as wrong
         for most in (1, 4):
-            results = attack(run, examples, AttackSettings(max_swaps=most, max_share=0.9))
+            results = attack(run, examples, replace(settings, max_swaps=most))
             assert row.accuracy[most].value == sum(each.outcome == "kept" for each in results) / 17
     one, other = ([each.value for each in row.accuracy.values()] for row in rows)
     assert one[0] > one[1] > one[2]

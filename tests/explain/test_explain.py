@@ -86,7 +86,7 @@ def test_the_other_label_pulls_where_this_one_pushes() -> None:
 
 def test_no_candidate_that_pulls_no_pull() -> None:
     run = a_run(k=1)
-    found = explain(run, [Example(text, "good") for text in TEXTS])
+    found = explain(run, [Example(text, "good") for text in TEXTS], words="any")
     places = [place for explanation in found for place in explanation.places]
     assert {len(place.pulls) for place in places} == {0, 1}
     assert all(pull.strength > 0 for place in places for pull in place.pulls)

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from reviews import reviews, write_csv
 
 from benchmarks import __main__ as entry
-from benchmarks import scale, steps, threads
+from benchmarks import reading_well, scale, steps, threads
 from benchmarks.timing import Figure, ratio
-from wordward.config.settings import ModelSettings
+from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.train.training import train
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -68,3 +70,43 @@ def test_the_page_agrees_with_the_kept_figures() -> None:
 
 def test_the_table_of_scale_agrees_with_the_kept_figures() -> None:
     assert scale.page() in (ROOT / "docs" / "scale.md").read_text()
+
+
+def test_what_reads_well_is_measured_by_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, labelled = (write_csv(tmp_path / f"{name}.csv", reviews(120, seed=at)) for at, name in enumerate("ab"))
+    (tmp_path / "big.txt").write_text("".join(f"{example.text}\n" for example in reviews(300, seed=9)))
+    config = TrainConfig(
+        method="baseline",
+        data=DataSettings(train=str(texts)),
+        model=ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0),
+        perturbation=MethodSettings(k=5),
+        training=TrainingSettings(epochs=6, learning_rate=0.02, device="cpu"),
+    )
+    train(config, tmp_path / "run", quiet=True)
+    given = [str(tmp_path / "run"), str(labelled), "--labelled", str(labelled), "--texts", str(tmp_path / "big.txt")]
+    reading_well.main([*given, "--limit", "30", "--show"])
+    *shown, last = capsys.readouterr().out.splitlines()
+    measured = json.loads(last)
+    assert measured["texts"] == 30
+    assert (
+        measured["sensible"]["value"]
+        == sum(line[0] == "+" for line in shown if " -> " in line and "[" not in line) / 30
+    )
+    assert measured["flipped"] == sum("[" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "toward", "right"),
+    [
+        ("This is it", "is", "was", True),
+        ("This is it", "This", "that", False),
+        ("that is it", "is", "t", False),
+        ("it is a dull film", "dull", "odd", False),
+        ("it can't be", "can", "could", False),
+        ("an odd film", "odd", "dull", False),
+    ],
+)
+def test_grammar_is_kept(text: str, word: str, toward: str, right: bool) -> None:
+    start = text.index(word)
+    after = text[:start] + toward + text[start + len(word) :]
+    assert reading_well.grammatical(text, after, word, toward, start) == right

@@ -213,9 +213,9 @@ def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
 ) -> None:
     scored: list[dict[str, torch.Tensor]] = []
 
-    def noted(model: torch.nn.Module, *rest: Any) -> list[np.ndarray]:
+    def noted(model: torch.nn.Module, *rest: Any, **named: Any) -> list[np.ndarray]:
         scored.append({name: weight.clone() for name, weight in model.state_dict().items()})
-        return probabilities(model, *rest)
+        return probabilities(model, *rest, **named)
 
     settings = config(request.getfixturevalue(kind), epochs=6, averaging=0.9)
     means = average_each_step(monkeypatch, 0.9)

@@ -17,6 +17,7 @@ from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
+from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
@@ -140,7 +141,7 @@ def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -
     """Attack some texts side by side: search for swaps, then predict each changed text again."""
     texts = [run.read(example) for example in examples]
     predictions = run.predict_readings(texts)
-    cases = cases_of(run, examples, texts, predictions, guide.settings, goal)
+    cases = cases_of(run, examples, texts, predictions, guide.settings, goal, fitting=guide.fitting)
     searches = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
     adversarial = {
         at: text_with(run, one.case, best.swaps) for at, one in searches.items() if (best := one.beam[0]).swaps
@@ -163,17 +164,19 @@ def cases_of(
     predictions: Sequence[Prediction],
     settings: AttackSettings,
     goal: Goal,
+    *,
+    fitting: bool = False,
 ) -> dict[int, Case]:
-    """The texts that can be attacked, by their number."""
+    """The texts that can be attacked, by their number; `fitting`: pieces of contractions are not swapped."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
         if target is not None:
-            cases[at] = _case(text, settings, target)
+            cases[at] = _case(text, settings, target, fitting=fitting)
     return cases
 
 
-def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
+def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: bool = False) -> Case:
     """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     places = tuple(
@@ -182,6 +185,8 @@ def _case(text: Reading, settings: AttackSettings, target: Target) -> Case:
     )
     most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
+    if fitting:
+        open &= [in_one_piece(text.text, place.start, place.end) for place in places]
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
     return Case(text.text, places, text.row, target, open, most)

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wordward.attack.fluency import fluency_of
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
+from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Place
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
 from wordward.perturbation.adversary import Adversary, Found
@@ -82,6 +84,8 @@ class Guide:
         self.run, self.settings = run, settings
         self.judge = judge if settings.sense == "kept" else None
         self.adversary = run.adversary(settings.method)
+        self.fitting = settings.only_fitting and fit_words(run, self.adversary, space=settings.word_space)
+        self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
         recipe = self.adversary.method.recipe
         self.by_strength = settings.by_strength or not recipe.follows_gradient
         refinements = self.adversary.method.settings.power_iterations
@@ -167,7 +171,8 @@ class Guide:
             labels = batch.labels.view(-1, 1, 1).expand_as(candidates)
             possible &= self.judge.kept(labels, numbers.unsqueeze(-1).expand_as(candidates), candidates)
         flat = values.masked_fill(~possible, -torch.inf).flatten(1)
-        count = min(2 * self.settings.rescore + 8, flat.shape[1])  # some may not survive re-reading
+        # Some may not survive re-reading, and more of them the language model.
+        count = min((2 if self.fluency is None else 8) * self.settings.rescore + 8, flat.shape[1])
         tops, places = flat.topk(count, dim=1)
         k = candidates.shape[-1]
         words = candidates.flatten(1).gather(1, places)

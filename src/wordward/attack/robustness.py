@@ -108,7 +108,8 @@ def compare_guides(
     quiet: bool = False,
     jobs: int = 1,
 ) -> list[Guided]:
-    """The same model and texts attacked under the guidance of each method."""
+    """The same model and texts attacked under the guidance of each method, with any words unless these are set."""
+    settings = replace(settings, words="any") if settings.words == "auto" else settings
     guided = []
     for method in methods:
         chosen = replace(settings, method=method)
@@ -122,7 +123,7 @@ def compare_guides(
 
 def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
-    goal, guide = goal_of(run, settings), Guide(run, settings, None)
+    goal, guide = goal_of(run, settings), Guide(run, replace(settings, words="any"), None)
     plain = [goal.plain(example) for example in examples]
     texts = [run.read(example) for example in plain]
     predictions = run.predict_readings(texts)

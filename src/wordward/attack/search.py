@@ -1,12 +1,13 @@
 """The search for words to swap, round by round over many texts at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from wordward.attack.fluency import LEAST, Fluency
 from wordward.attack.guide import Case, Guide, Replacement, State, of_words
 from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
@@ -57,9 +58,16 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
     proposed, margins = guide([state for _, state in states], [searches[number].case for number, _ in states])
     attempts: list[Attempt] = []
     known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
-    for (number, state), swaps, margin in zip(states, proposed, margins, strict=True):
+    survivors = [
+        _survivors(run, searches[number].case, state, swaps, settings.rescore if guide.fluency is None else None)
+        for (number, state), swaps in zip(states, proposed, strict=True)
+    ]
+    if guide.fluency is not None:
+        cases = [searches[number].case for number, _ in states]
+        survivors = _fluent(run, guide.fluency, cases, [state for _, state in states], survivors, settings.rescore)
+    for (number, _), made, margin in zip(states, survivors, margins, strict=True):
         searches[number].passes += guide.passes
-        for swapped in _survivors(run, searches[number].case, state, swaps, settings.rescore):
+        for swapped in made:
             if (key := (number, swapped.row.ids.tobytes())) not in known:
                 known.add(key)
                 attempts.append(Attempt(number, swapped, margin))
@@ -75,8 +83,11 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
         one.keep(states, settings.beam)
 
 
-def _survivors(run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int) -> Iterator[State]:
+def _survivors(
+    run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int | None
+) -> Iterator[State]:
     """The texts after each of the first `count` swaps that the tokenizer reads back as the words put in."""
+    left = len(swaps) if count is None else count
     for swap in swaps:
         if swap in case.target.never:
             continue
@@ -84,9 +95,28 @@ def _survivors(run: Run, case: Case, state: State, swaps: Sequence[Replacement],
         row = run.swapped(state.row, *swap, text_with(run, case, made))
         if row is not None:
             yield State(row, made)
-            count -= 1
-        if not count:
+            left -= 1
+        if not left:
             return
+
+
+def _fluent(
+    run: Run,
+    fluency: Fluency,
+    cases: Sequence[Case],
+    states: Sequence[State],
+    survivors: Sequence[Iterable[State]],
+    count: int,
+) -> list[list[State]]:
+    """Of the texts made of each state the first `count` that are about as probable as the text they were made of."""
+    made = [list(of_state) for of_state in survivors]
+    pairs = [
+        (text_with(run, case, state.swaps), text_with(run, case, one.swaps))
+        for case, state, of_state in zip(cases, states, made, strict=True)
+        for one in of_state
+    ]
+    ratios = iter(fluency(pairs))
+    return [[one for one in of_state if next(ratios) >= LEAST][:count] for of_state in made]
 
 
 def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:

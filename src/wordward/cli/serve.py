@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
-from wordward.cli.texts import texts_in
+from wordward.cli.texts import texts_in, warn
 from wordward.support.errors import MissingExtraError, SettingError
 
 EXAMPLES = 12
@@ -48,6 +48,7 @@ class Serve:
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [load_run(folder, device=self.device) for folder in folders]
+            warn(*runs)
             examples = None
             if self.examples:
                 some = texts_in(runs[0], self.examples, labelled=False, **vars(self.columns))[:EXAMPLES]

@@ -73,3 +73,12 @@ def check_files(command: object, *names: str) -> None:
 def check_counts(command: object, *names: str) -> None:
     """Refuse counts that are given but not 1 or more."""
     check(command, COUNT, *(name for name in names if getattr(command, name) is not None))
+
+
+def warn(*runs: "Run") -> None:
+    """Say which of the runs are no better than chance, before anything is shown of them."""
+    from wordward.runs.chance import at_chance
+    from wordward.support.console import say
+
+    for line in filter(None, map(at_chance, runs)):
+        say(line)

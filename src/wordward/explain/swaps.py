@@ -1,5 +1,6 @@
 """Words in place of others: what a perturbation would put where, and the text with it put in."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -115,14 +116,24 @@ def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = 
                 f"expected {place.word!r} at characters {place.start}-{place.end}; found "
                 f"{text[place.start : place.end]!r}: give the text that was explained, and each place once",
             )
-        cased = _cased(word, place.word) if lowercase else word
+        cased = _cased(word, place.word, begins=_begins(text, place.start)) if lowercase else word
         text, before = text[: place.start] + cased + text[place.end :], place.start
     return text
 
 
-def _cased(word: str, like: str) -> str:
-    """A lower-case word capitalised like another, if a lower-casing run still reads it as the same word."""
+def _cased(word: str, like: str, *, begins: bool = True) -> str:
+    """A lower-case word capitalised like another, if a lower-casing run still reads it as the same word.
+
+    I, which is always a capital, says nothing of the word that replaces it, unless it `begins` a sentence.
+    """
     cased = word
-    if like[:1].isupper():
+    if word == "i" or word.startswith(("i'", "i’")):
+        cased = word[:1].upper() + word[1:]
+    elif like[:1].isupper() and (begins or not re.match(r"I\b", like)):
         cased = word.upper() if like.isupper() and len(like) > 1 else word[:1].upper() + word[1:]
     return cased if cased.lower() == word else word
+
+
+def _begins(text: str, at: int) -> bool:
+    """Whether a sentence begins at a character of a text."""
+    return re.search(r"(?:^|[.!?:\n\"“(>*-])\s*$", text[max(0, at - 20) : at]) is not None

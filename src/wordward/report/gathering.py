@@ -18,6 +18,7 @@ from wordward.report.closeness import Opposites, opposites
 from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
+from wordward.runs.chance import at_chance
 from wordward.runs.compared import Yardstick, remedies
 from wordward.runs.metrics import Interval
 from wordward.runs.opening import load_run, short_names
@@ -194,6 +195,8 @@ def _read(run: Run, name: str) -> Subject:
         )
     if not metrics:
         notes.append(f"The run {name} has no learning curve: its folder holds no {run_folder.METRICS}.")
+    if unlearnt := at_chance(run):
+        notes.append(f"{unlearnt}.")
     # Its scores are of the tag that the run was trained to flag.
     same = run_folder.load_config(run.folder, TrainConfig).training.positive == run.config.training.positive
     return Subject(run, name, result, metrics, notes=tuple(notes), yardstick=Yardstick.of(result) if same else None)

@@ -1,7 +1,7 @@
 """A fine-tuned Hugging Face model as a run: words for those who ask, pieces for the model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,7 @@ class TransformerRun(Run):
         """The rule for the pieces, each as the word that it spells, followed by that for the words of `learnt`."""
         names = [name.lower() for name in self.vocabulary.words]
         learnt_ids = torch.tensor([self.learnt[name] for name in names], device=judge.evidence.device)
-        tables = {name: getattr(judge, name) for name in ("evidence", "variance", "negates")}
+        tables = {field.name: getattr(judge, field.name) for field in fields(judge)}
         return replace(judge, **{name: torch.cat([table[learnt_ids], table]) for name, table in tables.items()})
 
     def _adversary(self, method: Method) -> Adversary:

@@ -1,0 +1,166 @@
+"""How probable a text is after a swap, against the text before it, by a language model that is at hand."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from wordward.attack.ngrams import NGrams, split
+from wordward.config.settings import PretrainConfig, TrainConfig
+from wordward.datasets import Example
+from wordward.models import LanguageModel
+from wordward.runs import checkpoint, run_folder
+from wordward.runs.hub import SAFE_WEIGHTS, load_tokenizer, transformers_quietly
+from wordward.runs.run import Run
+from wordward.support.errors import RunError, SettingError
+from wordward.text.chosen import labelled_examples
+from wordward.text.tokens import words_of
+from wordward.text.vocabulary import EOS, UNK, pad
+
+LEAST = -1.5  # log p(after a swap) - log p(before), below which a swap does not read well
+ENOUGH = 20_000  # words of training texts, below which their counts say too little
+TEXTS = 20_000  # training texts that are counted, at most
+BATCH = 64  # texts that a neural model reads at a time
+
+Pair = tuple[str, str]  # a text before and after a swap
+
+
+class Fluency(Protocol):
+    """A language model, asked how a swap changes the probability of a text."""
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[float]:
+        """log p(after) - log p(before) of each pair; -inf where the model does not know the new word."""
+        ...
+
+
+def fluency_of(run: Run, choice: str = "auto") -> Fluency | None:
+    """The language model of that choice; None: there is none, or a tagger's errors are not to be judged by one.
+
+    `choice`: "none"; the folder of a language model of ours or of a masked one; or "auto": the language model that
+    the run started from, else counts of its training texts, where these can still be read and are many enough.
+    """
+    if choice == "none" or run.tagging:
+        return None
+    if choice != "auto":
+        if not Path(choice).is_dir():
+            raise SettingError("language_model", f"expected the folder of a language model; there is no {choice}")
+        ours = (Path(choice) / run_folder.CONFIG).exists()
+        return OurModel(choice, run.device) if ours else MaskedModel(choice, run.device)
+    start = run.config.pretrained
+    if start and (Path(start) / run_folder.WEIGHTS).exists():
+        return OurModel(start, run.device)
+    return _counted(run.config) if run.config.data.train else None
+
+
+@lru_cache(maxsize=2)
+def _counted(config: TrainConfig) -> NGrams | None:
+    """Counts of the texts that a run was trained on; None where they cannot be read or are too few."""
+    try:
+        examples, _, _ = labelled_examples(config)
+    except (OSError, ValueError):
+        return None
+    texts = [split(example.text) for example in examples[:TEXTS]]
+    return NGrams(texts) if sum(map(len, texts)) >= ENOUGH else None
+
+
+class OurModel:
+    """A language model of `wordward pretrain`."""
+
+    def __init__(self, folder: str, device: torch.device) -> None:
+        self.config, self.device = run_folder.load_config(folder, PretrainConfig), device
+        self.vocabulary = run_folder.load_vocabulary(folder)
+        self.model = LanguageModel(len(self.vocabulary), self.config.model)
+        checkpoint.load_weights(folder, self.model, self.vocabulary)
+        self.model.to(device).eval()
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[float]:
+        """As `Fluency` says: both texts are read whole."""
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        rows = {text: self._ids(text) for text in texts}
+        scores: dict[str, float] = {}
+        order = sorted(texts, key=lambda text: len(rows[text]))
+        for start in range(0, len(order), BATCH):
+            part = order[start : start + BATCH]
+            scores |= zip(part, self._scores([rows[text] for text in part]), strict=True)
+        unknown = {text: int((rows[text] == UNK).sum()) for text in texts}
+        return [
+            -np.inf if unknown[after] > unknown[before] else scores[after] - scores[before] for before, after in pairs
+        ]
+
+    def _ids(self, text: str) -> np.ndarray:
+        return np.array(self.vocabulary.encode(words_of(Example(text), self.config.text)), dtype=np.int64)
+
+    @torch.no_grad()
+    def _scores(self, rows: Sequence[np.ndarray]) -> list[float]:
+        """log p of each text, its end included; what comes before it is the end of another."""
+        targets = torch.from_numpy(pad([row.tolist() for row in rows], EOS)).to(self.device)
+        ids = torch.cat([torch.full_like(targets[:, :1], EOS), targets[:, :-1]], 1)
+        lengths = torch.tensor([len(row) for row in rows], device=self.device)
+        mask = torch.arange(targets.shape[1], device=self.device) < lengths.unsqueeze(-1)
+        losses, _ = self.model(ids, targets)
+        return (-(losses * mask).sum(1)).tolist()
+
+
+class MaskedModel:
+    """A masked language model in a folder, such as BERT's: what it puts in the place of the swapped word."""
+
+    def __init__(self, folder: str, device: torch.device) -> None:
+        self.tokenizer, self.device = load_tokenizer(folder, tagging=False), device
+        if self.tokenizer.mask_token_id is None:
+            raise RunError(f"expected a masked language model as `language_model`; {folder} has no mask token")
+        with transformers_quietly() as transformers:
+            try:
+                model, told = transformers.AutoModelForMaskedLM.from_pretrained(
+                    folder, output_loading_info=True, **SAFE_WEIGHTS
+                )
+            except (OSError, ValueError, RuntimeError) as error:
+                raise RunError(f"{folder} cannot be read as a masked language model: {error}") from None
+        if any("decoder" not in name for name in told["missing_keys"]):
+            raise RunError(
+                f"{folder} is no masked language model: it has no weights for the words to put in. Give another "
+                "folder as `language_model`, or none"
+            )
+        self.model = model.to(device).eval()
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[float]:
+        """As `Fluency` says, with the rest of the text given."""
+        texts = [(text, *_differing(text, other)) for pair in pairs for text, other in (pair, pair[::-1])]
+        scores: list[float] = []
+        for start in range(0, len(texts), BATCH):
+            scores += self._scores(texts[start : start + BATCH])
+        return [after - before for before, after in zip(scores[::2], scores[1::2], strict=True)]
+
+    @torch.no_grad()
+    def _scores(self, texts: Sequence[tuple[str, int, int]]) -> list[float]:
+        """log p of the pieces of a stretch of each text, all of them masked."""
+        encoding: Any = self.tokenizer(
+            [text for text, _, _ in texts],
+            truncation=True,
+            padding=True,
+            return_offsets_mapping=True,
+            return_tensors="pt",
+        )
+        spans = encoding.pop("offset_mapping")
+        edges = torch.tensor([[start, end] for _, start, end in texts])
+        hidden = (spans[..., 0] < edges[:, 1:]) & (spans[..., 1] > edges[:, :1])
+        ids = encoding["input_ids"].clone()
+        encoding["input_ids"][hidden] = self.tokenizer.mask_token_id
+        logits = self.model(**{name: values.to(self.device) for name, values in encoding.items()}).logits
+        found = logits.float().log_softmax(-1).cpu().gather(-1, ids.unsqueeze(-1)).squeeze(-1)
+        return (found * hidden).sum(1).tolist()
+
+
+def _differing(text: str, other: str) -> tuple[int, int]:
+    """The characters of a text, whole words, in which it differs from another."""
+    same = min(len(text), len(other))
+    start = next((at for at in range(same) if text[at] != other[at]), same)
+    tail = next((at for at in range(same - start) if text[-1 - at] != other[-1 - at]), same - start)
+    end = len(text) - tail
+    while start and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return start, end

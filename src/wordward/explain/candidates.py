@@ -1,0 +1,87 @@
+"""The words that may pull a word, or be put in its place: near it in a good word space, and fit to stand there."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from wordward.explain.word_kinds import Fitting, fitting
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.space import NearestWords, nearest
+from wordward.runs.run import Run
+from wordward.runs.word_space import WordSpace, word_space
+from wordward.support.errors import RunError
+
+AROUND = 20  # nearest words among which those that fit are looked for
+CLOSE = 0.4  # of the cosine of the nearest word, which others must have
+MANY = 500  # words to choose from; of fewer any that fits may pull
+SEEN, ONCE_IN = (
+    10,
+    20_000,
+)  # a word that pulls was seen so often, or as often as the training texts hold so many words
+
+
+class FittingWords(NearestWords):
+    """The k nearest words that fit the place of each word, filled up with the word itself, which never pulls."""
+
+    def __init__(self, size: int, k: int, *, allowed: Tensor, fits: Fitting, space: WordSpace | None) -> None:
+        super().__init__(size, k, allowed=allowed, metric="cosine")
+        self.fits, self.space = fits, space
+
+    def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
+        """Candidates for ids (batch, time): (batch, time, k)."""
+        missing = self._unknown(ids)
+        if len(missing):
+            self._rows[missing] = self._search(missing, table() if self.space is None else self.space.table)
+        return self._rows[ids]
+
+    def _search(self, ids: Tensor, table: Tensor) -> Tensor:
+        """The candidates of words (n,): (n, k), nearest first."""
+        around = AROUND if len(self.allowed) >= MANY else len(self.allowed) - 1
+        near = nearest(ids, table, around, allowed=self.allowed, metric=self.metric)
+        own = ids.unsqueeze(-1).expand_as(near)
+        fit = self.fits(own, near)
+        if len(self.allowed) >= MANY:
+            closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, AROUND)
+            fit &= closeness >= CLOSE * closeness[:, :1]
+        if self.space is not None:
+            fit &= self.space.known[own]
+        order = torch.sort((~fit).int(), dim=-1, stable=True).indices[:, : self.k]  # those that fit first
+        found = torch.where(fit.gather(-1, order), near.gather(-1, order), ids.unsqueeze(-1))
+        missing = self.k - found.shape[-1]
+        return torch.cat([found, ids.unsqueeze(-1).expand(-1, missing)], -1) if missing > 0 else found
+
+
+def fit_words(run: Run, adversary: Adversary, *, space: str = "auto") -> bool:
+    """Let only words pull that fit the place of the word they pull; whether that is possible.
+
+    It is for a classifier and a method with k nearest words: a tagger may look for wrong inflections, and without k
+    every word is a candidate. Directions and strengths are those of the model's own table in any case.
+    """
+    k = adversary.method.settings.k
+    if run.tagging or k is None or adversary.method.recipe.space != "words":
+        return False
+    vectors, allowed = word_space(run, space), _frequent(run)
+    if vectors is not None:
+        allowed = allowed[vectors.known[allowed]]
+    if len(allowed) < 2:
+        return False
+    fits = fitting(tuple(run.vocabulary.words)).to(run.device)
+    size = len(run.vocabulary)
+    adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors)
+    return True
+
+
+def _frequent(run: Run) -> Tensor:
+    """Ids of the words that may be pointed to and that the training texts hold often enough."""
+    allowed = torch.from_numpy(run.vocabulary.candidates(run.config.training.min_candidate_count)).to(run.device)
+    try:
+        words = run.learnt
+    except RunError:  # a model in memory, whose training texts are not known
+        return allowed
+    counts = torch.from_numpy(words.counts.copy())
+    if words is not run.vocabulary:  # pieces, each as the word that it spells
+        counts = counts[torch.tensor([words[word.lower()] for word in run.vocabulary.words])]
+        counts[torch.tensor([word.lower() not in words for word in run.vocabulary.words])] = 0
+    return allowed[counts.to(run.device)[allowed] >= min(SEEN, int(words.counts.sum()) // ONCE_IN)]

@@ -1,0 +1,245 @@
+"""Which word may stand in another's place: of the same kind, inflection and case, and not the same word again."""
+
+import re
+from collections.abc import Sequence, Set
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# English words that carry grammar, in groups that stand in each other's place; a word may be in several.
+GROUPS = tuple(
+    frozenset(group.split())
+    for group in """
+    the this that each every another any some my your his her its our their;
+    a the this that every another my your his her its our their;
+    an the this that every another my your his her its our their;
+    the these those all both some any no my your his her its our their;
+    many few several some most all;
+    i you we they;
+    he she it;
+    it this that everything nothing something anything;
+    everyone nobody someone anyone everybody somebody anybody;
+    me you him her it us them;
+    mine yours his hers ours theirs;
+    myself yourself himself herself itself ourselves themselves;
+    who which that;
+    how why when where;
+    in into inside within;
+    on onto upon;
+    over above;
+    under below;
+    between among;
+    before after;
+    with without;
+    through across via;
+    during throughout;
+    around near beside behind;
+    toward towards;
+    up down;
+    and or but yet;
+    if because since while although though unless until when as before after once;
+    is was isn't wasn't;
+    are were aren't weren't;
+    am was;
+    has had hasn't hadn't;
+    have had haven't hadn't;
+    does did doesn't didn't;
+    do did don't didn't;
+    can could may might must shall should will would can't cannot couldn't won't wouldn't shouldn't mustn't;
+    not never always also still;
+    always usually often sometimes never rarely;
+    just only simply;
+    very really quite pretty extremely so;
+    more less;
+    most least;
+    much little;
+    here there;
+    now then soon again later;
+    first last next;
+    better worse;
+    best worst;
+    i'm we're you're they're;
+    it's that's there's he's she's what's;
+    i've we've you've they've;
+    i'd we'd you'd they'd he'd she'd it'd;
+    i'll we'll you'll they'll he'll she'll it'll
+    """.split(";")
+)
+# What the tokenizer `words` leaves of contractions: neither replaced nor put in.
+PIECES = frozenset(
+    """
+    s t d m ll ve re don didn doesn isn aren wasn weren hasn haven hadn couldn wouldn shouldn mustn needn ain won
+    n't 's 'm 're 've 'd 'll
+    """.split()
+)
+# Words of grammar that no other can replace without breaking the sentence.
+ALONE = frozenset(
+    """
+    be been being having done doing to of by from for at about against like despite along beyond than whom whose
+    such own same else ought what either neither plenty used im dont cant out off back away too even already
+    rather almost hardly barely
+    """.split()
+)
+PAST = frozenset(
+    """
+    got went had died came took gave made said told thought found kept left lost sent felt paid sold bought broke saw
+    knew wrote began ran fell spent built held heard met led won wore drove chose spoke stood understood became
+    brought caught taught slept dealt meant grew threw flew drew
+    """.split()
+)
+TIMES = frozenset("second minute hour day night week weekend month year time home man woman friend part cost".split())
+NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
+CLOSED = frozenset().union(*GROUPS, ALONE)
+# Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be.
+OPEN = ("s", "ed", "ing", "ly", "er", "est", "noun", "verb", "adjective", "number")
+BIT = {name: 1 << at for at, name in enumerate(OPEN, start=len(GROUPS))}
+QUALITIES = frozenset(
+    """
+    good bad great nice fine awesome excellent perfect poor big small old new hot cold wrong right happy sad easy
+    hard cheap slow fast free full empty real true false sure dead broken stupid dumb cool crazy amazing
+    """.split()
+)
+
+
+def fold(word: str) -> str:
+    """A word in lower case and with straight apostrophes, as the lists here write it."""
+    return word.lower().replace("’", "'")
+
+
+def kind(word: str, known: Set[str]) -> int:
+    """The kinds of a word as bits, two words fitting each other where they share one; 0: it fits no other.
+
+    `known`: words in lower case, which tell "worked" (work) from "hundred".
+    """
+    plain = fold(word)
+    if plain in PIECES or plain in ALONE:
+        return 0
+    if plain in CLOSED:
+        return sum(1 << bit for bit, group in enumerate(GROUPS) if plain in group)
+    if plain.isdecimal():
+        return BIT["number"]
+    if not re.fullmatch(r"[^\W\d_]+(?:-[^\W\d_]+)*", plain) or len(plain) < 2:
+        return 0
+    if ending := inflection(plain, known):
+        return BIT[ending]
+    return sum(BIT[name] for name in parts_of_speech(plain, known))
+
+
+def inflection(word: str, known: Set[str]) -> str:
+    """The ending of OPEN that a word in lower case has, mostly on a word that is known; "" for none."""
+    if word in PAST:
+        return "ed"
+    if word in QUALITIES:
+        return ""
+    if len(word) > 5 and word.endswith(("ing", "ed")) and not word.endswith("eed"):
+        return "ing" if word.endswith("ing") else "ed"
+    for ending in ("ing", "ed", "est", "er", "ly", "s"):
+        if word.endswith(ending) and not word.endswith(("ss", "us", "is")):
+            base = word.removesuffix(ending)
+            if len(base) == 2 and ending == "ing" and {base, f"{base}e"} & known and word != "thing":
+                return ending  # going, using
+            if len(base) > 2 and any(form in known for form in _bases(base, ending)):
+                # A charger is nothing that has more of a quality: faster, fastest.
+                faster = base.endswith("i") or f"{base}est" in known
+                return "" if ending == "er" and not faster else ending
+    return ""
+
+
+def parts_of_speech(word: str, known: Set[str]) -> list[str]:
+    """What a word without an ending may be, by its form and by which of its other forms are known."""
+    if word in TIMES:
+        return ["noun"]
+    short = word.removesuffix("e")
+    doubled = word + word[-1]
+    found = []
+    if any(f"{form}ing" in known for form in (word, short, doubled)):
+        found += ["verb", "noun"]
+    of_quality = (f"{word}ly", f"{word[:-1]}ily", f"un{word}", f"{word}ness", f"{short}est", f"{doubled}est")
+    if word in QUALITIES or word.endswith(("ful", "less", "ous", "ive", "able", "ible", "ish")):
+        found = ["adjective"]
+    elif not word.endswith(NOUNS) and any(form in known for form in of_quality):
+        found += ["adjective"]
+    if found:
+        return found
+    if word.endswith(NOUNS) or any(form in known for form in (f"{word}s", f"{word}es", f"{word[:-1]}ies")):
+        return ["noun"]
+    return ["noun", "adjective"]
+
+
+def _bases(base: str, ending: str) -> list[str]:
+    """What a word may have been before its ending came: worked, loved, tried, stopped."""
+    forms = [base, f"{base}e"] if ending != "s" else [base]
+    if ending == "s" and base.endswith("e"):
+        forms.append(base[:-1])  # boxes
+    if base.endswith(("i", "ie")):
+        forms.append(f"{base.rstrip('ei')}y")
+    if ending == "ly" and len(base) > 3:
+        forms.append(f"{base}le")  # simply
+    if base[-1] == base[-2]:
+        forms.append(base[:-1])
+    return forms
+
+
+def stem(word: str, known: Set[str]) -> str:
+    """What the forms of a word have in common: love of "loves", "Loved" and "loving", roughly."""
+    plain = fold(word)
+    if plain in CLOSED:
+        return plain
+    ending = inflection(plain, known) if plain not in PAST else ""
+    base = plain.removesuffix(ending) if ending else plain
+    if len(base) > 3:
+        base = re.sub(r"(?:ie|i|y)$", "i", base)
+        base = re.sub(r"e$", "", base)
+        base = re.sub(r"([^aeiouls])\1$", r"\1", base)
+    return base
+
+
+def case(word: str) -> int:
+    """How a word is written: 0 lower case (or without case), 1 Capitalised, 2 UPPER CASE, 3 otherwise."""
+    if word == word.lower():
+        return 0
+    if word == word.upper():
+        return 2 if sum(map(str.isalpha, word)) > 1 else 3  # a single capital says nothing
+    return 1 if word[1:] == word[1:].lower() else 3
+
+
+class Fitting:
+    """Which words of a vocabulary fit which, by their ids."""
+
+    def __init__(self, words: Sequence[str], known: Set[str]) -> None:
+        """`known`: words that exist, in lower case, by which endings are recognised."""
+        numbers: dict[str, int] = {}
+        kinds = [kind(word, known) if case(word) != 3 else 0 for word in words]
+        self.kinds = torch.tensor(kinds)  # (words,) int64
+        self.cases = torch.tensor([case(word) for word in words])
+        self.stems = torch.from_numpy(
+            np.array([numbers.setdefault(stem(word, known), len(numbers)) for word in words], dtype=np.int64)
+        )
+
+    def to(self, device: torch.device) -> "Fitting":
+        """The same on another device."""
+        self.kinds, self.cases, self.stems = (values.to(device) for values in (self.kinds, self.cases, self.stems))
+        return self
+
+    def __call__(self, words: Tensor, others: Tensor) -> Tensor:
+        """Whether each of `others` fits in the place of each of `words`, ids of one shape."""
+        return (
+            (self.kinds[words] & self.kinds[others] != 0)
+            & (self.cases[words] == self.cases[others])
+            & (self.stems[words] != self.stems[others])
+        )
+
+
+@lru_cache(maxsize=4)
+def fitting(words: tuple[str, ...]) -> Fitting:
+    """Which words of a vocabulary fit which; endings are recognised by the vocabulary's own words."""
+    return Fitting(words, frozenset(map(fold, words)))
+
+
+def in_one_piece(text: str, start: int, end: int) -> bool:
+    """Whether the characters of a word are all of it: not "can" in "can't", or "ve" in "I've"."""
+    after, before = text[end : end + 2], text[max(0, start - 2) : start]
+    joined = (after[:1] in ("'", "’") and after[1:].isalpha()) or (before[-1:] in ("'", "’") and before[:1].isalpha())
+    return not joined

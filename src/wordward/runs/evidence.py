@@ -1,0 +1,45 @@
+"""Which class each word speaks for, by how many training texts of each class hold it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wordward.runs import checkpoint
+from wordward.runs.run import Run
+from wordward.support.errors import RunError
+from wordward.text.vocabulary import PAD, SPECIALS
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """e_y(w), the log-odds ratio of a word in the training texts of class y against those of all other classes."""
+
+    evidence: Tensor  # (words, classes)
+    variance: Tensor  # of it; infinite where a word says nothing
+
+    def lost(self, labels: Tensor, words: Tensor, toward: Tensor) -> tuple[Tensor, Tensor]:
+        """The evidence for the label that swaps lose, and its standard error; `labels` numbers, all of one shape."""
+        lost = self.evidence[words, labels] - self.evidence[toward, labels]
+        return lost, (self.variance[words, labels] + self.variance[toward, labels]).sqrt()
+
+
+def evidence_in(counts: Tensor) -> Evidence:
+    """The evidence in counts of texts by word and class, as `Corpus.class_counts` gives them."""
+    inside, outside = counts + 0.5, counts.sum(1, keepdim=True) - counts + 0.5  # (words, classes)
+    texts = counts[PAD]  # (classes,)
+    evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
+    variance = 1 / inside + 1 / outside
+    variance[: len(SPECIALS)] = torch.inf
+    return Evidence(evidence, variance)
+
+
+def evidence_of(run: Run) -> Evidence | None:
+    """The evidence in a run's training texts; None for a tagger, or a run that kept no counts."""
+    if run.tagging:
+        return None
+    try:
+        counts = checkpoint.load_class_counts(run.folder, run.learnt)
+    except RunError:  # a model in memory
+        return None
+    return None if counts is None else run.judged(evidence_in(counts.to(run.device)))

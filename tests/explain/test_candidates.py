@@ -1,0 +1,132 @@
+"""Only words that fit the place pull, and those first that the training texts speak for."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reviews import reviews, write_csv
+from untrained import MODEL
+
+from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example
+from wordward.explain import candidates
+from wordward.explain.candidates import CLOSE, fit_words
+from wordward.explain.explainer import explain
+from wordward.explain.swaps import apply
+from wordward.explain.word_kinds import fitting
+from wordward.models import Classifier
+from wordward.perturbation.space import nearest
+from wordward.runs.evidence import evidence_of
+from wordward.runs.lstm import LstmRun
+from wordward.runs.opening import load_run
+from wordward.runs.run import Run
+from wordward.support.errors import SettingError
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.train.training import train
+
+WORDS = "the The this This is was good Good bad Bad works failed worked t film films story stories and but".split()
+
+
+def a_run(k: int = 3) -> Run:
+    """A run in whose vocabulary words differ in case, kind and inflection."""
+    vocabulary = Vocabulary((*SPECIALS, *WORDS), np.array([0, 0, 3, *range(40, 40 - len(WORDS), -1)]))
+    config = TrainConfig(task="classify", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=k))
+    model = Classifier(len(vocabulary), 2, MODEL).eval()
+    return LstmRun(Path("nowhere"), config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("many", [1, 500])
+def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "MANY", many)
+    run = a_run()
+    adversary = run.adversary("iadvt")
+    assert fit_words(run, adversary)
+    ids = torch.arange(len(run.vocabulary)).unsqueeze(0)
+    found, fits = adversary.directions.search(ids), fitting(run.vocabulary.words)
+    assert found is not None
+    allowed = torch.arange(len(SPECIALS), len(run.vocabulary))
+    table = run.table()
+    every = nearest(ids[0], table, len(WORDS) - 1, allowed=allowed, metric="cosine")
+    for word, near, few in zip(ids[0], every, found[0], strict=True):
+        close = torch.cosine_similarity(table[word].unsqueeze(0), table[near])
+        fit = fits(word.expand_as(near), near) & ((close >= CLOSE * close[0]) | (many > len(WORDS)))
+        wanted = near[fit].tolist()[:3]
+        assert few.tolist() == wanted + [int(word)] * (3 - len(wanted))
+
+
+def test_a_word_that_none_fits_has_no_pull() -> None:
+    run = a_run()
+    (found,) = explain(run, ["This film is good and t"], top=9)
+    pulls = {place.word: {pull.toward for pull in place.pulls} for place in found.places}
+    assert pulls["t"] == set()
+    assert pulls["This"] <= {"The"}
+    assert pulls["is"] <= {"was"}
+    assert pulls["good"] <= {"bad", "works"}  # "works" of no "work" that is known may be anything
+    assert pulls["film"] <= {"story", "works"}
+    assert pulls["and"] <= {"but"}
+    free = explain(run, ["This film is good and t"], top=9, words="any")[0]
+    assert any(pull.toward not in pulls[place.word] for place in free.places for pull in place.pulls)
+    with pytest.raises(SettingError, match="words must be"):
+        explain(run, ["good"], words="some")
+
+
+def test_strengths_stay_those_of_the_model() -> None:
+    """Ratios between the strengths of two candidates do not depend on which others there are."""
+    run = a_run(k=12)
+    some, every = (
+        explain(run, ["the film was good but This works"], top=20, words=words)[0] for words in ("fitting", "any")
+    )
+    shared = [
+        (one.strength, other.strength)
+        for place, free in zip(some.places, every.places, strict=True)
+        for one in place.pulls
+        for other in free.pulls
+        if one.toward == other.toward
+    ]
+    assert len(shared) > 2
+    ratios = [one / other for one, other in shared]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("candidates")
+    write_csv(folder / "reviews.csv", reviews(240))
+    config = TrainConfig(
+        method="baseline",
+        model=ModelSettings(dim=12, hidden=12, head=6, word_dropout=0.1, head_dropout=0.0),
+        perturbation=MethodSettings(epsilon=1.0, k=8),
+        training=TrainingSettings(epochs=5, learning_rate=0.02, device="cpu"),
+    )
+    train(replace(config, data=replace(config.data, train=str(folder / "reviews.csv"))), folder / "run", quiet=True)
+    return load_run(folder / "run", device="cpu")
+
+
+def test_pulls_go_toward_words_that_speak_less_for_the_label(trained: Run) -> None:
+    trained = replace(trained, config=replace(trained.config, perturbation=MethodSettings(epsilon=1.0, k=20)))
+    evidence = evidence_of(trained)
+    assert evidence is not None
+    shown = 0
+    for found in explain(trained, [Example(example.text, example.label) for example in reviews(20, seed=5)], top=8):
+        label = trained.labels.index(found.label or "")
+        for place in found.places:
+            for pull in place.pulls:
+                lost = [
+                    float(evidence.evidence[trained.vocabulary[word], label]) for word in (place.word, pull.toward)
+                ]
+                assert lost[0] > lost[1]
+                shown += 1
+    assert shown > 20
+    free = explain(trained, [reviews(20, seed=5)[0]], top=8, words="any")[0]
+    assert sum(len(place.pulls) for place in free.places) > 0
+
+
+def test_i_says_nothing_of_the_case_of_the_word_that_replaces_it() -> None:
+    run = a_run()
+    text = "I know that I can, and We can"
+    places = explain(run, [text], words="any")[0].places
+    assert [place.word for place in places][:4] == ["I", "know", "that", "I"]
+    assert apply(text, [(places[0], "we"), (places[3], "we")], lowercase=True) == "We know that we can, and We can"
+    assert apply(text, [(places[6], "i")], lowercase=True) == "I know that I can, and I can"

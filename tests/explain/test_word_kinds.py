@@ -1,0 +1,87 @@
+"""Which words may stand in each other's place."""
+
+import pytest
+
+from wordward.explain.word_kinds import Fitting, case, in_one_piece, inflection
+
+WORDS = """
+    good bad Bad This That this that is was aren't t m can't couldn't the of work works worked working player play
+    fast faster fastest slower slow slowest quickly badly cable cables phone phones Phones love hate hated
+    happy happily quick 5 12 , quality useful film GREAT POOR and but isn't
+""".split()
+FITS = Fitting(WORDS, frozenset(word.lower() for word in WORDS))
+
+
+def fits(word: str, other: str) -> bool:
+    import torch
+
+    return bool(FITS(*(torch.tensor(WORDS.index(each)) for each in (word, other))))
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("good", "bad"),
+        ("This", "That"),
+        ("is", "was"),
+        ("is", "isn't"),
+        ("can't", "couldn't"),
+        ("faster", "slower"),
+        ("quickly", "badly"),
+        ("cables", "phones"),
+        ("love", "hate"),
+        ("worked", "hated"),
+        ("and", "but"),
+        ("5", "12"),
+        ("GREAT", "POOR"),
+    ],
+)
+def test_words_of_one_kind_fit(word: str, other: str) -> None:
+    assert fits(word, other)
+    assert fits(other, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("this", "That"),  # a capital in mid-sentence
+        ("This", "this"),  # the same word
+        ("work", "works"),
+        ("worked", "working"),
+        ("is", "t"),  # pieces of contractions
+        ("is", "m"),
+        ("is", "aren't"),
+        ("the", "of"),
+        ("good", "the"),
+        ("good", "5"),
+        (",", "good"),
+        ("quality", "useful"),  # a noun and an adjective
+        ("cables", "Phones"),
+        ("faster", "slow"),
+        ("hate", "hated"),
+        ("of", "but"),
+    ],
+)
+def test_other_words_do_not(word: str, other: str) -> None:
+    assert not fits(word, other)
+    assert not fits(other, word)
+
+
+def test_an_ending_needs_a_word_that_it_is_put_to() -> None:
+    known = {"work", "love", "stop", "try", "box", "fast", "fastest", "use", "the", "simple"}
+    found = {word: inflection(word, known) for word in ("works", "loved", "stopped", "tries", "boxes", "faster")}
+    assert found == {"works": "s", "loved": "ed", "stopped": "ed", "tries": "s", "boxes": "s", "faster": "er"}
+    assert [inflection(word, known) for word in ("using", "simply", "bought")] == ["ing", "ly", "ed"]
+    assert not any(inflection(word, known) for word in ("bed", "glass", "thing", "player", "speed", "family", "bus"))
+
+
+def test_cases() -> None:
+    assert [case(word) for word in ("this", "This", "THIS", "iPod", "I", "5")] == [0, 1, 2, 3, 3, 0]
+
+
+def test_a_piece_of_a_contraction_is_not_a_word() -> None:
+    text = "I can't say 'fine' of the boys' game"
+    places = {word: text.index(word) for word in ("can", "say", "fine", "boys", "game")}
+    whole = {word: in_one_piece(text, at, at + len(word)) for word, at in places.items()}
+    assert whole == {"can": False, "say": True, "fine": True, "boys": True, "game": True}
+    assert not in_one_piece("we've", 3, 5)
