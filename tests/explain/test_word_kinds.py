@@ -4,11 +4,13 @@ import pytest
 
 from wordward.explain.word_kinds import Fitting, case, in_one_piece, inflection
 
-WORDS = str("""
+WORDS = [
+    *"""
     good bad Bad This That this that is was aren't t m can't couldn't the of work works worked working player play
     fast faster fastest slower slow slowest quickly badly cable cables phone phones Phones love hate hated
     happy happily quick 5 12 , quality useful film GREAT POOR and but isn't
-""").split()
+""".split()
+]
 FITS = Fitting(WORDS, frozenset(word.lower() for word in WORDS))
 
 

@@ -13,7 +13,7 @@ from wordward.runs import input_table, run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.train import choosing
-from wordward.train.choosing import choose, is_open, settle_kind
+from wordward.train.choosing import choose, is_open
 from wordward.train.trainer import Trainer
 from wordward.train.training import train
 
@@ -28,10 +28,11 @@ def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_open_only_where_no_model_is_given() -> None:
     assert is_open(OPEN)
     assert is_open(replace(OPEN, training=TrainingSettings(epochs=2), text=TextSettings(lowercase=True)))
+    assert is_open(replace(OPEN, model=ModelSettings(kind="convolution")))
+    assert not is_open(replace(OPEN, model=ModelSettings(kind="lstm")))
     assert not is_open(replace(OPEN, model=ModelSettings(hidden=8)))
     assert not is_open(replace(OPEN, pretrained="runs/lm"))
     assert not is_open(replace(OPEN, data=DataSettings(corpus="imdb")))
-    assert settle_kind(replace(OPEN, model=ModelSettings(hidden=8))).model.kind == "lstm"
 
 
 def test_what_is_given_stays(nothing_at_hand: None) -> None:
@@ -56,6 +57,8 @@ def test_tags_get_the_bi_lstm_and_their_own_case(nothing_at_hand: None) -> None:
     chosen, said = choose(OPEN, tagged(40), 2, tagging=True)
     assert (chosen.model.kind, chosen.text.lowercase) == ("lstm", False)
     assert "Bi-LSTM" in said
+    with pytest.raises(SettingError, match="these have tags"):
+        choose(replace(OPEN, model=ModelSettings(kind="convolution")), tagged(40), 2, tagging=True)
 
 
 def test_a_table_of_another_language_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

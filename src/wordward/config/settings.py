@@ -194,7 +194,7 @@ class TrainingSettings:
     gradual: bool = False
     """Let a method's loss count for as much as the model has learnt: for nothing while it is at chance, in full when
     its label loss is zero; in between 1 - loss / entropy of the labels. So no method keeps a model from starting.
-    On where wordward chooses the model, and with preset small."""
+    On where wordward chooses the model."""
     clip: Annotated[OpenFloat, _shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
@@ -378,5 +378,5 @@ PRESETS: dict[str, dict[str, Any]] = {
     "sec": {"kind": "lstm", "dim": 256, "hidden": 1024, "head": 30},
     "cac": {"kind": "lstm", "dim": 256, "hidden": 1024, "head": 128},
     "ged": {"kind": "lstm", "dim": 300, "hidden": 200, "head": 50},
-    "small": {"kind": "lstm", "dim": 64, "hidden": 128, "head": 30, "gradual": True},
+    "small": {"kind": "lstm", "dim": 64, "hidden": 128, "head": 30},
 }

@@ -154,7 +154,11 @@ class Explainer:
         they are told, differs between labels by accident.
         """
         whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
-        all_of_them = [[alone] * len(of_word) for alone, of_word in zip(whole, found.words, strict=True)]
+        own = text.row.ids[text.row.first]
+        all_of_them = [  # a word that no other fits is filled up with itself
+            [alone and toward != itself for toward in of_word]
+            for alone, itself, of_word in zip(whole, own.tolist(), found.words, strict=True)
+        ]
         if self.evidence is None or self._plain is None or label is None or not found.words:
             return all_of_them
         toward = torch.tensor(found.words, device=self.run.device)
@@ -164,8 +168,7 @@ class Explainer:
         pulls = torch.tensor(found.strengths, device=self.run.device) > 0
         alone = torch.tensor(whole, device=self.run.device).unsqueeze(-1)
         least = lost - SURE * error
-        own = torch.from_numpy(text.row.ids[text.row.first]).long().to(self.run.device)
-        plain = self._plain[toward] & self._plain[own].unsqueeze(-1)
+        plain = self._plain[toward] & self._plain[torch.from_numpy(own).long().to(self.run.device)].unsqueeze(-1)
         for factor in FALLS:
             less = (least >= torch.where(plain, log(MUCH), log(factor))) & alone
             if bool((less & pulls).any()):

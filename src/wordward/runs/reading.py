@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unicodedata import category
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def place_tokens(text: str, words: Sequence[str], *, lowercase: bool) -> tuple[s
 
 def no_words(text: str) -> str:
     """What is wrong with a text in which a run finds no words: it is empty, or of emoji and other marks."""
-    if not text.strip():
+    if all(category(symbol)[0] in "CZ" for symbol in text):  # blanks, and symbols of no width
         return "the text is empty: no words to read"
     return (
         "no words to read: this run takes none of the text's symbols for a word (one trained with "

@@ -71,6 +71,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
     normalization: Literal["paper", "authors"] = "paper"
     min_candidate_count: int = 1
+    kind: Literal["auto", "lstm", "convolution"] = "auto"
     dim: int = 64
     hidden: int = 128
     head: int = 30
@@ -92,6 +93,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     unlabelled_batch_size: int = 32
     learning_rate: float = 0.001
     decay: float = 0.9998
+    schedule: Literal["exponential", "linear"] = "exponential"
+    gradual: bool = False
     clip: float = 5.0
     averaging: float = 0.0
     criterion: Literal["auto", "error", "macro_f1"] = "auto"

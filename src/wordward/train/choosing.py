@@ -16,6 +16,7 @@ from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, T
 from wordward.datasets import Example
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
+from wordward.support.errors import SettingError
 from wordward.support.threads import cores
 from wordward.text.tokens import words_of
 
@@ -32,31 +33,27 @@ READING = TextSettings(tokenizer="punctuation", lowercase=True)
 
 
 def is_open(config: TrainConfig) -> bool:
-    """Whether the choice of the model is left to wordward."""
+    """Whether the choice of the model, or at least of its sizes, is left to wordward."""
     return (
-        config.model == ModelSettings()
+        config.model in (ModelSettings(), ModelSettings(kind="convolution"))
         and config.transformer is None
         and config.pretrained is None
         and config.data.corpus is None
     )
 
 
-def settle_kind(config: TrainConfig) -> TrainConfig:
-    """The config with the paper's model where the kind is open, but sizes or a language model are given."""
-    if config.model.kind != "auto" or config.transformer is not None:
-        return config
-    return replace(config, model=replace(config.model, kind="lstm"))
-
-
 def choose(
     config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool
 ) -> tuple[TrainConfig, str]:
     """The config with a model for these texts, and what was chosen, in a line."""
+    if tagging and config.model.kind == "convolution":
+        raise SettingError("kind", "a convolution gives labels to whole texts, but these have tags: leave `kind` out")
     words = [words_of(example, READING) for example in _some(examples)]
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
         found = None  # texts of another language
-    if found is not None and not tagging and _transformer_suits(config, len(examples), classes, words):
+    own = tagging or config.model.kind == "convolution"
+    if found is not None and not own and _transformer_suits(config, len(examples), classes, words):
         training = replace(config.training, **_open(config.training, _fine_tuning(len(examples), classes)))
         chosen = replace(config, transformer=str(found), training=training)
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"

@@ -16,7 +16,7 @@ from wordward.support.distributed import team
 from wordward.support.threads import threads_for
 from wordward.text.chosen import read_as, with_given
 from wordward.text.vocabulary import UNK
-from wordward.train.choosing import choose, is_open, settle_kind
+from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
 from wordward.train.step import DivergedError
@@ -87,7 +87,8 @@ def train(
         if texts is not None
     }
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
-    config = _choose(config, given, quiet=quiet) if is_open(config) else settle_kind(config)
+    if is_open(config):
+        config = _choose(config, given, quiet=quiet)
     if config.transformer is not None:
         from wordward.train.finetuning import fine_tune
 
@@ -107,7 +108,10 @@ def train(
         trainer.record.yardstick = yardstick_of(data, quiet=quiet)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
-        with processes.interruptible(), threads_for(settled.model.hidden if settled.model.kind == "lstm" else None):
+        with (
+            processes.interruptible(),
+            threads_for(None if settled.model.kind == "convolution" else settled.model.hidden),
+        ):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
