@@ -12,7 +12,7 @@ from untrained import a_run
 from wordward.runs import word_space as module
 from wordward.runs.run import Run
 from wordward.runs.word_space import agreement, word_space
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import DataError, SettingError
 from wordward.text.vocabulary import SPECIALS
 
 
@@ -45,7 +45,7 @@ def test_a_file_gives_its_vectors(tmp_path: Path) -> None:
 
 def test_what_has_no_vectors_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="expected a folder"):
+    with pytest.raises(DataError, match="expected a folder"):
         word_space(a_run(), str(tmp_path / "empty"))
     (tmp_path / "vectors.txt").write_text("zebra 1 2 3\n")
     with pytest.raises(SettingError, match="no vector for any word"):
@@ -66,17 +66,19 @@ def test_a_table_is_poor_where_it_agrees_too_rarely(tmp_path: Path, monkeypatch:
     like = of_many_words(good + 0.1 * torch.randn(700, 4))
     random = of_many_words(torch.randn(700, 16))
     folder = bert(tmp_path / "bert", list(like.vocabulary.words[len(SPECIALS) :]), good[len(SPECIALS) :])
-    monkeypatch.setattr(module, "_installed", lambda run: module._from_folder(run, str(folder)))
-    assert agreement(like, module._from_folder(like, str(folder))) > 0.8
-    assert agreement(random, module._from_folder(random, str(folder))) < 0.15
+    monkeypatch.setattr(module, "installed_model", lambda: folder)
+    for run, low, high in ((like, 0.8, 1.0), (random, 0.0, 0.15)):
+        space = word_space(run, str(folder))
+        assert space is not None
+        assert low <= agreement(run, space) <= high
     assert word_space(like) is None
     assert word_space(random) is not None
     assert word_space(random, "own") is None
-    monkeypatch.setattr(module, "_installed", lambda run: None)
+    monkeypatch.setattr(module, "installed_model", lambda: None)
     assert word_space(random) is None  # nothing is at hand
 
 
 def test_few_words_tell_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = bert(tmp_path / "bert", ["good", "dull"], torch.randn(2, 4))
-    monkeypatch.setattr(module, "_installed", lambda run: module._from_folder(run, str(folder)))
+    monkeypatch.setattr(module, "installed_model", lambda: folder)
     assert word_space(a_run()) is None
