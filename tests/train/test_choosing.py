@@ -72,12 +72,16 @@ def test_a_table_of_another_language_is_not_taken(monkeypatch: pytest.MonkeyPatc
     assert (german.transformer, german.vectors, german.model.kind) == (None, None, "convolution")
 
 
-def test_a_transformer_on_a_cpu_only_if_it_takes_minutes() -> None:
+def test_a_transformer_on_a_cpu_only_if_it_takes_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = replace(OPEN, training=TrainingSettings(device="cpu"))
     short, long = [["word"] * 20], [["word"] * 120]
     assert choosing._transformer_suits(asked, 200, 2, short)
     assert not choosing._transformer_suits(asked, 20_000, 2, long)
     assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 2, short)
+    averaged = TrainingSettings(device="cpu", averaging=0.9)
+    assert not choosing._transformer_suits(replace(asked, training=averaged), 200, 2, short)
+    monkeypatch.setenv("WORLD_SIZE", "2")  # which one run of a Transformer does not take
+    assert not choosing._transformer_suits(asked, 200, 2, short)
 
 
 @pytest.mark.parametrize("method", ["baseline", "iadvt"])

@@ -16,6 +16,7 @@ from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, T
 from wordward.datasets import Example
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
+from wordward.support.distributed import launched
 from wordward.support.errors import SettingError
 from wordward.support.threads import cores
 from wordward.text.tokens import words_of
@@ -26,9 +27,11 @@ SAMPLE = 500  # texts whose words are looked at
 KNOWN = 0.6  # share of words that a table must have as a whole to be one of the texts' language
 FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
 TRANSFORMER_SECONDS = 240  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
-PIECES_A_SECOND = 700  # that a core fine-tunes a six-layer MiniLM on
+PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
 MANY = 10  # classes, beyond which a Transformer needs more epochs
+# Settings of our own models alone, so that one who gives them is not given a Transformer.
+OURS = ("decay", "schedule", "gradual", "averaging", "min_candidate_count", "checkpoint_steps")
 READING = TextSettings(tokenizer="punctuation", lowercase=True)
 
 
@@ -93,7 +96,10 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
 
 def _transformer_suits(config: TrainConfig, texts: int, classes: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
-    if config.text != TextSettings() or any(find_spec(name) is None for name in ("transformers", "accelerate")):
+    ours = any(getattr(config.training, name) != getattr(TrainingSettings(), name) for name in OURS)
+    if ours or config.text != TextSettings() or launched() > 1:
+        return False
+    if any(find_spec(name) is None for name in ("transformers", "accelerate")):
         return False
     if pick_device(config.training.device).type != "cpu":
         return True
