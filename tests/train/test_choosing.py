@@ -135,3 +135,12 @@ def test_pieces_of_a_word_are_the_longest_first() -> None:
     assert input_table.pieces_of("films", pieces) == [0, 2]
     assert input_table.pieces_of("warmly", pieces) == [4, 5]
     assert input_table.pieces_of("filz", pieces) == []
+
+
+def test_of_epochs_that_are_equal_but_for_chance_the_last_is_kept(tmp_path: Path, nothing_at_hand: None) -> None:
+    config = TrainConfig("baseline", training=TrainingSettings(device="cpu", epochs=4, schedule="linear"))
+    result = train(config, tmp_path / "run", train=reviews(60), quiet=True)
+    errors = [line["dev"]["error"] for line in run_folder.read_metrics(tmp_path / "run")]
+    assert errors[-1] == min(errors)
+    assert result["best_epoch"] == 4
+    assert result["dev"]["error"] == errors[-1]

@@ -56,16 +56,19 @@ class _Lines(Progress):
     def __init__(self, *columns: ProgressColumn, plain: bool, **options: Any) -> None:
         super().__init__(*columns, **options)
         self._plain, self._over = plain, threading.Event()
+        self._teller = threading.Thread(target=self._tell, daemon=True)
 
     def start(self) -> None:
         """Start showing."""
         super().start()
         if self._plain:
-            threading.Thread(target=self._tell, daemon=True).start()
+            self._teller.start()
 
     def stop(self) -> None:
         """Stop showing."""
         self._over.set()
+        if self._teller.is_alive():
+            self._teller.join()
         super().stop()
 
     def _tell(self) -> None:

@@ -88,14 +88,18 @@ class Record:
         scores: dict[str, Any],
         table: Tensor,
         save_model: Callable[[], None],
+        tolerance: float | None = None,
     ) -> None:
         """End an epoch: keep the model if `value` is the best so far, append a line of metrics, report it.
 
         `said` names the value for the terminal, `scores` are the line's own entries, `table` holds the word vectors.
+        With a `tolerance`, a later epoch is kept if its value is at most so much below the best.
         """
         self.epoch += 1
         before, loss = self.best[self.measure], self.loss
         better = before is None or (value < before if self.measure == "perplexity" else value > before)
+        if tolerance is not None and before is not None and not better:
+            better, value = value >= before - tolerance, before
         if better:
             self.best = {self.measure: value, "epoch": self.epoch}
         if self.first:

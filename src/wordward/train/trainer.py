@@ -118,15 +118,27 @@ class Trainer:
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from."""
         with self.stepper.updater.averaged():
+            dev = self.team.agree(self._dev())
             self.record.close_dev_epoch(
                 self.config.training.criterion,
-                self.team.agree(self._dev()),
+                dev,
                 steps=self.stepper.updater.steps,
                 table=self.model.words.table.weight,
                 save_model=self._save_weights,
+                tolerance=self._tolerance(dev["error"].value),
             )
         self.labelled.go_to(self.record.epoch, 0)
         self.save()
+
+    def _tolerance(self, error: float) -> float | None:
+        """By how much a later epoch's score may be below the best, if the learning rate falls to zero.
+
+        Then later is better, but for chance: one standard error of an error rate on so many texts.
+        """
+        if self.config.training.schedule != "linear":
+            return None
+        texts = len(self.data.dev.rows)
+        return sqrt(error * (1 - error) / texts) if self.config.training.criterion == "error" else 0.0
 
     def _save_weights(self) -> None:
         checkpoint.save_weights(self.folder, self.model, self.data.vocabulary)
