@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from reviews import reviews, write_csv
+from reviews import reviews, tagged, write_csv
 
 from benchmarks import __main__ as entry
-from benchmarks import reading_well, scale, steps, threads
+from benchmarks import reading_well, scale, steps, threads, yours
 from benchmarks.timing import Figure, ratio
 from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.train.training import train
@@ -110,3 +110,20 @@ def test_grammar_is_kept(text: str, word: str, toward: str, right: bool) -> None
     start = text.index(word)
     after = text[:start] + toward + text[start + len(word) :]
     assert reading_well.grammatical(text, after, word, toward, start) == right
+
+
+def test_yours_tables_means_over_seeds_and_leaves_out_what_was_not_run() -> None:
+    records = [
+        {"set": "imdb", "size": 200, "row": row, "error": error, **more}
+        for row, error, more in (
+            ("linear", 0.3, {}),
+            ("iadvt", 0.2, {"accuracy_under_attack": 0.5}),
+            ("iadvt", 0.3, {"accuracy_under_attack": 0.7}),
+        )
+    ]
+    assert yours.table(records).splitlines()[-1] == "| imdb | 200 | 30.0 |  |  | 25.0 (60) |  |  |"
+
+
+def test_yours_scores_the_linear_model_on_texts_it_has_not_seen() -> None:
+    assert yours.linear_error(reviews(80), reviews(40, seed=1), ("bad", "good")) < 0.05
+    assert yours.linear_error(tagged(60), tagged(30, seed=1), ("c", "i")) < 0.2
