@@ -73,10 +73,17 @@ def texts_of(name: str) -> tuple[list[Example], list[Example]]:
     return drop_shared(kept, test), test
 
 
+def drawn(texts: Sequence[Example], size: int, seed: int) -> tuple[list[Example], list[Example]]:
+    """So many labelled texts, each label among them, and the first of the others, to be read without labels."""
+    few = sample(texts, size, seed=seed, labels=label_names, in_order=False)
+    taken = set(map(id, few))
+    return few, [text for text in texts if id(text) not in taken][:UNLABELLED]
+
+
 def run_row(name: str, size: int, seed: int, row: str, kind: Any, device: str) -> dict[str, Any]:
     """Train and score one row."""
     kept, test = texts_of(name)
-    kept, few = hold_out(kept, min(size, len(kept) - 1), seed=seed, labels=label_names)
+    few, rest = drawn(kept, size, seed)
     known = tuple(sorted({str(label) for example in few for label in label_names(example)}))
     tested = [example for example in test if set(label_names(example)) <= set(known)]
     record = {"set": name, "size": size, "seed": seed, "row": row, "kind": kind, "texts": len(few)}
@@ -84,7 +91,7 @@ def run_row(name: str, size: int, seed: int, row: str, kind: Any, device: str) -
     if row == "linear":
         error, found = linear_error(few, tested, known), {}
     else:
-        error, found = trained(few, kept, tested, row, TrainingSettings(seed=seed, device=device), kind)
+        error, found = trained(few, rest, tested, row, TrainingSettings(seed=seed, device=device), kind)
     unknown = len(test) - len(tested)  # a label that was never seen is never found
     error = (error * len(tested) + unknown) / len(test)
     return record | {"error": error, "seconds": round(time.monotonic() - started, 1)} | found
@@ -112,7 +119,7 @@ def trained(
     """The test error of a run with nothing set, and what else is recorded of it."""
     tagging, more = few[0].tags is not None, {}
     if row in ("vat", "ivat") and not tagging:
-        more["unlabelled"] = [Example(example.text) for example in rest[:UNLABELLED]]
+        more["unlabelled"] = [Example(example.text) for example in rest]
     config = TrainConfig(row, model=ModelSettings(kind=kind), training=training)
     with TemporaryDirectory() as place:
         result = train(config, Path(place) / "run", train=few, quiet=True, **more)
