@@ -175,8 +175,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     if corrections is not None:
         raise SettingError("corrections", "corrections are for taggers: this run gives one label to the whole text")
     judge = judge_of(run)
-    judged = {"swap", "insert", "append", "delete"} & set(settings.edits)  # others leave the words what they are
-    if settings.sense == "kept" and judge is None and judged:
+    if settings.sense == "kept" and judge is None and "swap" in settings.edits:
         raise RunError(
             f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
         )

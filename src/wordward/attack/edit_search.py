@@ -47,15 +47,16 @@ class EditSearch:
         return edited(self.case.text, self.beam[0].edits)
 
     def keep(self, states: list[EditState], beam: int) -> None:
-        """Take the best of a round; of those that flip the text, the one with the fewest characters changed."""
+        """Take the best of a round, each as the model reads it once; of those that flip it the one of lowest cost."""
         if states:
-            self.beam = sorted(states, key=self._order)[:beam]
+            unlike = {state.row.ids.tobytes(): state for state in sorted(states, key=self._order, reverse=True)}
+            self.beam = sorted(unlike.values(), key=self._order)[:beam]
         best = self.beam[0]
         self.over = not states or best.margin < 0 or len(best.edits) >= self.case.most
 
-    def _order(self, state: EditState) -> tuple[float, float]:
-        flips = state.margin < 0
-        return (self.cost(state) if flips else np.inf), state.margin
+    def _order(self, state: EditState) -> tuple[float, float, int]:
+        cost = self.cost(state)
+        return (cost if state.margin < 0 else np.inf), state.margin, cost
 
     def cost(self, state: EditState) -> int:
         """Characters that the edits of a state change."""
@@ -68,6 +69,11 @@ class Attempt(NamedTuple):
     text: int  # the number of its text
     state: EditState
     before: float  # the margin of the text it was made of
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """The text and what the model reads of it."""
+        return self.text, self.state.row.ids.tobytes()
 
 
 class Editor:
@@ -113,33 +119,34 @@ class Editor:
 
     def _round(self, searches: Sequence[EditSearch]) -> None:
         """One more edit in each text: the model reads some of each kind, and the best is made."""
-        attempts: list[Attempt] = []
-        known: set[tuple[int, bytes]] = set()
         swaps = self._swaps(searches) if self.guide is not None else {}
-        for number, one in enumerate(searches):
-            for state in one.beam:
-                for made in [*swaps.get(id(state), ()), *self._edits(one, state)]:
-                    if (key := (number, made.row.ids.tobytes())) not in known:
-                        known.add(key)
-                        attempts.append(Attempt(number, made, state.margin))
+        attempts = [
+            Attempt(number, made, state.margin)
+            for number, one in enumerate(searches)
+            for state in one.beam
+            for made in [*swaps.get(id(state), ()), *self._edits(one, state)]
+        ]
+        rows: dict[tuple[int, bytes], Row] = {}  # edits of several kinds may be read as the same ids
+        for attempt in attempts:
+            rows.setdefault(attempt.key, attempt.state.row)
+        logits = dict(zip(rows, read(self.run, [row.ids for row in rows.values()]), strict=True))
+        for number, _ in rows:
+            searches[number].passes += 1
         kept: list[list[EditState]] = [[] for _ in searches]
-        all_logits = read(self.run, [attempt.state.row.ids for attempt in attempts])
-        for (number, made, before), logits in zip(attempts, all_logits, strict=True):
-            one = searches[number]
-            one.passes += 1
-            margin = _margin(one.case, made.row, logits)
+        for attempt in attempts:
+            one, made = searches[attempt.text], attempt.state
+            margin = _margin(one.case, made.row, logits[attempt.key])
             if margin < 0 and len(made.edits) == 1:
                 one.alone.add(made.edits[0].kind)
-            if margin < before:
-                kept[number].append(replace(made, margin=margin))
+            if margin < attempt.before:
+                kept[attempt.text].append(replace(made, margin=margin))
         for one, states in zip(searches, kept, strict=True):
             one.keep(states, self.settings.beam)
 
     def _edits(self, one: EditSearch, state: EditState) -> Iterator[EditState]:
         """The text after one more edit, some of each kind: those that the model reads as others than before."""
-        seen = {state.row.ids.tobytes()}
         for kind in self.kinds:
-            left = self.settings.rescore
+            seen, left = {state.row.ids.tobytes()}, self.settings.rescore
             for edit in one.proposed[kind]:
                 if not goes_with(edit, state.edits):
                     continue

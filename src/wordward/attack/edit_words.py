@@ -1,36 +1,24 @@
 """English words that edits may put in or leave out, and characters that look or lie alike."""
 
-# Words that a reader skips at the end of a clause or in front: they speak neither for nor against anything.
-INSERTED = (
-    *("today", "here", "now", "then", "again", "anyway", "overall", "indeed", "this time", "by the way", "of course"),
-    *("as it happens", "in passing", "for the record", "as i said", "you know", "i mean", "i guess", "at any rate"),
+# Words that a reader skips where a clause ends or in front: they speak neither for nor against anything.
+ADVERBS = ("today", "here", "now", "then", "again", "this time", "these days", "once more", "in the end")
+# The same, with a comma before them at the end of a clause.
+ASIDES = (
+    *("anyway", "by the way", "of course", "as it happens", "for the record", "you know", "i mean", "at any rate"),
+    "all in all",
 )
+INSERTED = ADVERBS + ASIDES
 # Words that a reader skips after the end of a text.
 APPENDED = (
-    *(
-        "thanks",
-        "thank you",
-        "regards",
-        "hello",
-        "hi",
-        "okay",
-        "ok",
-        "anyway",
-        "bye",
-        "cheers",
-        "greetings",
-        "please",
-    ),
+    *("thanks", "thank you", "regards", "hello", "hi", "okay", "ok", "anyway", "bye", "cheers", "greetings"),
     *("today", "here", "now", "later", "tomorrow", "yesterday", "monday", "tuesday", "wednesday", "thursday"),
-    *("friday", "saturday", "sunday", "morning", "evening", "end", "done", "note", "yours", "sincerely", "amen"),
+    *("friday", "saturday", "sunday", "morning", "evening", "end", "done", "note", "yours", "sincerely"),
 )
-# Words that a reader does not miss where they are left out; no negation is among them.
+# Words that a reader does not miss where they are left out, unless a negation or one of BOUND is beside them.
 OMITTED = frozenset(
-    """
-    a an the that this these those very really quite just simply even also so then actually basically certainly
-    definitely indeed perhaps is are was were am has have had
-    """.split()
+    "a an the very really quite just simply even also then actually basically certainly definitely indeed".split()
 )
+BOUND = frozenset("only all such what how as too so many few little lot".split())
 # Letters and others that look the same in most fonts (Cyrillic, Greek and Latin ones).
 ALIKE = dict(
     zip(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 from wordward.attack.attacked import Sense
-from wordward.attack.edit_words import ALIKE, APPENDED, BESIDE, INSERTED, INVISIBLE, OMITTED
-from wordward.attack.stopwords import NEGATIONS, fold
+from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, INSERTED, INVISIBLE, OMITTED
+from wordward.attack.stopwords import NEGATIONS, STOP_WORDS, fold
 
 LONG = 4  # letters of a word that is read although it is misspelt
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # letters, with the apostrophes of contractions
@@ -50,11 +50,15 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 
 
 def goes_with(edit: Edit, others: Sequence[Edit]) -> bool:
-    """Whether an edit can be made beside others: no character is edited twice, no place but the end filled twice."""
+    """Whether an edit can be made beside others: no character is edited twice, and no place but the end filled twice.
+
+    The same word is put in once only.
+    """
     for other in others:
         inside = edit.start < other.end and other.start < edit.end
         same = edit.start == other.start and edit.end == other.end and edit.kind != "append"
-        if inside or same:
+        again = edit.kind == other.kind in HARMLESS and edit.new.strip(" ,.") == other.new.strip(" ,.")
+        if inside or same or again:
             return False
     return True
 
@@ -62,16 +66,18 @@ def goes_with(edit: Edit, others: Sequence[Edit]) -> bool:
 def typos(word: str, known: Container[str]) -> Iterator[str]:
     """Slips of the finger: two letters exchanged, one doubled, one dropped, one of the key beside it.
 
-    The first and the last letter stay, the word has 4 letters or more, and what comes is no word itself.
+    The first and the last letter stay, the word has 5 letters or more (of 4 letters one may be doubled), and what
+    comes is no word itself.
     """
     if len(word) < LONG or not word.isalpha():
         return
     inner = sorted(range(1, len(word) - 1), key=lambda at: abs(at - (len(word) - 1) / 2))  # from the middle
+    longer = len(word) > LONG
     by_kind: list[list[str]] = [
-        [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in inner if at + 2 < len(word)],
+        [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in inner if longer and at + 2 < len(word)],
         [word[: at + 1] + word[at:] for at in inner if word[at] not in (word[at - 1], word[at + 1])],
-        [word[:at] + word[at + 1 :] for at in inner if len(word) > LONG],
-        [word[:at] + key + word[at + 1 :] for at in inner for key in _beside(word[at])],
+        [word[:at] + word[at + 1 :] for at in inner if longer],
+        [word[:at] + key + word[at + 1 :] for at in inner if longer for key in _beside(word[at])],
     ]
     for number in range(max(map(len, by_kind))):
         for slips in by_kind:
@@ -85,11 +91,15 @@ def _beside(letter: str) -> str:
 
 
 def spaces(word: str, known: Container[str]) -> Iterator[str]:
-    """A blank inside a word, two letters or more and not a word on each side; then one between all letters."""
+    """A blank inside a word, with two letters or more on each side; then one between all letters.
+
+    What stands on both sides must not be words (hi story), nor the first part a word of grammar (the rapist).
+    """
     if len(word) < LONG or not word.isalpha():
         return
     for at in sorted(range(2, len(word) - 1), key=lambda at: abs(at - len(word) / 2)):
-        if not (word[:at].lower() in known and word[at:].lower() in known):
+        first, rest = word[:at].lower(), word[at:].lower()
+        if first not in STOP_WORDS and not (first in known and rest in known):
             yield f"{word[:at]} {word[at:]}"
     yield " ".join(word)
 
@@ -124,8 +134,12 @@ SPELLINGS: dict[str, Callable[[str, Container[str]], Iterator[str]]] = {
 
 
 def deletion(text: str, span: Span) -> Edit | None:
-    """A word left out that a reader does not miss, with the blank beside it; never a negation."""
-    if fold(span.word) not in OMITTED or fold(span.word) in NEGATIONS:
+    """A word left out that a reader does not miss, with the blank beside it; None for others.
+
+    Beside a negation or a word such as "only" it is missed: not the only one, not really funny.
+    """
+    beside = [*re.findall(r"[\w'’]+", text[: span.start])[-1:], *re.findall(r"[\w'’]+", text[span.end :])[:1]]
+    if fold(span.word) not in OMITTED or any(fold(word) in NEGATIONS | BOUND for word in beside):
         return None
     return left_out(text, span)
 
@@ -141,14 +155,14 @@ def left_out(text: str, span: Span) -> Edit | None:
 
 
 def insertions(text: str, word: str) -> Iterator[Edit]:
-    """A harmless word at the end, before each mark after a word, and in front where no capital stands there."""
-    end = len(text.rstrip())
+    """A harmless word at the end, where a sentence or clause ends, and in front where no capital stands there."""
+    end, last = len(text.rstrip()), f", {word}" if word in ASIDES else f" {word}"
     if end and text[end - 1].isalnum():
-        yield Edit("insert", end, end, f" {word}")
-    for mark in re.finditer(r"(?<=[^\W\d_])[.!?;:,](?=\s|$)", text):
-        yield Edit("insert", mark.start(), mark.start(), f" {word}")
+        yield Edit("insert", end, end, last)
+    for found in re.finditer(r"(?<=[^\W\d_])(?= ?[.!?;:](?:\s|$))", text):
+        yield Edit("insert", found.start(), found.start(), last)
     if text[:1].islower():
-        yield Edit("insert", 0, 0, f"{word} ")
+        yield Edit("insert", 0, 0, f"{word}, ")
 
 
 def appending(text: str, word: str) -> Edit:

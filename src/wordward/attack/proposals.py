@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from wordward.attack.attacked import Sense
+from wordward.attack.edit_words import APPENDED, INSERTED
 from wordward.attack.edits import (
     HARMLESS,
     SPELLINGS,
@@ -50,7 +51,7 @@ class Proposer:
         words = [self.run.vocabulary.word(int(number)) for number in self.run.vocabulary.candidates(1)]
         with suppress(RunError):  # a model whose training texts are not known
             words += self.run.learnt.words
-        return frozenset(map(str.lower, words)) | STOP_WORDS | CLOSED
+        return frozenset(map(str.lower, words)) | STOP_WORDS | CLOSED | set(INSERTED + APPENDED)
 
     def open(self, reading: Reading, target: Target, *, fitting: bool = False) -> np.ndarray:
         """Which words may be swapped, (words,) bool; `fitting`: no pieces of contractions."""
@@ -119,7 +120,7 @@ class Proposer:
         else:
             places = [list(insertions(case.text, word)) for word in order]
         judged = [
-            [edit._replace(sense=self._alone(case.target, word, comes=True)) for edit in edits]
+            [edit._replace(sense=self._sense(case.target, word, comes=True)) for edit in edits]
             for word, edits in zip(order, places, strict=True)
         ]
         return _mixed(judged)
@@ -128,21 +129,21 @@ class Proposer:
         """Words left out."""
         omitted = [(span.word, deletion(case.text, span)) for span in words]
         return [
-            edit._replace(sense=self._alone(case.target, word, comes=False))
+            edit._replace(sense=self._sense(case.target, word, comes=False))
             for word, edit in omitted
             if edit is not None
         ]
 
-    def _alone(self, target: Target, words: str, *, comes: bool) -> Sense:
-        """Whether words that come, or go, keep the true label: each of them does."""
+    def _sense(self, target: Target, words: str, *, comes: bool) -> Sense:
+        """Of harmless words that come, or go: kept, unless the training texts say that one speaks for a label."""
         if self.goal.judge is None:
-            return "unknown"
+            return "kept"
         assert isinstance(target.lose, int)
         key = target.lose, fold(words), comes
         if key not in self._judged:
-            row = self.run.read(Example(fold(words))).row
-            judged = {self.goal.judge.alone(target.lose, int(row.numbers[at]), comes=comes) for at in row.first}
-            self._judged[key] = "changed" if "changed" in judged else "unknown" if "unknown" in judged else "kept"
+            row, judge = self.run.read(Example(fold(words))).row, self.goal.judge
+            speaks = any(judge.speaks(target.lose, int(row.numbers[at]), comes=comes) for at in row.first)
+            self._judged[key] = "changed" if speaks else "kept"
         return self._judged[key]
 
 

@@ -48,13 +48,11 @@ class Judge(Evidence):
         known = self.variance[words, labels].isfinite()
         return ((lost + SURE * error < STRONGER) | (alone & known)) & ~self.changed(labels, words, toward)
 
-    def alone(self, label: int, word: int, *, comes: bool) -> Sense:
-        """Whether a word that comes, or goes, keeps the true label: as a swap with a word of no evidence."""
+    def speaks(self, label: int, word: int, *, comes: bool) -> bool:
+        """Whether a word that comes or goes likely changes the true label, as a swap with one of no evidence."""
         lost = float(self.evidence[word, label]) * (-1 if comes else 1)
         error = float(self.variance[word, label]) ** 0.5
-        if bool(self.negates[word]) or (lost >= STRONGER and lost >= error):
-            return "changed"
-        return "kept" if lost + SURE * error < STRONGER else "unknown"
+        return bool(self.negates[word]) or (lost >= STRONGER and lost >= error)
 
     def of(self, label: int, word: int, toward: int) -> Sense:
         """Whether one swap keeps the true label, by the rule."""
