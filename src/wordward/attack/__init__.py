@@ -2,9 +2,10 @@
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack, attack_texts
+from wordward.attack.augment import Augmented, augmented
 from wordward.config.attack import EDITS, AttackSettings
 from wordward.runs.run import Run
 
 Run.attack = attack_texts
 
-__all__ = ["EDITS", "AttackSettings", "Attacked", "Change", "attack", "attack_texts"]
+__all__ = ["EDITS", "AttackSettings", "Attacked", "Augmented", "Change", "attack", "attack_texts", "augmented"]

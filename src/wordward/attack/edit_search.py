@@ -49,8 +49,10 @@ class EditSearch:
     def keep(self, states: list[EditState], beam: int) -> None:
         """Take the best of a round, each as the model reads it once; of those that flip it the one of lowest cost."""
         if states:
-            unlike = {state.row.ids.tobytes(): state for state in sorted(states, key=self._order, reverse=True)}
-            self.beam = sorted(unlike.values(), key=self._order)[:beam]
+            unlike: dict[bytes, EditState] = {}
+            for state in sorted(states, key=self._order):
+                unlike.setdefault(state.row.ids.tobytes(), state)
+            self.beam = list(unlike.values())[:beam]
         best = self.beam[0]
         self.over = not states or best.margin < 0 or len(best.edits) >= self.case.most
 
