@@ -37,7 +37,7 @@ class Augmented(NamedTuple):
 
 
 def augmented(attacked: Iterable[Attacked]) -> list[Augmented]:
-    """The adversarial texts of an attack as texts to learn from; each that flips, unless its true label likely changed.
+    """The adversarial texts of an attack as texts to learn from, but for those whose true label likely changed.
 
     Args:
         attacked: What an attack on texts with true labels found.

@@ -120,7 +120,7 @@ def invisibles(word: str, known: Container[str]) -> Iterator[str]:
 
 def cases(word: str, known: Container[str]) -> Iterator[str]:
     """A word of 4 small letters or more in capitals; shorter ones may be names then (us, US)."""
-    if len(word) >= LONG and word.islower():
+    if len(word) >= LONG and word.islower() and word.upper().lower() == word:
         yield word.upper()
 
 

@@ -89,7 +89,7 @@ class Augment:
             return list(bars.track(attacks, len(examples), task_id=bar))
 
     def _names(self, run: "Run") -> tuple[str, str]:
-        """The columns of text and label as the texts have them; those given by number or in fields get plain names."""
+        """The columns of text and label as in the texts; those given by number or in fields get plain names."""
         data = run.config.data
         text, label = self.columns.text_column or data.text_column, self.columns.label_column or data.label_column
         plain = not (text.isdecimal() or "." in text or "." in label)

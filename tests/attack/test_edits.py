@@ -1,0 +1,185 @@
+"""Kinds of edits: each keeps the rule that lets a person read on, can be undone, and costs what is said."""
+
+import random
+
+import pytest
+
+from wordward.attack.attacked import Change, distance
+from wordward.attack.edit_words import ALIKE, APPENDED, BESIDE, INSERTED, INVISIBLE, OMITTED
+from wordward.attack.edits import (
+    SPELLINGS,
+    Edit,
+    Span,
+    appending,
+    deletion,
+    edited,
+    goes_with,
+    insertions,
+    punctuations,
+    uncapitalised,
+    words_in,
+)
+from wordward.attack.stopwords import NEGATIONS
+from wordward.config.attack import EDITS, AttackSettings
+from wordward.support.errors import SettingError
+
+WORDS = "was warm funny lovely clumsy moving don't it's a café SCRIPT Ending straße friends tell letter".split()
+KNOWN = frozenset({"from", "hi", "story", "move"})
+TEXT = "The cast wasn't really warm, it's a well-made film! But the music is not the best; I left."
+
+
+@pytest.mark.parametrize("kind", SPELLINGS)
+def test_a_word_is_another_string_that_reads_the_same(kind: str) -> None:
+    made = [(word, new) for word in WORDS for new in SPELLINGS[kind](word, KNOWN)]
+    assert len(made) >= 5
+    for word, new in made:
+        assert new != word
+        assert new not in KNOWN
+        if kind in ("space", "invisible"):
+            assert "".join(new.split(" ") if kind == "space" else [c for c in new if c not in INVISIBLE]) == word
+        if kind == "homoglyph":
+            assert "".join({v: k for k, v in ALIKE.items()}.get(c, c) for c in new) == word
+        if kind == "case":
+            assert (new.lower(), len(word) >= 4) == (word, True)
+
+
+def test_typos_keep_both_ends_and_are_one_slip() -> None:
+    for word in WORDS:
+        slips = list(SPELLINGS["typo"](word, KNOWN))
+        assert len(slips) == len(set(slips)) or word == "letter"
+        for new in slips:
+            assert (new[0], new[-1], len(word) >= 4, word.isalpha()) == (word[0], word[-1], True, True)
+            assert distance(word, new) == 1
+            assert len(word) > 4 or len(new) == 5  # of four letters one is doubled, no more
+    lovely = set(SPELLINGS["typo"]("lovely", KNOWN))
+    assert {"loevly", "lovvely", "loely", "lovwly"} <= lovely
+    assert "from" not in set(SPELLINGS["typo"]("forrm", KNOWN)) | set(SPELLINGS["typo"]("froom", KNOWN))
+
+
+def test_no_blank_makes_two_words_of_one() -> None:
+    assert "hi story" not in set(SPELLINGS["space"]("history", KNOWN))
+    assert "hist ory" in set(SPELLINGS["space"]("history", KNOWN))
+    assert not any(new.startswith("the ") for new in SPELLINGS["space"]("therapist", KNOWN))
+    assert "f u n n y" in set(SPELLINGS["space"]("funny", KNOWN))
+
+
+def test_what_may_be_left_out() -> None:
+    def left(text: str) -> list[str]:
+        found = [deletion(text, span) for span in words_in(text)]
+        return [edited(text, [edit]) for edit in found if edit is not None]
+
+    assert left("the film was really warm") == ["film was really warm", "the film was warm"]
+    assert left("not the only one, not really funny") == []
+    assert left("nobody was warm") == []
+    assert OMITTED.isdisjoint(NEGATIONS)
+
+
+def test_where_words_are_put_in() -> None:
+    text = "a warm film. It is bright ; we left"
+    assert [edited(text, [edit]) for edit in insertions(text, "today")] == [
+        "a warm film. It is bright ; we left today",
+        "a warm film today. It is bright ; we left",
+        "a warm film. It is bright today ; we left",
+        "today, a warm film. It is bright ; we left",
+    ]
+    assert next(insertions("a film", "you know")).new == ", you know"
+    assert (
+        edited("A film.", [appending("A film.", "thanks"), appending("A film.", "hello")]) == "A film. Thanks. Hello."
+    )
+    assert edited("a film ", [appending("a film ", "thanks")]) == "a film thanks "
+    assert not goes_with(appending(text, "thanks"), [appending(text, "thanks")])
+    harmless = {part for word in INSERTED + APPENDED for part in word.split()}
+    assert harmless.isdisjoint(NEGATIONS)
+
+
+def test_marks_change_and_words_stay() -> None:
+    made = [edited(TEXT, [edit]) for edit in punctuations(TEXT)]
+    assert len(made) == len(set(made)) >= 8
+    for text in made:
+        assert [c for c in text if c.isalpha()] == [c for c in TEXT if c.isalpha()]
+    assert {TEXT[:-1], TEXT.replace("well-made", "well made"), TEXT.replace("it's", "it’s")} <= set(made)
+    assert list(punctuations("it cost 1,000.5 at 3.15")) == [Edit("punctuation", 23, 23, ".")]
+
+
+def test_only_the_first_word_of_a_sentence_loses_its_capital() -> None:
+    spans = words_in("The film by Frank ended. Nobody left.")
+    small = [span.word for span in spans if uncapitalised("The film by Frank ended. Nobody left.", span) is not None]
+    assert small == ["The", "Nobody"]
+
+
+def all_edits(text: str) -> list[Edit]:
+    spelt = [
+        Edit(kind, span.start, span.end, new)
+        for kind, ways in SPELLINGS.items()
+        for span in words_in(text)
+        for new in ways(span.word, KNOWN)
+    ]
+    left = [edit for span in words_in(text) if (edit := deletion(text, span)) is not None]
+    added = [edit for word in INSERTED for edit in insertions(text, word)] + [appending(text, w) for w in APPENDED]
+    return [*spelt, *left, *added, *punctuations(text)]
+
+
+def test_any_edits_that_go_together_can_be_undone_from_their_record() -> None:
+    rng, pool = random.Random(0), all_edits(TEXT)
+    assert {edit.kind for edit in pool} == set(EDITS) - {"swap"}
+    for _ in range(300):
+        made: list[Edit] = []
+        for edit in rng.sample(pool, 12):
+            if goes_with(edit, made):
+                made.append(edit)
+        text, moved = edited(TEXT, made), 0
+        back = text
+        for edit in sorted(made, key=lambda edit: (edit.start, edit.end)):
+            start = edit.start + moved
+            assert text[start : start + len(edit.new)] == edit.new
+            moved += len(edit.new) - (edit.end - edit.start)
+        for edit in sorted(made, key=lambda edit: (edit.start, edit.end), reverse=True):
+            at = edit.start + sum(len(e.new) - (e.end - e.start) for e in made if _before(e, edit, made))
+            back = back[:at] + TEXT[edit.start : edit.end] + back[at + len(edit.new) :]
+        assert back == TEXT
+        words = [Change(0, TEXT[e.start : e.end], e.new, e.start, e.end, "kept", kind=e.kind).cost for e in made]
+        assert distance(TEXT, text) <= sum(words)  # of the whole text it can only be less
+
+
+def _before(one: Edit, other: Edit, made: list[Edit]) -> bool:
+    order = sorted(made, key=lambda edit: (edit.start, edit.end))
+    return order.index(one) < order.index(other)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "cost"),
+    [
+        ("", "", 0),
+        ("funny", "fnuny", 1),
+        ("funny", "f u n n y", 4),
+        ("", " today", 6),
+        ("the ", "", 4),
+        ("ab", "ba", 1),
+    ],
+)
+def test_costs_by_hand(first: str, other: str, cost: int) -> None:
+    assert distance(first, other) == distance(other, first) == cost
+
+
+def test_keys_lie_beside_each_other() -> None:
+    assert BESIDE["g"] == "fh"
+    assert all(key in BESIDE[other] for key in BESIDE for other in BESIDE[key])
+
+
+def test_kinds_are_named_with_blanks_or_commas() -> None:
+    assert AttackSettings().edits == ("swap",)
+    assert AttackSettings().only_swaps
+    assert AttackSettings(edits=("typo,swap", "case")).edits == ("swap", "typo", "case")
+    assert AttackSettings(edits=("all",)).edits == tuple(EDITS)
+    for wrong in (("typos",), ()):
+        with pytest.raises(SettingError, match="edits must be"):
+            AttackSettings(edits=wrong)
+
+
+def test_spans_are_words_as_people_see_them() -> None:
+    assert words_in("It isn’t 3 o'clock_now") == [
+        Span(0, 2, "It"),
+        Span(3, 8, "isn’t"),
+        Span(11, 18, "o'clock"),
+        Span(19, 22, "now"),
+    ]
