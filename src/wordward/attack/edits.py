@@ -6,6 +6,7 @@ edits of one word, or of a text; in which order a model is tried with them is sa
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from wordward.attack.attacked import Sense
@@ -79,10 +80,8 @@ def typos(word: str, known: Container[str]) -> Iterator[str]:
         [word[:at] + word[at + 1 :] for at in inner if longer],
         [word[:at] + key + word[at + 1 :] for at in inner if longer for key in _beside(word[at])],
     ]
-    for number in range(max(map(len, by_kind))):
-        for slips in by_kind:
-            if number < len(slips) and slips[number] != word and slips[number].lower() not in known:
-                yield slips[number]
+    in_turn = dict.fromkeys(slip for slips in zip_longest(*by_kind) for slip in slips if slip is not None)
+    yield from (slip for slip in in_turn if slip != word and slip.lower() not in known)
 
 
 def _beside(letter: str) -> str:
