@@ -46,9 +46,10 @@ def augmented(attacked: Iterable[Attacked]) -> list[Augmented]:
         An `Augmented` for each adversarial text, in the same order.
 
     Examples:
-        >>> found = run.attack([wordward.Example("the film was warm and funny", "good")])
-        >>> [one.label for one in wordward.attack.augmented(found)]
-        ['good']
+        >>> settings = wordward.attack.AttackSettings(edits=("typo", "space"), sense="kept")
+        >>> found = run.attack([wordward.Example("the film was warm and funny", "good")], settings)
+        >>> {one.label for one in wordward.attack.augmented(found)} <= {"good"}
+        True
     """
     return [
         Augmented(one.adversarial, one.label, "; ".join(map(told, one.changes)))
