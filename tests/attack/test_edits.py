@@ -92,6 +92,13 @@ def test_where_words_are_put_in() -> None:
     assert harmless.isdisjoint(NEGATIONS)
 
 
+def test_an_abbreviation_ends_no_sentence() -> None:
+    text = "Mr. Hill's talk was cold. We left."
+    assert [edit.start for edit in insertions(text, "today")] == [24, 33]
+    assert {edit.start for edit in punctuations(text)} == {8, 33}
+    assert [span.word for span in words_in(text) if uncapitalised(text, span)] == ["Mr", "We"]
+
+
 def test_marks_change_and_words_stay() -> None:
     made = [edited(TEXT, [edit]) for edit in punctuations(TEXT)]
     assert len(made) == len(set(made)) >= 8

@@ -1,7 +1,7 @@
 """English words that edits may put in or leave out, and characters that look or lie alike."""
 
 # Words that a reader skips where a clause ends or in front: they speak neither for nor against anything.
-ADVERBS = ("today", "here", "now", "then", "again", "this time", "these days", "once more", "in the end")
+ADVERBS = ("today", "here", "now", "then", "this time", "these days", "in the end")
 # The same, with a comma before them at the end of a clause.
 ASIDES = (
     *("anyway", "by the way", "of course", "as it happens", "for the record", "you know", "i mean", "at any rate"),

@@ -14,6 +14,9 @@ from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, I
 from wordward.attack.stopwords import NEGATIONS, STOP_WORDS, fold
 
 LONG = 4  # letters of a word that is read although it is misspelt
+_LETTER = r"[^\W\d_]"
+# Where a sentence or clause ends; a full stop after fewer letters may be of an abbreviation (Mr. Hill).
+_ENDS = rf"(?:(?<={_LETTER}{{4}}) ?\.|(?<={_LETTER}) ?\.(?=\s*$)|(?<={_LETTER}) [.]|(?<={_LETTER}) ?[!?;:])(?=\s|$)"
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # letters, with the apostrophes of contractions
 
 
@@ -158,7 +161,7 @@ def insertions(text: str, word: str) -> Iterator[Edit]:
     end, last = len(text.rstrip()), f", {word}" if word in ASIDES else f" {word}"
     if end and text[end - 1].isalnum():
         yield Edit("insert", end, end, last)
-    for found in re.finditer(r"(?<=[^\W\d_])(?= ?[.!?;:](?:\s|$))", text):
+    for found in re.finditer(_ENDS, text):
         yield Edit("insert", found.start(), found.start(), last)
     if text[:1].islower():
         yield Edit("insert", 0, 0, f"{word}, ")
@@ -176,7 +179,7 @@ def punctuations(text: str) -> Iterator[Edit]:
     end = len(text.rstrip())
     if end and text[end - 1].isalnum():
         yield Edit("punctuation", end, end, ".")
-    for found in re.finditer(r"(?<=[^\W\d_])(?:[,;]|[.!?]+)(?=\s|$)", text):
+    for found in re.finditer(rf"(?<={_LETTER})(?:[,;]|[!?]+|\.(?=\s*$))(?=\s|$)", text):
         start, mark = found.start(), found.group()
         last = found.end() == end
         if mark in ",;" or (mark == "." and last):
@@ -191,7 +194,9 @@ def punctuations(text: str) -> Iterator[Edit]:
 
 def uncapitalised(text: str, span: Span) -> Edit | None:
     """The first word of a sentence without its capital; no other, which may be a name."""
-    first = re.search(r"(?:^|[.!?]\s+)$", text[max(0, span.start - 20) : span.start]) is not None
+    first = (
+        re.search(rf"(?:^|(?:{_LETTER}{{4}} ?\.|[!?])\s+)$", text[max(0, span.start - 20) : span.start]) is not None
+    )
     if first and span.word[:1].isupper() and span.word[1:].islower():
         return Edit("case", span.start, span.end, span.word.lower())
     return None
