@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
@@ -13,7 +14,10 @@ from rich.console import Console
 from wordward.attack import edit_search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
+from wordward.attack.edits import Edit
 from wordward.attack.files import from_record, marked
+from wordward.attack.guide import Case, Target
+from wordward.attack.sense import Judge
 from wordward.attack.summary import show, summarise, told
 from wordward.cli.main import main
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
@@ -27,6 +31,7 @@ from wordward.config.settings import (
 )
 from wordward.datasets import Example
 from wordward.runs.opening import load_run
+from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.train.training import train
@@ -107,6 +112,31 @@ def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytes
         assert each.flipped == (run.predict([each.adversarial])[0].label != each.before)
 
 
+def test_an_edit_that_does_not_help_is_not_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_search, "read", lambda run, rows: [np.array([1.0, 0.0]) for _ in rows])
+    results = list(attack(run, TEXTS, AttackSettings(edits=("typo", "append"))))
+    assert [each.adversarial for each in results] == [each.text for each in TEXTS]
+
+
+def test_of_edits_that_flip_the_cheapest_is_made() -> None:
+    row = Row(*(np.arange(2) for _ in range(4)))
+
+    def state(new: str, margin: float) -> edit_search.EditState:
+        ids = np.array([len(new), int(margin * 10)])
+        return edit_search.EditState(row._replace(ids=ids), (Edit("space", 0, 5, new),), margin)
+
+    case = Case("funny", (), row, Target(0), np.ones(1, dtype=bool), 4)
+    long, short, near = state("f u n n y", -3.0), state("fun ny", -1.0), state("fuunny", 0.5)
+    one = edit_search.EditSearch(case, [state("funny", 2.0)])
+    one.keep([long, near, short], 3)
+    assert one.beam == [short, long, near]
+    assert [one.cost(each) for each in one.beam] == [1, 4, 1]
+    assert one.over
+    one.keep([near, state("f unny", 0.2)], 2)
+    assert [each.margin for each in one.beam] == [0.2, 0.5]
+    assert not one.over
+
+
 def test_the_passes_are_the_texts_that_the_model_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[Any] = []
     read = edit_search.read
@@ -136,6 +166,19 @@ def test_with_sense_kept_only_harmless_edits_are_made(run: Run) -> None:
     changes = [change for each in attack(run, TEXTS, settings) for change in each.changes]
     assert changes
     assert {change.sense for change in changes} == {"kept"}
+
+
+def test_harmless_words_that_speak_for_a_label_are_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wordward.attack.proposals.HARMLESS", {"insert": ("friend",), "append": ("said", "mine")})
+    monkeypatch.setattr(Judge, "speaks", lambda *given, **named: True)
+    kinds = ("insert", "append", "delete")
+    changes = [change for each in attack(run, TEXTS, AttackSettings(edits=kinds)) for change in each.changes]
+    assert {change.sense for change in changes} == {"changed"}
+    kept = attack(run, TEXTS, AttackSettings(edits=kinds, sense="kept"))
+    assert not any(each.changes for each in kept)
+    monkeypatch.setattr("wordward.attack.proposals.HARMLESS", {"append": ("xyzzy",)})  # that no text held
+    unheard = attack(run, TEXTS, AttackSettings(edits=("append",)))
+    assert {change.sense for each in unheard for change in each.changes} <= {"kept"}
 
 
 def test_a_taggers_words_keep_their_number(tagger: Run) -> None:

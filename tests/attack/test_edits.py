@@ -5,6 +5,7 @@ import random
 import pytest
 
 from wordward.attack.attacked import Change, distance
+from wordward.attack.edit_search import original
 from wordward.attack.edit_words import ALIKE, APPENDED, BESIDE, INSERTED, INVISIBLE, OMITTED
 from wordward.attack.edits import (
     SPELLINGS,
@@ -88,6 +89,8 @@ def test_where_words_are_put_in() -> None:
     )
     assert edited("a film ", [appending("a film ", "thanks")]) == "a film thanks "
     assert not goes_with(appending(text, "thanks"), [appending(text, "thanks")])
+    assert not goes_with(Edit("insert", 11, 11, " now"), [Edit("insert", 11, 11, " today")])
+    assert goes_with(Edit("insert", 11, 11, " now"), [Edit("typo", 7, 11, "fiilm")])
     harmless = {part for word in INSERTED + APPENDED for part in word.split()}
     assert harmless.isdisjoint(NEGATIONS)
 
@@ -112,6 +115,23 @@ def test_only_the_first_word_of_a_sentence_loses_its_capital() -> None:
     spans = words_in("The film by Frank ended. Nobody left.")
     small = [span.word for span in spans if uncapitalised("The film by Frank ended. Nobody left.", span) is not None]
     assert small == ["The", "Nobody"]
+
+
+def test_words_of_an_edited_text_are_found_in_the_first() -> None:
+    rng, pool = random.Random(1), all_edits(TEXT)
+    for _ in range(100):
+        made: list[Edit] = []
+        for edit in rng.sample(pool, 8):
+            if goes_with(edit, made):
+                made.append(edit)
+        text = edited(TEXT, made)
+        places = [(span, original(made, span.start, span.end)) for span in words_in(text)]
+        assert all(TEXT[where[0] : where[1]] == span.word for span, where in places if where is not None)
+        found = {where for _, where in places if where is not None}
+        touched = [(edit.start, edit.end) for edit in made]
+        for span in words_in(TEXT):
+            if all(end < span.start or start > span.end for start, end in touched):
+                assert (span.start, span.end) in found
 
 
 def all_edits(text: str) -> list[Edit]:

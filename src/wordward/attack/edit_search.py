@@ -195,7 +195,7 @@ class Editor:
         text = edited(case.text, state.edits)
         reading = self.run.read(Example(text))
         places = tuple(_place(reading, at) for at in range(len(reading.tokens)))
-        free = [_original(state.edits, place.start, place.end) is not None for place in places]
+        free = [original(state.edits, place.start, place.end) is not None for place in places]
         open = self.proposer.open(reading, case.target, fitting=self.guide is not None and self.guide.fitting)
         return replace(case, text=text, places=places, row=reading.row, open=open & np.array(free, dtype=bool))
 
@@ -203,7 +203,7 @@ class Editor:
         """A swap in the current text as an edit of the first text."""
         (swap,) = swapped.swaps
         place, text = current.places[swap.position], text_with(self.run, current, swapped.swaps)
-        where = _original(state.edits, place.start, place.end)
+        where = original(state.edits, place.start, place.end)
         assert where is not None
         new = text[place.start : len(text) - (len(current.text) - place.end)]
         judged = case if self.run.tagging else current  # corrections are those of the first text
@@ -219,7 +219,7 @@ def _place(reading: Reading, at: int) -> Place:
     return Place(at, reading.written(at), token.start, token.end, reading.known[at], ())
 
 
-def _original(edits: Sequence[Edit], start: int, end: int) -> tuple[int, int] | None:
+def original(edits: Sequence[Edit], start: int, end: int) -> tuple[int, int] | None:
     """Where characters of an edited text stood in the first text; None where one of them was put in."""
     longer = 0
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):

@@ -141,8 +141,10 @@ class Proposer:
         assert isinstance(target.lose, int)
         key = target.lose, fold(words), comes
         if key not in self._judged:
-            row, judge = self.run.read(Example(fold(words))).row, self.goal.judge
-            speaks = any(judge.speaks(target.lose, int(row.numbers[at]), comes=comes) for at in row.first)
+            reading, judge = self.run.read(Example(fold(words))), self.goal.judge
+            known = [token.text in self.run.learnt for token in reading.tokens]  # of others the texts say nothing
+            numbers = reading.row.numbers[reading.row.first][known].tolist()
+            speaks = any(judge.speaks(target.lose, number, comes=comes) for number in numbers)
             self._judged[key] = "changed" if speaks else "kept"
         return self._judged[key]
 
