@@ -1,10 +1,11 @@
-"""Adversarial texts: words swapped until the prediction changes, each change verified."""
+"""Adversarial texts: words swapped, or edited otherwise, until the prediction changes, each text verified."""
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack, attack_texts
-from wordward.config.attack import AttackSettings
+from wordward.attack.augment import Augmented, augmented
+from wordward.config.attack import EDITS, AttackSettings
 from wordward.runs.run import Run
 
 Run.attack = attack_texts
 
-__all__ = ["AttackSettings", "Attacked", "Change", "attack", "attack_texts"]
+__all__ = ["EDITS", "AttackSettings", "Attacked", "Augmented", "Change", "attack", "attack_texts", "augmented"]
