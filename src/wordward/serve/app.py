@@ -21,6 +21,7 @@ from wordward.explain.explanation import to_json
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import LimitedApp, Limits, WorkQueue
+from wordward.serve.protocol import PatientProtocol
 from wordward.serve.service import Service
 from wordward.support.errors import RunError, SettingError, WordwardError
 from wordward.support.version import __version__
@@ -183,7 +184,8 @@ def _add_errors(app: FastAPI) -> None:
 
 def listen(port: int) -> socket.socket:
     """A socket on this port, opened first; raises an error if the port is taken."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With its protocol named: else asyncio leaves TCP_NODELAY off, and answers may wait 40 ms for an acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if os.name == "posix":  # elsewhere it would let two servers share a port
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -209,5 +211,13 @@ def serve(app: ASGIApp, listener: socket.socket, *, open_page: bool = False) -> 
 def server(app: ASGIApp) -> uvicorn.Server:
     """A quiet server without what is not needed here."""
     return uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
+        uvicorn.Config(
+            app,
+            http=PatientProtocol,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+        )
     )
