@@ -12,6 +12,7 @@ from torch import nn
 
 from wordward.runs.run_folder import RunError
 from wordward.support.errors import MissingExtraError
+from wordward.support.files import refuse_pipes
 
 # One of these makes a folder one with a tokenizer.
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")
@@ -146,6 +147,7 @@ def check_folder(source: str) -> None:
     """Refuse a folder that holds no model, and a path that does not exist."""
     folder = Path(source)
     if folder.is_dir():
+        refuse_pipes(folder)
         if (folder / "config.json").exists():
             return
         inner = folder / "model" / "config.json"

@@ -13,7 +13,7 @@ import torch
 
 from wordward.config.toml import Config, from_toml, to_toml
 from wordward.support.errors import RunError
-from wordward.support.files import append, denied, whole, write
+from wordward.support.files import append, denied, refuse_pipes, whole, write
 from wordward.support.locks import locked
 from wordward.support.version import __version__
 from wordward.text.vocabulary import Vocabulary
@@ -100,6 +100,7 @@ def begun(folder: Path) -> bool:
 
 def load_config(path: str | Path, kind: type[Config]) -> Config:
     """The settings of a run."""
+    refuse_pipes(Path(path))
     file = Path(path) / CONFIG
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
@@ -120,6 +121,7 @@ def config_text(path: str | Path) -> str:
 
 def load_vocabulary(path: str | Path) -> Vocabulary:
     """The vocabulary of a run."""
+    refuse_pipes(Path(path))
     file = Path(path) / VOCABULARY
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {VOCABULARY}")

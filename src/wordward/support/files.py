@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from wordward.support.errors import SettingError
+from wordward.support.errors import RunError, SettingError
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -86,3 +86,12 @@ def check_file(path: str | Path, name: str) -> None:
     pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
     if not pipe and (why := denied(path.parent)):
         raise SettingError(name, f"{name} {path} cannot be written ({why}): choose another place")
+
+
+def refuse_pipes(folder: Path) -> None:
+    """Refuse a folder that holds a pipe or a device: reading it would wait for ever, or never end."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise RunError(f"{path} is a pipe or a device, but a file was expected: delete it, or restore the file")
