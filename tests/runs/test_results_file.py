@@ -229,7 +229,9 @@ def test_what_is_gone_on_with_equals_the_uninterrupted(command: str, folder: Pat
     for done in (1, 63, 130, 160):
         cut = tmp_path / f"{done}.jsonl"
         cut.write_bytes(b"".join(whole.splitlines(keepends=True)[:done]))
-        cut.with_name(f"{done}.jsonl.settings.json").write_bytes((tmp_path / "whole.jsonl.settings.json").read_bytes())
+        cut.with_name(f"{done}.jsonl.settings.json").write_bytes(
+            (tmp_path / "whole.jsonl.settings.json").read_bytes()
+        )
         assert main([*asked, str(cut), "--device", "cpu", "--quiet"]) == 0
         assert cut.read_bytes() == whole
 
