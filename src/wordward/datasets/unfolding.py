@@ -8,8 +8,8 @@ from zipfile import ZipInfo
 
 from wordward.support.errors import DataError
 
-LARGE = 1 << 30  # bytes that any file may unfold to
-TIMES = 200  # and beyond that, so many times its own size: texts reach 3 to 20
+LARGE = 128 << 20  # bytes that any file may unfold to
+TIMES = 100  # and beyond that, so many times its own size: texts reach 3 to 20
 LONGEST = 64 << 20  # bytes of a line, of a field, and of a file that is one text
 
 
