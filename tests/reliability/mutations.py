@@ -1,4 +1,4 @@
-"""Damage to a folder, as disks, editors and strangers do it: to its files, their bytes, their values, their tensors."""
+"""Damage to a folder, as disks, editors and strangers do it: to its files, bytes, values and tensors."""
 
 import json
 import os

@@ -7,28 +7,15 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from safetensors import SafetensorError
 from torch import nn
 
 from wordward.runs.run_folder import RunError
-from wordward.support.errors import MissingExtraError
+from wordward.support.errors import MissingExtraError, WordwardError
 from wordward.support.files import refuse_pipes
 
 # One of these makes a folder one with a tokenizer.
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")
 UNLIMITED = 1 << 20  # what tokenizers without a longest length say is more
-# What loading may fail with, as far as the files or the way to them are to blame.
-FAILURES = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    RuntimeError,
-    SafetensorError,
-    UnpicklingError,
-)
 # Code that a folder brings is never run, and transformers is not to ask about it on standard input; weights are read
 # from safetensors only, since a pickle (.bin) may hold code as well.
 SAFE: dict[str, Any] = {"trust_remote_code": False}
@@ -162,7 +149,9 @@ def _explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None
     """Turn an error of loading into one that says what to do."""
     try:
         yield
-    except FAILURES as error:
+    except (WordwardError, MemoryError):
+        raise
+    except Exception as error:  # tokenizers raises nothing more special
         lines = [line.strip() for line in str(error).split("\n") if line.strip()]
         why = (lines[0] if lines else type(error).__name__)[:200]
         if "trust_remote_code" in str(error):
