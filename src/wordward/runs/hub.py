@@ -7,6 +7,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from safetensors import safe_open
 from torch import nn
 
 from wordward.runs.run_folder import RunError
@@ -20,6 +21,12 @@ UNLIMITED = 1 << 20  # what tokenizers without a longest length say is more
 # from safetensors only, since a pickle (.bin) may hold code as well.
 SAFE: dict[str, Any] = {"trust_remote_code": False}
 SAFE_WEIGHTS: dict[str, Any] = {**SAFE, "use_safetensors": True}
+# Sizes of a model's tensors, by the names that families give them.
+SIZES = set(
+    "hidden_size intermediate_size vocab_size type_vocab_size max_position_embeddings embedding_size dim".split()
+)
+SIZES |= set("hidden_dim n_embd n_positions d_model d_ff num_hidden_layers n_layers n_layer num_layers".split())
+SLACK = 4  # a size may be a part of a tensor's, as three in one, or a multiple of it
 LONGEST = 512  # pieces, where neither tokenizer nor model says more
 
 
@@ -95,17 +102,51 @@ def _put_blanks(tokenizer: Any) -> None:
         tokenizer.backend_tokenizer.pre_tokenizer = kind(**state)
 
 
-def load_model(source: str, *, tagging: bool, labels: Sequence[str]) -> Any:
-    """A model for these labels, its head new where it had another; in single precision, in training mode."""
+def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool = False) -> Any:
+    """A model for these labels, its head new where it had another; in single precision, in training mode.
+
+    `whole`: refuse weights that are missing or of another shape, also the head's.
+    """
     check_folder(source)
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
     with transformers_quietly() as transformers, _explained(source, "model", kind):
-        model = getattr(transformers, kind).from_pretrained(
-            source, num_labels=len(labels), **names, ignore_mismatched_sizes=True, **SAFE_WEIGHTS
+        check_sizes(source, transformers.AutoConfig.from_pretrained(source, **SAFE))
+        model, told = getattr(transformers, kind).from_pretrained(
+            source,
+            num_labels=len(labels),
+            **names,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **SAFE_WEIGHTS,
+        )
+    absent = sorted([*told["missing_keys"], *(str(each[0]) for each in told["mismatched_keys"])])
+    if whole and absent:
+        raise RunError(
+            f"the weights in {source} are not those of its config.json: {absent[0]} is missing or of another shape"
         )
     model.config.problem_type = None if tagging else "single_label_classification"
     return model.float().train()
+
+
+def check_sizes(source: str, config: Any) -> None:
+    """Refuse sizes in config.json that the weights beside it do not have: they may take any time and memory."""
+    tensors = [shape for file in sorted(Path(source).glob("*.safetensors")) for shape in _shapes(file)]
+    if not tensors:
+        return
+    largest = max(max(shape, default=1) for shape in tensors)
+    for name, value in config.to_dict().items():
+        most = len(tensors) if "layer" in name else (16 if "position" in name else 1) * SLACK * largest
+        if name in SIZES and isinstance(value, int) and value > most:
+            raise RunError(
+                f"the weights in {source} are not those of its config.json: they have {len(tensors)} tensors and no "
+                f"size above {largest}, but {name} is {value}"
+            )
+
+
+def _shapes(file: Path) -> list[list[int]]:
+    with safe_open(file, "pt") as opened:
+        return [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118 - no dictionary
 
 
 def known_labels(source: str) -> tuple[str, ...]:
