@@ -22,7 +22,6 @@ if __name__ in ("__main__", "__mp_main__"):
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-import httpx
 from reviews import PRAISE, THINGS
 from serving import serving
 
@@ -45,25 +44,36 @@ def a_model(folder: Path) -> LstmRun:
     return LstmRun(folder, config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
 
 
-async def _asked(address: str, question: str, connections: int, seconds: float) -> tuple[Counter[str], list[float]]:
+async def _asked(port: int, question: str, connections: int, seconds: float) -> tuple[Counter[str], list[float]]:
     statuses, times, until = Counter[str](), [], time.monotonic() + seconds
 
-    async def one(client: httpx.AsyncClient, number: int) -> None:
+    async def one(number: int) -> None:
+        """A connection that is kept; plain sockets, since a client of comfort would be slower than the server."""
         rng = random.Random(number)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while time.monotonic() < until:
-            text = " ".join(rng.choice([*PRAISE, *THINGS, f"word{rng.randrange(WORDS)}"]) for _ in range(LENGTH))
             began = time.monotonic()
-            answer = await client.post(f"/api/{question}", json={"text": text})
-            statuses[str(answer.status_code)] += 1
+            writer.write(_request(port, question, rng))
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r\n")[0]))
+            statuses[head.split(" ", 2)[1]] += 1
             times.append(time.monotonic() - began)
+        writer.close()
 
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits) as client:
-        await asyncio.gather(*(one(client, number) for number in range(connections)))
+    await asyncio.gather(*(one(number) for number in range(connections)))
     return statuses, times
 
 
-def _measured(given: tuple[str, str, int, float]) -> dict[str, Any]:
+def _request(port: int, question: str, rng: random.Random) -> bytes:
+    words = [
+        rng.choice((rng.choice(PRAISE), rng.choice(THINGS), f"word{rng.randrange(WORDS)}")) for _ in range(LENGTH)
+    ]
+    body = json.dumps({"text": " ".join(words)})
+    head = f"POST /api/{question} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def _measured(given: tuple[int, str, int, float]) -> dict[str, Any]:
     statuses, times = asyncio.run(_asked(*given))
     times.sort()
     return {
@@ -85,10 +95,11 @@ def main() -> None:
         serving(a_model(Path(name))) as address,
         get_context("spawn").Pool(1) as pool,  # a process of its own: it is not to wait for the server's
     ):
+        port = int(address.rpartition(":")[2])
         for question in ("predict", "explain", "predict"):
-            pool.apply(_measured, [(address, question, 4, 2.0)])  # one-time set-up
+            pool.apply(_measured, [(port, question, 4, 2.0)])  # one-time set-up
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found = pool.apply(_measured, [(address, question, given.connections, given.seconds)])
+            found = pool.apply(_measured, [(port, question, given.connections, given.seconds)])
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
             where = {"machine": platform.machine(), "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
             print(json.dumps({"connections": given.connections, **found, "grown_mb": grown, **where}), flush=True)

@@ -64,7 +64,7 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
             f"{source} holds no tokenizer (such as {TOKENIZERS[0]}): put the model's own there, with "
             f"tokenizer.save_pretrained({source!r})"
         )
-    with transformers_quietly() as transformers, _explained(source, "tokenizer"):
+    with transformers_quietly() as transformers, explained(source, "tokenizer"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **SAFE)
         if tagging and _glues(tokenizer):
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, add_prefix_space=True, **SAFE)
@@ -74,6 +74,8 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
             f"the tokenizer of {source} is not a fast one, which alone tells where words are in a text: take a model "
             "that has one (tokenizer.json)"
         )
+    if not isinstance(tokenizer.model_max_length, (int, float)):
+        raise RunError(f"the tokenizer in {source} cannot be loaded: its model_max_length is no number")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     if tokenizer.pad_token_id is None:
@@ -110,7 +112,7 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     check_folder(source)
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    with transformers_quietly() as transformers, _explained(source, "model", kind):
+    with transformers_quietly() as transformers, explained(source, "model", kind):
         check_sizes(source, transformers.AutoConfig.from_pretrained(source, **SAFE))
         model, told = getattr(transformers, kind).from_pretrained(
             source,
@@ -152,7 +154,7 @@ def _shapes(file: Path) -> list[list[int]]:
 def known_labels(source: str) -> tuple[str, ...]:
     """The labels that a model has been trained for, in its own order."""
     check_folder(source)
-    with transformers_quietly() as transformers, _explained(source, "model"):
+    with transformers_quietly() as transformers, explained(source, "model"):
         named = transformers.AutoConfig.from_pretrained(source, **SAFE).id2label or {}
     return tuple(str(named[at]) for at in sorted(named))
 
@@ -186,7 +188,7 @@ def check_folder(source: str) -> None:
 
 
 @contextmanager
-def _explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None]:
+def explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None]:
     """Turn an error of loading into one that says what to do."""
     try:
         yield

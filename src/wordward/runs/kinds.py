@@ -2,8 +2,11 @@
 
 from typing import Any
 
-Kind = Any  # int, float (whole numbers, too), str, bool, None; [kind]; {str: kind}; {"name": kind, "name?": kind}
-SCORES: Kind = {str: float}
+# int (0 or more), float (whole numbers, too), SHARE, str, bool, None, [kind], {str: kind},
+# {"name": kind, "name?": kind}, or a tuple of these.
+Kind = Any
+SHARE: Kind = "a number from 0 to 1"
+SCORES: Kind = {str: SHARE}
 METRICS: Kind = {"epoch": int, "loss": float, "seconds": float, "dev?": SCORES, "best?": bool, "steps?": int}
 RESULT: Kind = {
     "stopped": bool,
@@ -12,9 +15,9 @@ RESULT: Kind = {
     "best_epoch?": int,
     "epochs?": int,
     "seconds?": float,
-    "majority_error?": float,
+    "majority_error?": SHARE,
     "texts?": {str: int},
-    "yardstick?": (None, {"name": str, "dev": SCORES, "intervals": {str: [float]}}),
+    "yardstick?": (None, {"name": str, "dev": SCORES, "intervals": {str: [SHARE]}}),
     "versions?": {str: str},
 }
 CHECKPOINT: Kind = {
@@ -34,7 +37,7 @@ CHECKPOINT: Kind = {
     "data?": str,
 }
 SWEEP: Kind = {"config": str, "tried": [{"choice": {str: str}, "failed?": str}]}
-WORDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", None: "null"}
+WORDS = {int: "a whole number, 0 or more", float: "a number", str: "a string", bool: "true or false", None: "null"}
 
 
 def check_kind(value: Any, kind: Kind, where: str = "") -> None:
@@ -42,7 +45,7 @@ def check_kind(value: Any, kind: Kind, where: str = "") -> None:
 
     >>> check_kind({"epoch": "2"}, {"epoch": int})
     Traceback (most recent call last):
-    ValueError: expected a whole number as epoch; got '2'
+    ValueError: expected a whole number, 0 or more as epoch; got '2'
     """
     options = kind if isinstance(kind, tuple) else (kind,)
     fitting = [option for option in options if _is(value, option)]
@@ -76,15 +79,19 @@ def _is(value: Any, kind: Kind) -> bool:
         return isinstance(value, type(kind))
     if isinstance(value, bool):
         return kind is bool
+    if kind is SHARE:
+        return isinstance(value, (int, float)) and 0 <= value <= 1
     if kind is int:
-        return isinstance(value, int) and abs(value) < 1 << 63
+        return isinstance(value, int) and 0 <= value < 1 << 63
     if kind is float:  # a perplexity may be infinite, but nothing is NaN
         return (isinstance(value, float) and value == value) or (isinstance(value, int) and abs(value) < 1e300)
     return isinstance(value, kind)
 
 
 def _said(kind: Kind) -> str:
-    return "a list" if isinstance(kind, list) else "an object" if isinstance(kind, dict) else WORDS[kind]
+    if isinstance(kind, (list, dict)):
+        return "a list" if isinstance(kind, list) else "an object"
+    return SHARE if kind is SHARE else WORDS[kind]
 
 
 def _shown(value: Any) -> str:
