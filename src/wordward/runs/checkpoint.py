@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from wordward.runs import kinds, run_folder
 from wordward.runs.kinds import check_kind
 from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS, RunError
-from wordward.support.files import whole, write
+from wordward.support.files import settle, whole, write
 from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary
 
@@ -119,6 +119,7 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
     name = f"checkpoint-{state['steps']:08d}.safetensors"
     _save_tensors(folder / name, tensors, None)
     write(folder / POINTER, json.dumps({"file": name, **state}, indent=1))
+    settle(folder)  # else a power cut might keep the old pointer, and not what it points to
     run_folder.drop_checkpoints(folder, keep=name)
 
 

@@ -52,6 +52,16 @@ def put(part: Path, path: Path) -> None:
     delete(before)
 
 
+def settle(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, before something they replace is deleted."""
+    if os.name == "posix":  # elsewhere folders cannot be synced
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
 def append(path: Path, text: str) -> None:
     """Add lines to a file and wait until they are on disk."""
     with path.open("a", encoding="utf-8", newline="\n") as file:
