@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -139,7 +140,7 @@ class Attack:
         """One run, text by text."""
         from rich.console import Console
 
-        from wordward.attack.attacker import attack
+        from wordward.attack.attacker import CHUNK, attack
         from wordward.attack.files import from_record, write_csv
         from wordward.attack.summary import show, show_texts, summarise
         from wordward.datasets.m2 import read_m2
@@ -150,11 +151,12 @@ class Attack:
         file = self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
-        left = examples[before:]
+        beside = before % CHUNK if before < len(examples) else 0  # read again: a batch decides its texts' last digits
+        left = examples[before - beside :]
         attacks = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
         with hint_to_continue(file), closing(attacks), progress(quiet=self.quiet) as bars:
             bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
-            for attacked in attacks:
+            for attacked in islice(attacks, beside, None):
                 if file is not None:
                     file.append(asdict(attacked))
                 results.append(attacked)
