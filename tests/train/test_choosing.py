@@ -77,6 +77,8 @@ def test_a_transformer_on_a_cpu_only_if_it_takes_minutes(monkeypatch: pytest.Mon
     short, long = [["word"] * 20], [["word"] * 120]
     assert choosing._transformer_suits(asked, 200, 2, short)
     assert not choosing._transformer_suits(asked, 20_000, 2, long)
+    assert choosing._transformer_suits(asked, 200, 20, short)
+    assert not choosing._transformer_suits(asked, 200, 21, short)
     assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 2, short)
     averaged = TrainingSettings(device="cpu", averaging=0.9)
     assert not choosing._transformer_suits(replace(asked, training=averaged), 200, 2, short)

@@ -30,6 +30,7 @@ TRANSFORMER_SECONDS = 240  # that fine-tuning a baseline may take on a CPU; a me
 PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
 MANY = 10  # classes, beyond which a Transformer needs more epochs
+TOO_MANY = 20  # classes, beyond which a convolution learns more from the same texts
 # Settings of our own models alone, so that one who gives them is not given a Transformer.
 OURS = ("decay", "schedule", "gradual", "averaging", "min_candidate_count", "checkpoint_steps")
 READING = TextSettings(tokenizer="punctuation", lowercase=True)
@@ -97,7 +98,7 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
 def _transformer_suits(config: TrainConfig, texts: int, classes: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
     ours = any(getattr(config.training, name) != getattr(TrainingSettings(), name) for name in OURS)
-    if ours or config.text != TextSettings() or launched() > 1:
+    if ours or classes > TOO_MANY or config.text != TextSettings() or launched() > 1:
         return False
     if any(find_spec(name) is None for name in ("transformers", "accelerate")):
         return False
