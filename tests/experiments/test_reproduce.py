@@ -308,7 +308,8 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
         going.kill()
     assert going.returncode == 130
     assert "run the same command again to continue" in said
-    assert "Traceback" not in said
+    # Python itself prints one if the signal comes while it calls back for a weak reference, and goes on.
+    assert said.count("Traceback") == said.count("Exception ignored in")
     before = results.load(kept)
     assert len(before) < 100
     subprocess.run([*command, "--seeds", "2"], cwd=ROOT, check=True, capture_output=True)

@@ -171,9 +171,9 @@ class TestPrecisionRecallF:
         choose = random.Random(0)
         gold = [[choose.choice("ci") for _ in range(15)] for _ in range(2720)]
         said = [[choose.choice("ci") for _ in row] for row in gold]
-        start = time.perf_counter()
+        start = time.process_time()  # whatever else the machine does
         precision_recall_f(gold, said, "i", resamples=1000)
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
 
     def test_a_sentence_of_another_length_is_named(self):
         with pytest.raises(ValueError, match="sentence 1 has 2 tokens and 1 predictions"):
