@@ -8,7 +8,8 @@ import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.goal import Goal, Labels, Tags
-from wordward.attack.guide import Case, Guide, State, Target
+from wordward.attack.guide import Case, Guide, Proposer, State, Target
+from wordward.attack.queries import QueryGuide
 from wordward.attack.search import search, text_with
 from wordward.attack.sense import judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
@@ -27,6 +28,7 @@ from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
 CHUNK = 64  # texts that are searched side by side
+QUERIED = 8  # of a model that is asked by queries, which takes longer: so progress is seen
 
 
 def attack_texts(
@@ -90,7 +92,8 @@ def attack(
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
     plain = [attacker.goal.plain(as_example(text)) for text in texts]
-    chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
+    size = CHUNK if run.has_gradients else QUERIED
+    chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     attacked_chunks = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
@@ -100,7 +103,7 @@ class Attacker:
 
     def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
         self.run, self.goal = run, goal_of(run, settings, corrections)
-        self.guide = Guide(run, settings, self.goal.judge)
+        self.guide = Guide(run, settings, self.goal.judge) if run.has_gradients else QueryGuide(run, settings)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
         """Attack some texts, prepared by `goal.plain`, side by side."""
@@ -130,6 +133,11 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     if corrections is not None:
         raise SettingError("corrections", "corrections are for taggers: this run gives one label to the whole text")
     judge = judge_of(run)
+    if settings.sense == "kept" and judge is None and not run.trained_here:
+        raise RunError(
+            f"{run.folder} was not trained by wordward, so there are no counts of its training texts to judge swaps "
+            "by: attack with `sense='any'`"
+        )
     if settings.sense == "kept" and judge is None:
         raise RunError(
             f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
@@ -137,7 +145,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     return Labels(run, judge)
 
 
-def _together(run: Run, examples: Sequence[Example], guide: Guide, goal: Goal) -> Iterator[Attacked]:
+def _together(run: Run, examples: Sequence[Example], guide: Proposer, goal: Goal) -> Iterator[Attacked]:
     """Attack some texts side by side: search for swaps, then predict each changed text again."""
     texts = [run.read(example) for example in examples]
     predictions = run.predict_readings(texts)

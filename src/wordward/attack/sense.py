@@ -58,7 +58,7 @@ class Judge(Evidence):
 
 def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
     """The rule for a run; None for a tagger, or a run without counts of words by class."""
-    counts = None if run.tagging else checkpoint.load_class_counts(run.folder, run.learnt)
+    counts = None if run.tagging or not run.trained_here else checkpoint.load_class_counts(run.folder, run.learnt)
     if counts is None:
         return None
     return run.judged(make_judge(counts.to(device or run.device), run.learnt))

@@ -72,11 +72,11 @@ class Attack:
 
     def __call__(self) -> None:
         self._check()
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
         from wordward.runs.results_file import held
 
         if self.models:
-            runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
+            runs = [open_model(path, device=self.device, positive=self.positive) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
@@ -84,7 +84,7 @@ class Attack:
             with naming(self.given[0]):
                 self._models(runs, examples)
             return
-        run = load_run(self.given[0], device=self.device, positive=self.positive)
+        run = open_model(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
         warn(run)
         with naming(None if self.text else self.given[1]), held(self.out, "--out"):

@@ -74,12 +74,12 @@ class Explain:
 
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
         from wordward.runs.results_file import held
         from wordward.support.workers import jobs_for
 
         self._check()
-        run = load_run(self.run, device=self.device)
+        run = open_model(self.run, device=self.device)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")

@@ -41,13 +41,13 @@ class Serve:
             raise MissingExtraError(
                 f"the page needs {missing.name}, which is not installed: pip install 'wordward[serve]'"
             ) from None
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
 
         if not 0 <= self.port <= 65535:
             raise SettingError("port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
-            runs = [load_run(folder, device=self.device) for folder in folders]
+            runs = [open_model(folder, device=self.device) for folder in folders]
             warn(*runs)
             examples = None
             if self.examples:

@@ -68,6 +68,16 @@ class Run(ABC):
         return self.folder.name
 
     @property
+    def trained_here(self) -> bool:
+        """Whether `wordward train` made it, so that its folder tells how; not so a model that was only opened."""
+        return True
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether what moves a prediction can be computed; not so for a function from texts to probabilities."""
+        return True
+
+    @property
     def positive(self) -> int | None:
         """The number of the class whose precision, recall and F0.5 are measured; None if there is none."""
         name = self.config.training.positive
