@@ -31,7 +31,8 @@ class Attack:
         tyro.conf.Positional[tuple[str, ...]],
         tyro.conf.arg(metavar="RUN DATA", name="run-data", help_behavior_hint=""),
     ]
-    """Run folder, then labelled texts, read as those of the run were; or dev or test, for a run on a known corpus.
+    """Run folder, or another model as `wordward check` takes it, then labelled texts, read as those of the run were;
+    or dev or test, for a run on a known corpus.
     With --text no DATA, with --models no RUN."""
     text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """Texts to attack instead; a tagger's are split at blanks."""

@@ -28,7 +28,7 @@ class Explain:
     """Show which words pull each word of a text, and how strongly: in the terminal, as HTML, a figure or JSON."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts, a tagger's split at blanks; or dev or test, for a run on a known corpus. Without any, and without --text
     and --file: the lines of standard input."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward.cli.attack import Attack
+from wordward.cli.check import Check
 from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
@@ -186,6 +187,7 @@ COMMANDS: dict[str, Any] = {
     "predict": Predict,
     "explain": Explain,
     "attack": Attack,
+    "check": Check,
     "neighbors": Neighbors,
     "methods": Methods,
     "data": Data,

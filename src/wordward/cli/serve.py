@@ -17,7 +17,7 @@ class Serve:
     """Open a page on this machine to type texts, see what pulls their words, and swap them."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     other: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run of the same task, to compare."""
     port: int = 8000

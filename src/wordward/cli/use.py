@@ -27,7 +27,7 @@ class Evaluate:
     """Score a run on labelled texts, with 95 % intervals, and label by label."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were (- is standard input); or dev or test, for a run on a known
     corpus."""
@@ -92,7 +92,7 @@ class Predict:
     """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts; a tagger's are split at blanks."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
