@@ -103,7 +103,9 @@ class Attacker:
 
     def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
         self.run, self.goal = run, goal_of(run, settings, corrections)
-        self.guide = Guide(run, settings, self.goal.judge) if run.has_gradients else QueryGuide(run, settings)
+        self.guide = (
+            Guide(run, settings, self.goal.judge) if run.has_gradients else QueryGuide(run, settings, self.goal.judge)
+        )
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
         """Attack some texts, prepared by `goal.plain`, side by side."""

@@ -14,6 +14,7 @@ from wordward.attack.summary import telling
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.datasets import DataError, Example
+from wordward.runs.counted import count_words
 from wordward.runs.metrics import Interval, share
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
@@ -141,15 +142,17 @@ class Check:
         return {name: found[name] for name in ("kept", "changed", "unknown") if found[name]}
 
     def words(self, count: int = 10) -> list[BreakingWord]:
-        """The words that were edited in most of the flipped texts, with what came in their place."""
+        """The words whose edits flip most texts, those of a text sharing its flip, with what came in their place."""
         swaps: dict[str, Counter[str]] = {}
         flips: Counter[str] = Counter()
+        blame: Counter[str] = Counter()
         for each in self.flipped:
             flips.update({change.word.lower() for change in each.changes})
             for change in each.changes:
+                blame[change.word.lower()] += 1 / len(each.changes)  # type: ignore[assignment]
                 swaps.setdefault(change.word.lower(), Counter())[change.toward] += 1
         held = Counter(word for each in self.attacked for word in set(split_words(each.text, "words", True)))
-        order = sorted(flips, key=lambda word: (-flips[word], -flips[word] / max(held[word], flips[word]), word))
+        order = sorted(flips, key=lambda word: (-blame[word], -flips[word], word))
         return [
             BreakingWord(
                 word,
@@ -208,6 +211,7 @@ def check(
     budgets: Sequence[int] = BUDGETS,
     target: str | None = None,
     against: str | Path | None = None,
+    sense_from: Sequence[Example] = (),
     source: str = "",
     jobs: int = 1,
     quiet: bool = True,
@@ -224,6 +228,8 @@ def check(
             count for the flip rate. A tagger's is its positive tag.
         against: The JSON file of an earlier check: being worse on the same texts than that, beyond chance, falls
             short.
+        sense_from: Labelled texts, such as those a model was trained on that wordward did not train, whose words are
+            counted by label to judge which edits change the sense; by default `texts`.
         source: Where the texts are from, for outputs.
         jobs: Processes to use.
         quiet: Show no progress.
@@ -248,6 +254,7 @@ def check(
     settings = replace(settings, max_swaps=most)
     earlier = None if against is None else Earlier.read(against, settings)  # refused before time is spent
     _check_measurable(run, texts, limits, target, against)
+    run = _judging(run, sense_from or texts)
     results = attack_all(run, texts, settings, "check", quiet=quiet, jobs=jobs)
     found = Check(
         run.name, source, run.labels, run.tagging, target, settings, tuple(sorted(set(budgets))), tuple(results)
@@ -257,6 +264,13 @@ def check(
         each = {key(one): one for one in results}
         conditions += [_compared(earlier, each, number) for number in (0, most)]
     return replace(found, conditions=tuple(conditions))
+
+
+def _judging(run: Run, texts: Sequence[Example]) -> Run:
+    """A model that wordward did not train with words counted by label, where these texts have one."""
+    if run.trained_here or run.tagging or any(each.label is None for each in texts):
+        return run
+    return replace(run, counted=count_words(texts, run.labels))  # type: ignore[call-arg]
 
 
 def _check_measurable(

@@ -9,6 +9,7 @@ import numpy as np
 from wordward.attack.fluency import fluency_of
 from wordward.attack.guide import Case, Replacement, State
 from wordward.attack.search import read, text_with
+from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.lines import lines
@@ -29,8 +30,9 @@ class QueryGuide:
     A round looks at the `rescore` words that matter most, then at the next so many, until a swap helps.
     """
 
-    def __init__(self, run: Run, settings: AttackSettings) -> None:
+    def __init__(self, run: Run, settings: AttackSettings, judge: Judge | None) -> None:
         self.run, self.settings = run, settings
+        self.judge = judge if settings.sense == "kept" else None
         self.fitting = settings.only_fitting
         self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
         k = run.method(settings.method).settings.k or NEAREST
@@ -99,12 +101,19 @@ class QueryGuide:
             for position in positions:
                 for word in self.near.of(case.places[position].word.lower()):
                     swap = Replacement(position, self.run.vocabulary[word])
-                    if swap in case.target.never:
+                    if swap in case.target.never or not self._allowed(case, swap):
                         continue
                     row = self.run.swapped(state.row, *swap, text_with(self.run, case, (*state.swaps, swap)))
                     if row is not None:
                         made.append((swap, row.ids))
             yield made
+
+    def _allowed(self, case: Case, swap: Replacement) -> bool:
+        """Whether a swap is judged to keep the true label, where only such may be made."""
+        if self.judge is None:
+            return True
+        assert isinstance(case.target.lose, int)
+        return self.judge.of(case.target.lose, case.number(swap.position), swap.word) == "kept"
 
 
 def _without(text: str, start: int, end: int) -> str:

@@ -43,6 +43,9 @@ class Check:
     target: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
     """The label that counts as found, as a guard's: other texts that get it are false positives, and the flip rate is
     of its texts alone."""
+    sense_from: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """Labelled texts, such as those a model was trained on that wordward did not train, whose words are counted by
+    label to judge which edits change the sense; by default TEXTS."""
     budgets: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (1, 2, 4)
     """Numbers of edits to measure accuracy under; the largest is how many a text may get."""
     settings: AttackSettings = field(default_factory=AttackSettings)
@@ -91,6 +94,7 @@ class Check:
                 budgets=self.budgets,
                 target=self.target,
                 against=self.against,
+                sense_from=self._read(run, self.sense_from) if self.sense_from else (),
                 source=source,
                 jobs=jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu"),
                 quiet=self.quiet,
@@ -108,10 +112,13 @@ class Check:
     def _examples(self, run: "Run") -> "list[Example]":
         from wordward.datasets import sample
 
-        examples = texts_of(run, self.texts, labelled=self.labels, quiet=self.quiet, **vars(self.columns))
+        examples = self._read(run, self.texts, labelled=self.labels)
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
         return sample(examples, self.limit)
+
+    def _read(self, run: "Run", file: str, *, labelled: bool = True) -> "list[Example]":
+        return texts_of(run, file, labelled=labelled, quiet=self.quiet, **vars(self.columns))
 
     def _write(self, found: "Found") -> None:
         """Show what was found, and write the files that are asked for."""

@@ -14,6 +14,7 @@ from wordward.config.settings import TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
+from wordward.runs.counted import Counted
 from wordward.runs.reading import Reading, Row, no_words
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
@@ -42,7 +43,7 @@ def open_function(function: Any, *, name: str, labels: Sequence[str] = (), sourc
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))
     vocabulary = Strings()
     model = TextFunction(called, names, vocabulary, name)
-    config = TrainConfig(task="classify", training=TrainingSettings(seed=0))
+    config = TrainConfig(task="classify", training=TrainingSettings(seed=0, criterion="error"))
     return BlackBox(Path(name), config, vocabulary, names, model, torch.device("cpu"), source)
 
 
@@ -141,12 +142,26 @@ def _shown(answer: Any) -> str:
 
 
 @dataclass(frozen=True)
+class OfStrings:
+    """The rule of sense for ids of `Strings`."""
+
+    judge: Any
+    strings: Strings
+    learnt: Vocabulary
+
+    def of(self, label: int, word: int, toward: int) -> Any:
+        """What is judged of one swap."""
+        return self.judge.of(label, *(self.learnt[self.strings.word(number).lower()] for number in (word, toward)))
+
+
+@dataclass(frozen=True)
 class BlackBox(Run):
     """A function as a run: it predicts, and is scored and attacked; what needs gradients is refused."""
 
     vocabulary: Strings
     model: TextFunction
     source: str | None = None  # what to open it by again; None: it is in memory only
+    counted: Counted | None = None  # words by label of texts like those it was trained on
 
     @property
     def trained_here(self) -> bool:
@@ -162,7 +177,12 @@ class BlackBox(Run):
 
     @property
     def learnt(self) -> Vocabulary:
-        raise RunError(f"the words that {self.folder} was trained on are not known")
+        if self.counted is None:
+            raise RunError(f"the words that {self.folder} was trained on are not known")
+        return self.counted.vocabulary
+
+    def class_counts(self) -> Tensor | None:
+        return None if self.counted is None else self.counted.counts
 
     @property
     def weights(self) -> list[Path]:
@@ -194,7 +214,7 @@ class BlackBox(Run):
         if at < len(text):
             ids.append(self.vocabulary[text[at:]])
             word.append(-1)
-        row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.zeros(len(ids), np.int64))
+        row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.array(ids, np.int64))
         return Reading(text, tokens, [True] * len(tokens), len(tokens), 0, row)
 
     def _problem(self, reading: Reading) -> str | None:
@@ -210,7 +230,8 @@ class BlackBox(Run):
         return new if same and self.vocabulary.word(int(new.ids[row.first[position]])).strip() else None
 
     def judged(self, judge: Any) -> Any:
-        return judge
+        """The rule for the ids of strings, each judged as the word that it is in lower case."""
+        return OfStrings(judge, self.vocabulary, self.learnt)
 
     def perturbed(self, batch: Batch) -> Tensor:
         return self._refuse()

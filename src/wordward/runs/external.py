@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, MethodSettings
 from wordward.perturbation.tap import Tap
+from wordward.runs.counted import Counted
 from wordward.runs.hub import SAFE, SAFE_WEIGHTS, _explained, check_folder, load_tokenizer, transformers_quietly
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import RunError, SettingError
+from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import check_size
 
 HEADS = {"ForSequenceClassification": False, "ForTokenClassification": True}  # and whether it gives tags
@@ -51,6 +54,7 @@ class ExternalRun(TransformerRun):
     embedding: str | None = None  # name of the module that reads the ids; found where not given
     site: str | None = None  # name of the module after which r is added
     source: str | None = None  # what to open it by again; None: it is in memory only
+    counted: Counted | None = None  # words by label of texts like those it was trained on
 
     @property
     def trained_here(self) -> bool:
@@ -60,8 +64,17 @@ class ExternalRun(TransformerRun):
     def weights(self) -> list[Path]:
         return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
 
+    @cached_property
+    def learnt(self) -> Vocabulary:  # type: ignore[override]
+        if self.counted is None:
+            raise RunError(f"the words that {self.folder} was trained on are not known")
+        return self.counted.vocabulary
+
+    def class_counts(self) -> Tensor | None:
+        return None if self.counted is None else self.counted.counts
+
     def _learnt(self, word: str) -> int:
-        return 0
+        return 0 if self.counted is None else self.counted.vocabulary[word.lower()]
 
     def starting_table(self) -> tuple[Tensor | None, str]:
         return None, "The vectors that this model started from are not known."
@@ -219,5 +232,5 @@ def _config(name: str, *, tagging: bool, perturbation: MethodSettings | None) ->
         task="tag" if tagging else "classify",
         transformer=name,
         perturbation=perturbation or MethodSettings(),
-        training=TrainingSettings(seed=0),
+        training=TrainingSettings(seed=0, criterion="error"),
     )

@@ -14,6 +14,7 @@ from torch import nn
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import black_box, external, lstm, run_folder, transformer
+from wordward.runs.counted import Counted
 from wordward.runs.run import Run
 from wordward.support.device import pick_device
 from wordward.support.errors import RunError, SettingError
@@ -72,15 +73,15 @@ def opener(run: Run) -> partial[Run]:
     positive = run.config.training.positive
     if run.trained_here:
         return partial(load_run, run.folder, device=str(run.device), positive=positive)
-    source = getattr(run, "source", None)
-    return partial(_again, source, device=str(run.device), positive=positive, labels=run.labels)
+    source, counted = getattr(run, "source", None), getattr(run, "counted", None)
+    return partial(_again, source, counted, device=str(run.device), positive=positive, labels=run.labels)
 
 
-def _again(source: str | None, *, labels: Sequence[str], **how: Any) -> Run:
+def _again(source: str | None, counted: Counted | None, *, labels: Sequence[str], **how: Any) -> Run:
     """A model opened anew; one that is only in the memory of another process cannot be."""
     if source is None:
         raise SettingError("jobs", "a model in memory cannot be opened by other processes: leave `jobs` out")
-    return open_model(source, labels=labels, **how)
+    return replace(open_model(source, labels=labels, **how), counted=counted)  # type: ignore[call-arg]
 
 
 def _imported(source: str) -> Any:
