@@ -164,8 +164,9 @@ class Check:
         ]
 
     def examples(self, count: int = 5) -> list[Attacked]:
-        """The flipped texts that tell most: of edits that keep the sense, of few edits, of large effect."""
-        return telling(self.flipped)[:count]
+        """The flipped texts that tell most: first those whose sense is kept, of few edits, of large effect."""
+        order = ("kept", "unknown", "changed")
+        return sorted(telling(self.flipped), key=lambda each: order.index(each.sense))[:count]
 
     def to_json(self) -> dict[str, Any]:
         """Everything for `json.dumps`; `each` identifies a text without showing it, for a later check."""
@@ -294,11 +295,13 @@ def _limit(found: Check, name: str, limit: float) -> Condition:
         "max_flip_rate": found.flip_rate,
         "max_false_positives": found.false_positives,
     }
+    asked = f"{'at least' if least else 'at most'} {limit:.1%}"
     if (interval := values[name]) is None:
+        if name == "max_flip_rate":  # a model that is always wrong does not hold out
+            return Condition(name, TITLES[name], asked, "no text is predicted right", False, {"limit": limit})
         raise DataError(f"{TITLES[name]} cannot be measured: no text to measure it on is among those given")
     value = interval.value
     reached = value >= limit if least else value <= limit
-    asked = f"{'at least' if least else 'at most'} {limit:.1%}"
     return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
 
 
