@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from derivation import (
-    DIM,
     METHODS,
     PAD,
     SIZE,
@@ -86,14 +85,15 @@ def test_the_directions_follow_the_table_even_where_the_candidates_are_kept():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_default_epsilon_is_the_papers_times_the_deviation_of_the_table(name: str):
+def test_the_default_epsilon_is_a_part_of_the_distance_to_the_tenth_nearest_word(name: str):
     model = make("classifier")
     with torch.no_grad():
         model.words.table.weight.mul_(3.0).add_(7.0)
-    table = model.words.table.weight.detach()
-    rms = math.sqrt(sum(float((table[:, j] - table[:, j].mean()).square().mean()) for j in range(DIM)) / DIM)
-    paper = 15.0 if name in WORDS else 5.0
-    assert wordward.adversary(model, name, k=3).epsilon == pytest.approx(paper * rms)
+    rows = model.words.table.weight.detach().tolist()
+    tenth = sorted(sorted(math.dist(row, other) for other in rows)[10] for row in rows)
+    part = 0.75 if name in WORDS else 0.25
+    middle = tenth[(len(tenth) - 1) // 2]
+    assert wordward.adversary(model, name, k=3).epsilon == pytest.approx(part * middle)
     assert wordward.adversary(model, name, k=3, epsilon=0.5).epsilon == 0.5
 
 

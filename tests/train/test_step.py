@@ -12,7 +12,7 @@ from stepping import BATCH, DIM, HIDDEN, TIME, WORDS, Kind, a_step, passes
 from torch import Tensor, nn
 
 from wordward.models import Classifier, Tagger
-from wordward.perturbation.choice import deviation
+from wordward.perturbation.choice import nearness
 from wordward.train.step import DivergedError, Stepper, Updater
 
 
@@ -69,7 +69,7 @@ def test_the_default_epsilon_goes_with_the_length_of_each_text(kind: Kind, given
     lengths = labelled.mask.sum(1)
     wanted = torch.full((BATCH,), given or 5.0)
     if given is None:
-        wanted = 5 * deviation(adversary.tap.table()) * (lengths / 240).sqrt()
+        wanted = 0.25 * nearness(adversary.tap.table()) * (lengths / 240).sqrt()
     torch.testing.assert_close(outcome.perturbation.flatten(1).norm(dim=1), wanted)
 
 

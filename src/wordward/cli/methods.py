@@ -18,7 +18,7 @@ class Methods:
     def __call__(self) -> None:
         from rich.console import Console
 
-        from wordward.perturbation.recipes import PAPER_EPSILON, RECIPES, UNMOVED
+        from wordward.perturbation.recipes import RECIPES, UNMOVED, USUAL_EPSILON
 
         heads = ("method", "what it is", "grows", "points", "chosen", "epsilon", "passes", "equation")
         paper: list[tuple[str, ...]] = [
@@ -30,7 +30,7 @@ class Methods:
             extra = f"+{recipe.forwards} +{recipe.backwards}{unlabelled}"
             grows, where, chosen = map(_named, (recipe.objective, recipe.space, recipe.choice))
             grows += " 2 ways" if recipe.measure == "both_ways" else ""
-            epsilon = f"{PAPER_EPSILON[where]:g}" if where in PAPER_EPSILON else "-"
+            epsilon = f"{USUAL_EPSILON[where]:g}" if where in USUAL_EPSILON else "-"
             holes = (grows, {"free": "anywhere", "words": "to words"}.get(where, where), chosen, epsilon)
             row = (name, recipe.summary, *(holes if name in RECIPES else "----"), extra, recipe.equation)
             paper.append(row) if recipe.reference is None else more.append((*row, recipe.reference))
@@ -41,7 +41,7 @@ class Methods:
         print(
             "\nGrows: what the perturbation makes larger, the label's loss or how far the prediction moves (kl).\n"
             "Points: where it may go. Chosen: how its direction is found.\n"
-            "Epsilon: its length by default, for a text of 240 words and word vectors of unit deviation.\n"
+            "Epsilon: its length by default, for a text of 240 words, in distances of a word to its tenth nearest.\n"
             "Passes: forwards and backwards beyond the baseline's one of each; unlab.: also on unlabelled texts.\n"
             "Sums such as iadvt+ivat add their losses; ascent_steps sets the steps of all that climb."
         )

@@ -19,11 +19,11 @@ from wordward.perturbation.checks import (
     marks_tokens,
     refuse_positions,
 )
-from wordward.perturbation.choice import across, deviation, scattered, unit, within
+from wordward.perturbation.choice import across, nearness, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.embedding import refuse_places
 from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
-from wordward.perturbation.recipes import PAPER_EPSILON, Method
+from wordward.perturbation.recipes import USUAL_EPSILON, Method
 from wordward.perturbation.space import Space
 from wordward.perturbation.tap import Forward, Pass, Tap, gradient_at
 from wordward.support.errors import SettingError
@@ -143,14 +143,14 @@ class Adversary:
             return 0.0
         if not isinstance(space, str):
             raise SettingError("epsilon", "a space of your own has no default epsilon: give epsilon, the length of r")
-        size = math.nan if self.tap.device.type == "meta" else deviation(self.tap.table())
+        size = math.nan if self.tap.device.type == "meta" else nearness(self.tap.table())
         if not 0 < size < math.inf:
             raise SettingError(
                 "epsilon",
-                f"the default epsilon is the paper's times the standard deviation of the table, which is {size}: "
+                f"the default epsilon is a part of the distance between near words of the table, which is {size}: "
                 "make the adversary after the weights are loaded, or give epsilon",
             )
-        return PAPER_EPSILON[space] * size
+        return USUAL_EPSILON[space] * size
 
     def __call__(
         self,

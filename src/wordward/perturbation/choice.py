@@ -5,6 +5,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from wordward.perturbation.distance import distances
+
+SAMPLED, AMONG, NEAREST = 256, 1 << 13, 10  # words of a table, the others they are compared with, and which is meant
+
 
 def _top(values: Tensor, possible: Tensor) -> Tensor:
     """1 at the largest of each token's values, else 0."""
@@ -70,6 +74,9 @@ def scattered(noise: Tensor, mask: Tensor) -> Tensor:
     return torch.erf(noise / 2**0.5) * mask.unsqueeze(-1) / numbers.sqrt()
 
 
-def deviation(table: Tensor) -> float:
-    """Standard deviation of a table's vectors, the root mean square over dimensions."""
-    return float(table.var(0, unbiased=False).mean().sqrt())
+def nearness(table: Tensor) -> float:
+    """How far it is from a word to its tenth nearest, the median over words; of a large table, over a sample."""
+    table = table[:: -(-len(table) // AMONG)]
+    words = table[:: -(-len(table) // SAMPLED)]
+    tenth = min(NEAREST + 1, len(table))  # after the word itself
+    return float(distances(words, table).kthvalue(tenth).values.median())

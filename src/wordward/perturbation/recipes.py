@@ -178,7 +178,8 @@ UNMOVED: dict[str, Recipe] = {
     ),
 }
 
-PAPER_EPSILON: dict[str, float] = {"free": 5.0, "words": 15.0}
+# By where r may point: the paper's 5 and 15 on IMDB, in units of the distance from a word to its tenth nearest there.
+USUAL_EPSILON: dict[str, float] = {"free": 0.25, "words": 0.75}
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,9 @@ class MethodSettings:
     """What may be set on any method; the defaults are the paper's.
 
     Args:
-        epsilon: Length of the perturbation of a text; by default the paper's (5 free, 15 toward words) times the
-            standard deviation of the table and the root of the text's length in 240 words.
+        epsilon: Length of the perturbation of a text; by default 0.25 (free) or 0.75 (toward words) of the
+            distance from a word of the table to its tenth nearest, times the root of the text's length in 240 words:
+            the paper's 5 and 15 on IMDB.
         regularizer_weight: lambda in eq:obj_advt.
         k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
         xi: Length per token of the small first step of VAT and iVAT.
