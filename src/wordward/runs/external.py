@@ -207,7 +207,7 @@ def _head(architectures: Sequence[str]) -> bool | None:
 def _no_head(source: str, found: str) -> str:
     return (
         f"expected a model for sequence or token classification; the architecture of {source} is {found}: fine-tune "
-        "it first (`wordward train --model`), or give one that is"
+        "it first (wordward train takes it as `transformer`), or give one that is"
     )
 
 

@@ -16,6 +16,7 @@ from wordward.config.settings import TrainConfig
 from wordward.runs import black_box, external, lstm, run_folder, transformer
 from wordward.runs.counted import Counted
 from wordward.runs.run import Run
+from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import RunError, SettingError
 
@@ -53,6 +54,8 @@ def open_model(source: Any, *, device: str = "auto", positive: str | None = None
     if folder.is_file():
         raise RunError(_no_file(folder))
     if (folder / "config.json").exists() or (not folder.exists() and HUB.fullmatch(name)):
+        if not folder.exists():
+            say(f"{name} is no folder here: looking for it on the Hugging Face hub")
         try:
             return external.open_hub(name, pick_device(device), positive=positive)
         except RunError as error:
