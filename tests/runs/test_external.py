@@ -164,6 +164,7 @@ class TestRefused:
             "mine:none": "mine has no none",
             "nowhere:none": "there is no Python module nowhere",
             "broken:none": "broken cannot be imported: ValueError: cake",
+            "none.pkl": "is not a run folder: it holds no config.toml. Expected a run folder, ",
             "empty": "is not a run folder: it holds no config.toml",
             str(tmp_path / "none"): "is not a run folder: it holds no config.toml",
         }
@@ -255,8 +256,12 @@ class TestCommands:
         assert json.loads(capsys.readouterr().out)["probabilities"] == {"bad": 0.25, "good": 0.75}
         assert main(["predict", "opened_by_name:pair", TEXTS[0], "--device", "cpu"]) == 0
         assert json.loads(capsys.readouterr().out)["label"] == "good"
-        assert main(["explain", "opened_by_name:guard", "a text"]) == 1
-        assert "no gradients" in capsys.readouterr().err
+        for command in (
+            ["explain", "opened_by_name:guard", "a text"],
+            ["serve", "opened_by_name:guard", "--port", "0"],
+        ):
+            assert main(command) == 1
+            assert "no gradients" in capsys.readouterr().err
 
     def test_a_report(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         data, out = write_csv(tmp_path / "test.csv", reviews(12)), tmp_path / "report.html"

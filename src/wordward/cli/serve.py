@@ -48,6 +48,8 @@ class Serve:
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
             runs = [open_model(folder, device=self.device) for folder in folders]
+            for run in runs:
+                run.adversary("iadvt")  # the page explains: a function without gradients is refused here
             warn(*runs)
             examples = None
             if self.examples:

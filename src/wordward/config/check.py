@@ -18,7 +18,7 @@ class CheckLimits:
     min_accuracy: float | None = None
     """Least share of texts predicted right."""
     min_accuracy_under_attack: float | None = None
-    """Least share of texts predicted right that stays right under the largest number of edits."""
+    """Least share of all texts predicted right whatever the largest number of edits, as far as an attack finds."""
     max_flip_rate: float | None = None
     """Greatest share of the attacked texts, those predicted right, that edits flip; with `target` only its texts."""
     max_false_positives: float | None = None

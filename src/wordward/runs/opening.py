@@ -53,7 +53,7 @@ def open_model(source: Any, *, device: str = "auto", positive: str | None = None
         return load_run(folder, device=device, positive=positive)
     if folder.is_file():
         raise RunError(_no_file(folder))
-    if (folder / "config.json").exists() or (not folder.exists() and HUB.fullmatch(name)):
+    if (folder / "config.json").exists() or (not folder.exists() and _may_be_on_hub(name)):
         if not folder.exists():
             say(f"{name} is no folder here: looking for it on the Hugging Face hub")
         try:
@@ -133,6 +133,11 @@ def _of_object(given: Any, name: str, *, device: str, positive: str | None, labe
     if positive is not None:
         raise SettingError("positive", f"positive names a tag of a tagger, but {name} gives each text one label")
     return black_box.open_function(given, name=name, labels=labels)
+
+
+def _may_be_on_hub(name: str) -> bool:
+    """Whether what is no folder here can be a name on the hub."""
+    return HUB.fullmatch(name) is not None and Path(name).suffix.lower() not in (*PICKLES, ".py")
 
 
 def _no_file(file: Path) -> str:
