@@ -66,6 +66,10 @@ class Strings:
             self.words.append(word)
         return number
 
+    def candidates(self, min_count: int = 1) -> np.ndarray:
+        """None: which of the strings are words that others may be replaced by is not known."""
+        return np.zeros(0, dtype=np.int64)
+
     def word(self, number: int) -> str:
         """The string of an id."""
         return self.words[number]
@@ -151,7 +155,14 @@ class OfStrings:
 
     def of(self, label: int, word: int, toward: int) -> Any:
         """What is judged of one swap."""
-        return self.judge.of(label, *(self.learnt[self.strings.word(number).lower()] for number in (word, toward)))
+        return self.judge.of(label, self._learnt(word), self._learnt(toward))
+
+    def speaks(self, label: int, word: int, *, comes: bool) -> bool:
+        """Whether a word that comes or goes likely changes the true label."""
+        return self.judge.speaks(label, self._learnt(word), comes=comes)
+
+    def _learnt(self, number: int) -> int:
+        return self.learnt[self.strings.word(number).lower()]
 
 
 @dataclass(frozen=True)
