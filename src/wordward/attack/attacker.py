@@ -8,7 +8,7 @@ import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.goal import Goal, Labels, Tags
-from wordward.attack.guide import Case, Guide, Proposer, State, Target
+from wordward.attack.guide import Case, Guide, SwapGuide, State, Target
 from wordward.attack.queries import QueryGuide
 from wordward.attack.search import search, text_with
 from wordward.attack.sense import judge_of
@@ -147,7 +147,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     return Labels(run, judge)
 
 
-def _together(run: Run, examples: Sequence[Example], guide: Proposer, goal: Goal) -> Iterator[Attacked]:
+def _together(run: Run, examples: Sequence[Example], guide: SwapGuide, goal: Goal) -> Iterator[Attacked]:
     """Attack some texts side by side: search for swaps, then predict each changed text again."""
     texts = [run.read(example) for example in examples]
     predictions = run.predict_readings(texts)

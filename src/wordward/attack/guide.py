@@ -77,7 +77,7 @@ class Case:
         return int(self.row.numbers[self.row.first[position]])
 
 
-class Proposer(Protocol):
+class SwapGuide(Protocol):
     """What a search asks for swaps: a method that follows gradients, or one that asks the model alone."""
 
     settings: AttackSettings

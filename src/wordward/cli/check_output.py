@@ -6,7 +6,7 @@ from rich.table import Table
 
 from wordward.attack.checking import Check
 from wordward.explain.wording import plain
-from wordward.report.checked import JUDGED, edited, inline, judged, rows, verdict
+from wordward.report.checked import JUDGED, edited, flipped, inline, judged, rows, verdict
 
 
 def show(check: Check, count: int) -> None:
@@ -40,7 +40,7 @@ def _flips(console: Console, check: Check, count: int) -> None:
     table = _table()
     for word in check.words():
         changed = f"{word.word or '(put in)'} → {edited(word)}"
-        table.add_row(escape(plain(changed)), f"{word.flipped} of {word.texts} texts with it")
+        table.add_row(escape(plain(changed)), flipped(word))
     console.print(table)
     if not count:
         return

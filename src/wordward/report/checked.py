@@ -54,7 +54,12 @@ def verdict(check: Check) -> str:
 
 def edited(word: BreakingWord) -> str:
     """What comes in the place of a word."""
-    return ", ".join(toward or "(left out)" for toward in word.toward)
+    return ", ".join(toward.strip(" ,") or "(left out)" for toward in word.toward)
+
+
+def flipped(word: BreakingWord) -> str:
+    """In how many of the texts that hold a word its edits took part in a flip."""
+    return f"{word.flipped} of {word.texts} texts{' with it' if word.word else ''}"
 
 
 def inline(attacked: Attacked) -> str:
@@ -63,7 +68,9 @@ def inline(attacked: Attacked) -> str:
     for text, change in stretches(attacked):
         parts.append(text)
         if change is not None:
-            parts.append(f"({change.word or '+'} → {change.toward or '(left out)'})")
+            put_in, left_out = f"(+{change.toward})", f"(−{change.word})"
+            swapped = f"({change.word} → {change.toward})"
+            parts.append(put_in if not change.word else left_out if not change.toward else swapped)
     return plain("".join(parts))
 
 
@@ -97,8 +104,8 @@ def card(check: Check) -> str:
         lines += ["", f"Flipped texts: {count(len(check.flipped))} ({judged(check)}).", ""]
         lines += ["## Words that break it most", "", "| word | edited to | flipped texts |", "|---|---|---|"]
         for word in check.words():
-            number = f"{word.flipped} of {word.texts} with it"
-            lines.append(f"| {_cell(word.word or '(put in)')} | {_cell(edited(word))} | {number} |")
+            cells = word.word or "(put in)", edited(word), flipped(word)
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
         lines += ["", "## Worst examples", ""]
         for each in check.examples(SHOWN):
             lines.append(
@@ -154,6 +161,7 @@ def check_page(check: Check) -> str:
         between=between,
         count=count,
         edited=edited,
+        flipped=flipped,
         rate=rate,
         stretches=stretches,
     )
