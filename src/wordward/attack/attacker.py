@@ -8,7 +8,7 @@ import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.goal import Goal, Labels, Tags
-from wordward.attack.guide import Case, Guide, SwapGuide, State, Target
+from wordward.attack.guide import Case, Guide, State, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
 from wordward.attack.search import search, text_with
 from wordward.attack.sense import judge_of

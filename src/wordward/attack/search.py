@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from wordward.attack.fluency import LEAST, Fluency
-from wordward.attack.guide import Case, SwapGuide, Replacement, State, of_words
+from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
 from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
