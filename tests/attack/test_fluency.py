@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hf_tiny import bert, word_pieces
 from reviews import reviews, write_csv
 from untrained import a_run
 
@@ -160,3 +161,15 @@ def test_an_attack_makes_only_swaps_that_the_language_model_takes(
         if len(each.changes) == 1:
             assert counted([(each.text, each.adversarial)])[0] >= fluency.LEAST
     assert sum(each.flipped for each in held) <= sum(each.flipped for each in free)
+
+
+def test_a_masked_model_with_pickled_or_damaged_weights_is_refused(tmp_path: Path) -> None:
+    tokenizer = word_pieces()
+    bert("sequence", len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(RunError, match=r"the language model in .* cannot be loaded"):
+        MaskedModel(str(tmp_path), CPU)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(RunError, match="has no weights in safetensors"):
+        MaskedModel(str(tmp_path), CPU)

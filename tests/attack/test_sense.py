@@ -177,3 +177,20 @@ def test_counts_go_with_the_run(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / run_folder.CLASS_COUNTS).exists()
     run_folder.create(tmp_path / "run", force=True)
     assert checkpoint.load_class_counts(tmp_path / "run", vocabulary) is None
+
+
+@pytest.mark.parametrize(
+    ("label", "word", "comes", "speaks"),
+    [
+        (BLAME, "boring", False, True),  # it goes, and spoke for the label
+        (PRAISE, "boring", False, False),
+        (PRAISE, "boring", True, True),
+        (BLAME, "boring", True, False),
+        (PRAISE, "of", True, False),
+        (BLAME, "not", False, True),  # a negation
+        (BLAME, "rare", True, False),
+    ],
+)
+def test_a_word_that_comes_or_goes_by_itself(label: int, word: str, comes: bool, speaks: bool) -> None:
+    judge, vocabulary = a_judge()
+    assert judge.speaks(label, vocabulary[word], comes=comes) == speaks

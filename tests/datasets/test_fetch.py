@@ -9,6 +9,7 @@ import json
 import socket
 import struct
 import threading
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -356,3 +357,13 @@ def test_hashes(tmp_path: Path):
     assert expected(pinned, Path("x"), tmp_path / "hashes.json") == SHA, "a pin stands above the record"
     assert expected(Download("u", "file"), Path("x"), tmp_path / "hashes.json") == "sha256:00"
     assert expected(Download("u", "file"), Path("y"), tmp_path / "hashes.json") is None
+
+
+def test_a_redirection_out_of_https_is_refused(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without a pinned hash, whoever is on the way could send anything."""
+    urlopen = urllib.request.urlopen
+    monkeypatch.setattr("wordward.datasets.fetch.urlopen", lambda request, **how: urlopen(site.url, **how))
+    asked = Download(site.url.replace("http:", "https:"), "file.gz")
+    with pytest.raises(DataError, match=r"expected https://.* over HTTPS; the server sent it from http://"):
+        fetch(asked, tmp_path / "safe", ledger=tmp_path / "hashes.json", attempts=1)
+    assert not (tmp_path / "safe" / "file.gz").exists()

@@ -16,7 +16,7 @@ from wordward.explain.candidates import CLOSE, fit_words
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.explain.word_kinds import fitting
-from wordward.models import Classifier
+from wordward.models import Classifier, Tagger
 from wordward.perturbation.space import nearest
 from wordward.runs.evidence import evidence_of
 from wordward.runs.lstm import LstmRun
@@ -54,6 +54,15 @@ def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytes
         fit = fits(word.expand_as(near), near) & ((close >= CLOSE * close[0]) | (many > len(WORDS)))
         wanted = near[fit].tolist()[:3]
         assert few.tolist() == wanted + [int(word)] * (3 - len(wanted))
+
+
+@pytest.mark.parametrize(("tags", "fit"), [(("B-PER", "I-PER", "O"), True), (("c", "i"), False)])
+def test_of_taggers_those_of_names_have_fitting_words(tags: tuple[str, ...], fit: bool) -> None:
+    vocabulary = a_run().vocabulary
+    config = TrainConfig(task="tag", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=3))
+    model = Tagger(len(vocabulary), len(tags), MODEL).eval()
+    run = LstmRun(Path("nowhere"), config, vocabulary, tags, model, torch.device("cpu"))
+    assert fit_words(run, run.adversary("iadvt")) == fit
 
 
 def test_a_word_that_none_fits_has_no_pull() -> None:

@@ -1,6 +1,7 @@
 """Which words may stand in each other's place."""
 
 import pytest
+import torch
 
 from wordward.explain.word_kinds import Fitting, case, in_one_piece, inflection
 
@@ -15,8 +16,6 @@ FITS = Fitting(WORDS, frozenset(word.lower() for word in WORDS))
 
 
 def fits(word: str, other: str) -> bool:
-    import torch
-
     return bool(FITS(*(torch.tensor(WORDS.index(each)) for each in (word, other))))
 
 
@@ -67,6 +66,14 @@ def test_words_of_one_kind_fit(word: str, other: str) -> None:
 def test_other_words_do_not(word: str, other: str) -> None:
     assert not fits(word, other)
     assert not fits(other, word)
+
+
+def test_names_that_begin_alike_are_forms_of_one() -> None:
+    words = ("Poland", "Polish", "Norway", "polite", "poor")
+    names, others = (Fitting(words, set(words), names=given) for given in (True, False))
+    first, rest = torch.tensor([0, 0, 3]), torch.tensor([1, 2, 4])
+    assert names(first, rest).tolist() == [False, True, True]
+    assert others(first, rest).tolist() == [True, True, True]
 
 
 def test_an_ending_needs_a_word_that_it_is_put_to() -> None:

@@ -454,6 +454,20 @@ class TestUse:
         pieces = word_pieces()
         assert any(len(pieces.tokenize(word)) > 1 for word in swapped)  # a word of several pieces went as one
 
+    def test_edits_of_any_kind_are_verified_from_the_text(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        kinds = ("swap", "typo", "space", "insert", "delete")
+        found = list(attack(run, [*HELD_OUT[:8], Example(LONG)], AttackSettings(edits=kinds, rescore=3, max_swaps=2)))
+        assert sum(each.flipped for each in found) >= 3
+        assert {change.kind for each in found for change in each.changes} > {"swap"}
+        for each in found:
+            before, after = (plain(run_folder, text)[0] for text in (each.text, each.adversarial))
+            assert each.flipped == (before.argmax() != after.argmax() and each.outcome != "wrong")
+            (alone,) = attack(
+                run, [Example(each.text, each.label)], AttackSettings(edits=kinds, rescore=3, max_swaps=2)
+            )
+            assert (alone.adversarial, alone.changes) == (each.adversarial, each.changes)
+
     def test_a_swap_must_be_read_again(self, run_folder: Path):
         run = load_run(run_folder, device="cpu")
         text = run.read(Example("the script was moving , and warm"))

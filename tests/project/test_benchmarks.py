@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from reviews import reviews, tagged, write_csv
+from reviews import reviews, tagged, write_conll, write_csv
 
 from benchmarks import __main__ as entry
 from benchmarks import reading_well, scale, steps, threads, yours
 from benchmarks.timing import Figure, ratio
 from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.support.errors import DataError
 from wordward.train.training import train
 
 ROOT = Path(__file__).parents[2]
@@ -127,3 +128,20 @@ def test_yours_tables_means_over_seeds_and_leaves_out_what_was_not_run() -> None
 def test_yours_scores_the_linear_model_on_texts_it_has_not_seen() -> None:
     assert yours.linear_error(reviews(80), reviews(40, seed=1), ("bad", "good")) < 0.05
     assert yours.linear_error(tagged(60), tagged(30, seed=1), ("c", "i")) < 0.2
+
+
+def test_yours_reads_a_set_from_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = yours.Source("notes_of_our_own/names", package="notes-of-our-own==1.0")
+    monkeypatch.setitem(yours.SETS, "names", source)
+    with pytest.raises(DataError, match="pip install --no-deps notes-of-our-own"):
+        yours.texts_of("names")
+    place = tmp_path / "notes_of_our_own" / "names"
+    place.mkdir(parents=True)
+    (place.parent / "__init__.py").write_text("raise RuntimeError('never run')")
+    write_conll(place / "train.txt", tagged(30))
+    write_conll(place / "test.txt", tagged(10, seed=1))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    kept, test = yours.texts_of("names")
+    assert [example.tokens for example in test] == [example.tokens for example in tagged(10, seed=1)]
+    assert kept
+    assert not {example.tokens for example in kept} & {example.tokens for example in test}

@@ -49,6 +49,19 @@ def tags(runs: Path) -> Page:
     return Page(out)
 
 
+def test_edits_of_other_kinds_are_shown_by_kind(runs: Path) -> None:
+    out = runs / "edits.html"
+    flags = ["--test", str(runs / "test.csv"), "--attack", "30", "--edits", "typo,space", "--quiet"]
+    assert main(["report", str(runs / "plain"), *flags, "--device", "cpu", "--out", str(out)]) == 0
+    shown = Page(out)
+    assert "Edits (typo, space) are made in 30 test texts" in shown.text
+    assert "4 edits" in shown.text
+    assert "swaps judged" not in shown.text
+    assert re.search(r"edit (?:typo|space): \w+ → \w+", shown.text)
+    (table,) = [rows for rows in shown.rows.values() if rows[0][0] == "run" or "kind of edit" in str(rows)]
+    assert {"typo", "space"} <= {row[0] for row in table}
+
+
 @pytest.mark.parametrize(
     ("kind", "names", "data", "heading"),
     [

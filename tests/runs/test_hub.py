@@ -10,6 +10,7 @@ import pytest
 import torch
 from hf_tiny import bert, word_pieces
 from reviews import reviews, write_csv
+from safetensors.torch import load_file, save_file
 
 from wordward.cli.main import main
 from wordward.runs.hub import known_labels, load_model, load_tokenizer
@@ -97,3 +98,34 @@ def test_weights_in_a_pickle_are_refused_with_the_way_to_convert_them(
     said = capsys.readouterr().err
     assert f"{model} has no weights in safetensors" in said
     assert f"AutoModelForSequenceClassification.from_pretrained('{model}').save_pretrained('{model}')" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("num_hidden_layers", 10**9), ("hidden_size", 10**6), ("vocab_size", 10**9), ("max_position_embeddings", 10**8)],
+)
+def test_sizes_that_the_weights_do_not_have_are_refused_at_once(name: str, value: int, copy: Path) -> None:
+    file = copy / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {name: value}))
+    with pytest.raises(RunError, match=f"are not those of its config.json: .*, but {name} is {value}"):
+        load_run(copy, device="cpu")
+
+
+def test_a_runs_weights_are_all_there(copy: Path) -> None:
+    file = copy / "model" / "model.safetensors"
+    tensors = load_file(file)
+    name = next(name for name in tensors if "attention" in name)
+    del tensors[name]
+    save_file(tensors, file, {"format": "pt"})
+    with pytest.raises(RunError, match=f"{name} is missing or of another shape"):
+        load_run(copy, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
+def test_what_the_libraries_say_of_a_damaged_file_is_told(name: str, copy: Path) -> None:
+    """tokenizers raises plain exceptions, transformers errors of its own."""
+    damage = {"post_processor": ""} if name == "tokenizer.json" else {"intermediate_size": []}
+    file = copy / "model" / name
+    file.write_text(json.dumps(json.loads(file.read_text()) | damage))
+    with pytest.raises(RunError, match="cannot be loaded: "):
+        load_run(copy, device="cpu")

@@ -192,15 +192,17 @@ def test_an_explanation_goes_on_where_it_was_stopped(
     cut.write_text(
         "".join(whole[:-1]) + '{"number": 15, "form'
     )  # a text with one of its lines, and half of the other
-    few_at_a_time[0] = 15
+    few_at_a_time[0] = 22
     assert main([*command, "--json", str(cut), "--html", str(html)]) == 0
-    assert few_at_a_time[0] == 0  # only the missing ones were explained
+    assert few_at_a_time[0] == 0  # only the missing ones were explained, and those beside the first of them
+    few_at_a_time[0] = 10**6
+    assert main([*command, "--json", str(tmp_path / "whole.jsonl")]) == 0
+    assert cut.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     found = lines(cut)
     assert [record.pop("number") for record in found] == [at // 2 for at in range(60)]
     assert [(each["text"], each["method"]) for each in found] == [(each["text"], each["method"]) for each in printed]
-    for one, other in zip(found, printed, strict=True):  # other texts beside it, so other roundings
+    for one, other in zip(found, printed, strict=True):  # which are printed with four digits
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-4)
-    few_at_a_time[0] = 10**6
     assert main([*command, "--html", str(tmp_path / "whole.html")]) == 0
     pages = [path.read_text(encoding="utf-8") for path in (html, tmp_path / "whole.html")]
     shown = [[page.count(word) for word in ("film", "cast", "<section", "<p")] for page in pages]
@@ -213,6 +215,25 @@ def test_an_explanation_goes_on_where_it_was_stopped(
     few_at_a_time[0] = 10**6
     assert main([*command, "--json", str(cut), "--limit", "9", "--force"]) == 0
     assert len(lines(cut)) == 18
+
+
+@pytest.mark.parametrize("command", ["attack", "explain"])
+def test_what_is_gone_on_with_equals_the_uninterrupted(command: str, folder: Path, tmp_path: Path) -> None:
+    """Byte for byte, wherever it was cut: batches are those of the whole."""
+    write_csv(tmp_path / "test.csv", [each for at in range(40) for each in reviews(4, seed=at)])
+    given = [str(tmp_path / "test.csv"), "--out"] if command == "attack" else None
+    given = given or ["--file", str(tmp_path / "test.csv"), "--json"]
+    asked = [command, str(folder / "run"), *given]
+    assert main([*asked, str(tmp_path / "whole.jsonl"), "--device", "cpu", "--quiet"]) == 0
+    whole = (tmp_path / "whole.jsonl").read_bytes()
+    for done in (1, 63, 130, 160):
+        cut = tmp_path / f"{done}.jsonl"
+        cut.write_bytes(b"".join(whole.splitlines(keepends=True)[:done]))
+        cut.with_name(f"{done}.jsonl.settings.json").write_bytes(
+            (tmp_path / "whole.jsonl.settings.json").read_bytes()
+        )
+        assert main([*asked, str(cut), "--device", "cpu", "--quiet"]) == 0
+        assert cut.read_bytes() == whole
 
 
 @pytest.mark.slow

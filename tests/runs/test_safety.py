@@ -290,3 +290,21 @@ def test_metrics_are_on_disk_before_the_checkpoint_that_counts_them(
     train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
     if sys.platform == "linux":
         assert synced.index("metrics.jsonl") < synced.index("checkpoint.json.part")
+
+
+def test_a_checkpoint_is_replaced_on_disk_before_the_last_one_is_deleted(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, drop = os.fsync, run_folder.drop_checkpoints
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda number: (done.append(Path(f"/proc/self/fd/{number}").resolve().name), sync(number)),
+    )
+    monkeypatch.setattr(run_folder, "drop_checkpoints", lambda *a, **o: (done.append("dropped"), drop(*a, **o)))
+    resume(run, epochs=3)
+    if sys.platform == "linux":
+        at = done.index("dropped")
+        assert done[at - 1] == run.name
+        assert "checkpoint.json.part" in done[:at]

@@ -32,7 +32,8 @@ from wordward.perturbation.recipes import RECIPES
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.serve.app import PAGE, create_app, examples_for, listen
-from wordward.serve.limits import LimitedApp, Limits, WorkQueue
+from wordward.serve.limits import LimitedApp, Limits
+from wordward.serve.queue import WorkQueue
 from wordward.serve.schemas import Asked, AskedSwap, Explained, Swapped
 from wordward.serve.service import Service
 
@@ -367,11 +368,11 @@ def test_a_swap_waits_for_its_turn(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     """A Hugging Face tokenizer is set up anew for each call, so that two threads at once would disturb each other."""
     order, begun, go = [], threading.Event(), threading.Event()
 
-    def slow(self: Service, asked: Asked) -> Prediction:
+    def slow(self: Service, *asked: Asked) -> list[Prediction]:
         begun.set()
         assert go.wait(20)
         order.append("predict")
-        return Prediction(asked.text)
+        return [Prediction(one.text) for one in asked]
 
     def swap(self: Service, asked: AskedSwap) -> Swapped:
         order.append("swap")

@@ -1,12 +1,25 @@
-"""Adversarial texts: words swapped until the prediction changes, each change verified."""
+"""Adversarial texts: words swapped, or edited otherwise, until the prediction changes, each text verified."""
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack, attack_texts
+from wordward.attack.augment import Augmented, augmented
 from wordward.attack.checking import Check, check
-from wordward.config.attack import AttackSettings
+from wordward.config.attack import EDITS, AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.runs.run import Run
 
 Run.attack = attack_texts
 
-__all__ = ["AttackSettings", "Attacked", "Change", "Check", "CheckLimits", "attack", "attack_texts", "check"]
+__all__ = [
+    "EDITS",
+    "AttackSettings",
+    "Attacked",
+    "Augmented",
+    "Change",
+    "Check",
+    "CheckLimits",
+    "attack",
+    "attack_texts",
+    "augmented",
+    "check",
+]

@@ -1,19 +1,21 @@
-"""Adversarial texts: words swapped until a prediction changes, each verified by predicting the text again."""
+"""Adversarial texts: words swapped, or edited otherwise, until a prediction changes; each text is predicted again."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
+from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
-from wordward.attack.guide import Case, Guide, State, SwapGuide, Target
+from wordward.attack.guide import Case, Guide, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
-from wordward.attack.search import search, text_with
+from wordward.attack.search import TextSearch, search, text_with
 from wordward.attack.sense import judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
-from wordward.config.attack import AttackSettings
+from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.explanation import Place
@@ -39,7 +41,7 @@ def attack_texts(
     corrections: Corrections | None = None,
     jobs: int = 1,
 ) -> list[Attacked]:
-    """Words of each text swapped until the prediction changes, each change verified by the model.
+    """Words of each text swapped, or edited otherwise, until the prediction changes, each text verified by the model.
 
     A classifier's text is attacked where its label is predicted (or none is given); a tagger's sentence where it
     flags an error.
@@ -47,13 +49,14 @@ def attack_texts(
     Args:
         run: A trained model, as `wordward.load_run` opens it.
         texts: Strings, or `Example`s with their true labels.
-        settings: Which method guides the search, how many words may be swapped, and which swaps are allowed.
+        settings: Which kinds of edits may be made and how many, which method guides the search for swaps, and which
+            swaps are allowed.
         corrections: For taggers of errors: what a flagged token should be, of `wordward.datasets.m2`.
         jobs: Processes to use, each of which loads the run; more than one need a guarded main module.
 
     Returns:
-        An `Attacked` for each text, in the same order: the adversarial text, its swaps, and the predictions before
-        and after.
+        An `Attacked` for each text, in the same order: the adversarial text, its swaps and other edits, and the
+        predictions before and after.
 
     Examples:
         >>> run = wordward.load_run("runs/mine")
@@ -98,18 +101,57 @@ def attack(
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
 
+class Edited(NamedTuple):
+    """What a search made of a text."""
+
+    text: str
+    changes: tuple[Change, ...]
+    passes: int
+    alone: tuple[str, ...] = ()
+
+
 class Attacker:
     """An attack on a run; nearest words found for one text are reused for the next."""
 
     def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
-        self.run, self.goal = run, goal_of(run, settings, corrections)
-        self.guide = (
-            Guide(run, settings, self.goal.judge) if run.has_gradients else QueryGuide(run, settings, self.goal.judge)
-        )
+        self.run, self.goal, self.settings = run, goal_of(run, settings, corrections), settings
+        self.guide = self._guide() if "swap" in settings.edits else None
+        self.editor = None if settings.only_swaps else Editor(run, settings, self.goal, self.guide)
+
+    def _guide(self) -> SwapGuide:
+        """What proposes swaps: by gradients where the model has them, else by queries."""
+        kind = Guide if self.run.has_gradients else QueryGuide
+        return kind(self.run, self.settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
         """Attack some texts, prepared by `goal.plain`, side by side."""
-        return list(_together(self.run, examples, self.guide, self.goal))
+        return list(self._together(examples))
+
+    def _together(self, examples: Sequence[Example]) -> Iterator[Attacked]:
+        """Attack some texts side by side: search for edits, then predict each changed text again."""
+        run, goal = self.run, self.goal
+        texts = [run.read(example) for example in examples]
+        predictions = run.predict_readings(texts)
+        fitting = self.guide is not None and self.guide.fitting
+        cases = cases_of(run, examples, texts, predictions, self.settings, goal, fitting=fitting)
+        made = dict(zip(cases, self._edited(list(cases.values())), strict=True))
+        adversarial = {at: edits.text for at, edits in made.items() if edits.changes}
+        after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
+        for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
+            attacked = goal.verdict(example, before, after.get(at, before))
+            if at in adversarial:
+                attacked = replace(attacked, adversarial=adversarial[at], changes=made[at].changes)
+            passes = (before.problem is None) + (at in adversarial)
+            if at in made:
+                attacked, passes = replace(attacked, alone=made[at].alone), passes + made[at].passes
+            yield replace(attacked, passes=passes, words=len(text.tokens))
+
+    def _edited(self, cases: Sequence[Case]) -> list[Edited]:
+        """The best that was found for each text: swaps alone by the paper's search, edits of any kind by another."""
+        if self.editor is not None:
+            return [_edited(one) for one in self.editor(cases)]
+        assert self.guide is not None
+        return [_swapped(self.run, self.goal, one) for one in search(self.run, cases, self.guide)]
 
 
 def _attacker(opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None) -> Attacker:
@@ -120,6 +162,12 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     """What an attack on a run is to change; raises an error for settings that do not fit the run."""
     run.method(settings.method)
     if run.tagging:
+        if other := [kind for kind in settings.edits if kind not in KEEP_WORDS]:
+            raise SettingError(
+                "edits",
+                f"a tagger needs edits that keep the number of words ({', '.join(KEEP_WORDS)}), since every word has "
+                f"its tag; got {', '.join(other)}: leave that out",
+            )
         if run.positive is None:
             raise SettingError(
                 "positive",
@@ -135,36 +183,16 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
     if corrections is not None:
         raise SettingError("corrections", "corrections are for taggers: this run gives one label to the whole text")
     judge = judge_of(run)
-    if settings.sense == "kept" and judge is None and not run.trained_here:
-        raise RunError(
-            f"{run.folder} was not trained by wordward, so there are no counts of its training texts to judge swaps "
-            "by: attack with `sense='any'`"
-        )
-    if settings.sense == "kept" and judge is None:
+    if settings.sense == "kept" and judge is None and "swap" in settings.edits:
+        if not run.trained_here:
+            raise RunError(
+                f"{run.folder} was not trained by wordward, so there are no counts of its training texts to judge "
+                "swaps by: attack with `sense='any'`"
+            )
         raise RunError(
             f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
         )
     return Labels(run, judge)
-
-
-def _together(run: Run, examples: Sequence[Example], guide: SwapGuide, goal: Goal) -> Iterator[Attacked]:
-    """Attack some texts side by side: search for swaps, then predict each changed text again."""
-    texts = [run.read(example) for example in examples]
-    predictions = run.predict_readings(texts)
-    cases = cases_of(run, examples, texts, predictions, guide.settings, goal, fitting=guide.fitting)
-    searches = dict(zip(cases, search(run, list(cases.values()), guide), strict=True))
-    adversarial = {
-        at: text_with(run, one.case, best.swaps) for at, one in searches.items() if (best := one.beam[0]).swaps
-    }
-    after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
-    for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
-        attacked = goal.verdict(example, before, after.get(at, before))
-        if at in adversarial:
-            changes = _changes(run, goal, cases[at], searches[at].beam[0])
-            attacked = replace(attacked, adversarial=adversarial[at], changes=changes)
-        passes = searches[at].passes if at in searches else 0
-        passes += (before.problem is None) + (at in adversarial)
-        yield replace(attacked, passes=passes, words=len(text.tokens))
 
 
 def cases_of(
@@ -202,14 +230,24 @@ def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: b
     return Case(text.text, places, text.row, target, open, most)
 
 
-def _changes(run: Run, goal: Goal, case: Case, state: State) -> tuple[Change, ...]:
-    """The swaps of a text in the order of their words."""
-    changes = []
-    for swap in sorted(state.swaps):
+def _swapped(run: Run, goal: Goal, one: TextSearch) -> Edited:
+    """A text after the swaps that were found, and these in the order of their words."""
+    case, best, changes = one.case, one.beam[0], []
+    for swap in sorted(best.swaps):
         place = case.places[swap.position]
         sense, correct = goal.sense(case, swap)
         alone = replace(place, start=0, end=len(place.word))
         new = run.vocabulary.word(swap.word)
         toward = apply(place.word, [(alone, new)], lowercase=run.text.lowercase)  # as it is written there
         changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
-    return tuple(changes)
+    return Edited(text_with(run, case, best.swaps), tuple(changes), one.passes)
+
+
+def _edited(one: EditSearch) -> Edited:
+    """A text after the edits that were found, and these in the order of the text."""
+    case, changes = one.case, []
+    for edit in sorted(one.beam[0].edits, key=lambda edit: (edit.start, edit.end)):
+        position = sum(place.end <= edit.start for place in case.places)
+        word = case.text[edit.start : edit.end]
+        changes.append(Change(position, word, edit.new, edit.start, edit.end, edit.sense, edit.correct, edit.kind))
+    return Edited(one.text, tuple(changes), one.passes, tuple(kind for kind in EDITS if kind in one.alone))

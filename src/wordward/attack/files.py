@@ -20,7 +20,7 @@ def from_record(record: dict[str, Any]) -> Attacked:
     """The attacked text that `asdict` made a record of."""
     values = dict(record)
     changes = tuple(Change(**change) for change in values.pop("changes"))
-    places = {name: tuple(values.pop(name)) for name in ("flagged", "left")}
+    places = {name: tuple(values.pop(name)) for name in ("flagged", "left", "alone") if name in values}
     return Attacked(changes=changes, **places, **values)
 
 

@@ -1,7 +1,7 @@
 """How probable a text is after a swap, against the text before it, by a language model that is at hand."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from wordward.config.settings import PretrainConfig, TrainConfig
 from wordward.datasets import Example
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.hub import SAFE_WEIGHTS, load_tokenizer, transformers_quietly
+from wordward.runs.hub import SAFE_WEIGHTS, explained, load_tokenizer, transformers_quietly
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.chosen import labelled_examples
@@ -72,7 +72,9 @@ class OurModel:
     def __init__(self, folder: str, device: torch.device) -> None:
         self.config, self.device = run_folder.load_config(folder, PretrainConfig), device
         self.vocabulary = run_folder.load_vocabulary(folder)
-        self.model = LanguageModel(len(self.vocabulary), self.config.model)
+        make = partial(LanguageModel, len(self.vocabulary), self.config.model)
+        checkpoint.check_fits(Path(folder) / run_folder.WEIGHTS, make)
+        self.model = make()
         checkpoint.load_weights(folder, self.model, self.vocabulary)
         self.model.to(device).eval()
 
@@ -111,13 +113,10 @@ class MaskedModel:
         self.tokenizer, self.device = load_tokenizer(folder, tagging=False), device
         if self.tokenizer.mask_token_id is None:
             raise RunError(f"expected a masked language model as `language_model`; {folder} has no mask token")
-        with transformers_quietly() as transformers:
-            try:
-                model, told = transformers.AutoModelForMaskedLM.from_pretrained(
-                    folder, output_loading_info=True, **SAFE_WEIGHTS
-                )
-            except (OSError, ValueError, RuntimeError) as error:
-                raise RunError(f"{folder} cannot be read as a masked language model: {error}") from None
+        with transformers_quietly() as transformers, explained(folder, "language model", "AutoModelForMaskedLM"):
+            model, told = transformers.AutoModelForMaskedLM.from_pretrained(
+                folder, output_loading_info=True, **SAFE_WEIGHTS
+            )
         if any("decoder" not in name for name in told["missing_keys"]):
             raise RunError(
                 f"{folder} is no masked language model: it has no weights for the words to put in. Give another "

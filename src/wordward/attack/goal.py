@@ -40,6 +40,10 @@ class Goal(Protocol):
         """Whether a swap keeps the true label, and the correction at that word if one is known."""
         ...
 
+    def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
+        """The same of a word that is written in another way but read as before."""
+        ...
+
 
 def _unreadable(example: Example) -> Attacked:
     label = example.label or " ".join(example.tags or ())
@@ -90,6 +94,10 @@ class Labels:
         if self.judge is None:
             return "unknown", None
         return self.judge.of(case.target.lose, case.number(swap.position), swap.word), None
+
+    def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
+        """Kept: the word is the same."""
+        return "kept", None
 
 
 @dataclass(frozen=True)
@@ -170,13 +178,17 @@ class Tags:
 
     def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """Changed where the swap is the correction, kept where the correction is another."""
+        return self.respelt(case, swap.position, self.run.vocabulary.word(swap.word))
+
+    def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
+        """As for a swap: what was written wrong is wrong still, unless it is the correction by chance."""
         tokens = [place.word for place in case.places]
         edits = self.corrections.get(tuple(tokens), ())
-        correct = corrections_at(edits, tokens, swap.position)
+        correct = corrections_at(edits, tokens, position)
         if correct is None:
             return "unknown", None
-        right = {self._fold(word) for word in right_words(edits, tokens, swap.position)}
-        return "changed" if self.run.vocabulary.word(swap.word) in right else "kept", correct
+        right = {self._fold(word) for word in right_words(edits, tokens, position)}
+        return "changed" if self._fold(new) in right else "kept", correct
 
     def _fold(self, word: str) -> str:
         return word.lower() if self.run.text.lowercase else word

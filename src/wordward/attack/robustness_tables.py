@@ -23,10 +23,10 @@ LOOKS = (
 )
 
 
-def models_table(rows: Sequence[Robustness]) -> str:
-    """Accuracies as Markdown."""
+def models_table(rows: Sequence[Robustness], unit: str = "swap") -> str:
+    """Accuracies as Markdown; `unit`: what was counted, swaps or edits."""
     swaps = list(rows[0].accuracy)
-    heads = ["model", "method", *(f"{n} swaps" if n != 1 else "1 swap" for n in swaps)]
+    heads = ["model", "method", *(f"{n} {unit}s" if n != 1 else f"1 {unit}" for n in swaps)]
     cells = [[row.model, row.method, *(_percent(row.accuracy[n]) for n in swaps)] for row in rows]
     return _aligned(heads, cells)
 
@@ -97,7 +97,7 @@ def check_plot(path: str | Path) -> None:
         raise SettingError("figure", f"expected a name that ends in .png or .svg for the plot; got {str(path)!r}")
 
 
-def plot(rows: Sequence[Robustness], path: str | Path) -> None:
+def plot(rows: Sequence[Robustness], path: str | Path, unit: str = "swap") -> None:
     """Accuracy against swaps, a line a model with its intervals, as PNG or SVG by the file's name."""
     check_plot(path)
     from matplotlib.figure import Figure
@@ -120,7 +120,8 @@ def plot(rows: Sequence[Robustness], path: str | Path) -> None:
         how = {"color": colour, "marker": marker, "linestyle": dashes, "capsize": 3}
         axes.errorbar(at, middles, yerr=[below, above], label=f"{row.model} ({row.method})", **how)
     axes.set_xticks(range(len(swaps)), [str(n) for n in swaps])
-    axes.set(xlabel="words swapped at most", ylabel="accuracy, with 95 % interval", ylim=(-0.02, 1.02))
+    xlabel = "words swapped at most" if unit == "swap" else f"{unit}s at most"
+    axes.set(xlabel=xlabel, ylabel="accuracy, with 95 % interval", ylim=(-0.02, 1.02))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.legend(frameon=False)
     Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -58,14 +58,16 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
     proposed, margins = guide([state for _, state in states], [searches[number].case for number, _ in states])
     attempts: list[Attempt] = []
     known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
-    survivors = [
-        _survivors(run, searches[number].case, state, swaps, settings.rescore if guide.fluency is None else None)
+    swapped_texts = [
+        survivors(run, searches[number].case, state, swaps, settings.rescore if guide.fluency is None else None)
         for (number, state), swaps in zip(states, proposed, strict=True)
     ]
     if guide.fluency is not None:
         cases = [searches[number].case for number, _ in states]
-        survivors = _fluent(run, guide.fluency, cases, [state for _, state in states], survivors, settings.rescore)
-    for (number, _), made, margin, spent in zip(states, survivors, margins, guide.spent(), strict=True):
+        swapped_texts = fluent(
+            run, guide.fluency, cases, [state for _, state in states], swapped_texts, settings.rescore
+        )
+    for (number, _), made, margin, spent in zip(states, swapped_texts, margins, guide.spent(), strict=True):
         searches[number].passes += spent
         for swapped in made:
             if (key := (number, swapped.row.ids.tobytes())) not in known:
@@ -83,9 +85,7 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
         one.keep(states, settings.beam)
 
 
-def _survivors(
-    run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int | None
-) -> Iterator[State]:
+def survivors(run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int | None) -> Iterator[State]:
     """The texts after each of the first `count` swaps that the tokenizer reads back as the words put in."""
     left = len(swaps) if count is None else count
     for swap in swaps:
@@ -100,16 +100,16 @@ def _survivors(
             return
 
 
-def _fluent(
+def fluent(
     run: Run,
     fluency: Fluency,
     cases: Sequence[Case],
     states: Sequence[State],
-    survivors: Sequence[Iterable[State]],
+    swapped: Sequence[Iterable[State]],
     count: int,
 ) -> list[list[State]]:
     """Of the texts made of each state the first `count` that are about as probable as the text they were made of."""
-    made = [list(of_state) for of_state in survivors]
+    made = [list(of_state) for of_state in swapped]
     pairs = [
         (text_with(run, case, state.swaps), text_with(run, case, one.swaps))
         for case, state, of_state in zip(cases, states, made, strict=True)

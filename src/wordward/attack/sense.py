@@ -47,6 +47,12 @@ class Judge(Evidence):
         known = self.variance[words, labels].isfinite()
         return ((lost + SURE * error < STRONGER) | (alone & known)) & ~self.changed(labels, words, toward)
 
+    def speaks(self, label: int, word: int, *, comes: bool) -> bool:
+        """Whether a word that comes or goes likely changes the true label, as a swap with one of no evidence."""
+        lost = float(self.evidence[word, label]) * (-1 if comes else 1)
+        error = float(self.variance[word, label]) ** 0.5
+        return bool(self.negates[word]) or (lost >= STRONGER and lost >= error)
+
     def of(self, label: int, word: int, toward: int) -> Sense:
         """Whether one swap keeps the true label, by the rule."""
         swap = tuple(torch.tensor(number, device=self.evidence.device) for number in (label, word, toward))

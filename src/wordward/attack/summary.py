@@ -1,8 +1,8 @@
 """The outcome of an attack on many texts, in numbers and in the most telling texts."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,8 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from wordward.attack.attacked import Attacked, Change
+from wordward.attack.edit_words import INVISIBLE
 from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval, share
+
+
+class KindSummary(NamedTuple):
+    """What edits of one kind do to a model."""
+
+    made: int  # in the flipped texts
+    alone: Interval  # share of the attacked texts that one such edit was found to flip by itself
 
 
 @dataclass(frozen=True)
@@ -31,15 +39,27 @@ class Summary:
     passes: float  # texts read by the model for each text
     texts_a_second: float | None
     task: str = "classify"  # tag: accuracies are shares of the true errors that are flagged
+    kinds: dict[str, KindSummary] = field(default_factory=dict)  # empty where words are swapped only
+    cost: float | None = None  # mean number of characters changed in the flipped texts; None as there
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as a dict for `json.dumps`."""
-        values = asdict(self)
-        return {k: v._asdict() if isinstance(v := getattr(self, k), Interval) else v for k in values}
+        values = {k: v._asdict() if isinstance(v := getattr(self, k), Interval) else v for k in asdict(self)}
+        kinds, cost = values.pop("kinds"), values.pop("cost")
+        if kinds:
+            named = {kind: {"made": one.made, "alone": one.alone._asdict()} for kind, one in kinds.items()}
+            values |= {"cost": cost, "kinds": named}
+        return values
 
 
-def summarise(results: Sequence[Attacked], *, seconds: float | None = None, timed: int = 0) -> Summary:
-    """Summarise results; the last `timed` of them took `seconds`, which gives the speed."""
+def summarise(
+    results: Sequence[Attacked],
+    *,
+    edits: Sequence[str] = ("swap",),
+    seconds: float | None = None,
+    timed: int = 0,
+) -> Summary:
+    """Summarise results; the last `timed` of them took `seconds`, which gives the speed; `edits`: kinds allowed."""
     read = [result for result in results if result.outcome != "unreadable"]
     attacked = [result for result in read if result.outcome != "wrong"]
     flipped = [result for result in attacked if result.flipped]
@@ -47,6 +67,7 @@ def summarise(results: Sequence[Attacked], *, seconds: float | None = None, time
     before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
     count, kept = len(attacked), sum(result.sense_kept for result in flipped)
     judged = not flipped or any(change.sense != "unknown" for result in flipped for change in result.changes)
+    kinds = {} if tuple(edits) == ("swap",) or not count else {kind: _kind(attacked, kind) for kind in edits}
     return Summary(
         texts=len(results),
         unreadable=len(results) - len(read),
@@ -61,7 +82,14 @@ def summarise(results: Sequence[Attacked], *, seconds: float | None = None, time
         passes=sum(result.passes for result in results) / len(results) if results else 0.0,
         texts_a_second=timed / seconds if seconds and timed else None,
         task="tag" if tagging else "classify",
+        kinds=kinds,
+        cost=sum(result.cost for result in flipped) / len(flipped) if flipped and kinds else None,
     )
+
+
+def _kind(attacked: Sequence[Attacked], kind: str) -> KindSummary:
+    made = sum(change.kind == kind for result in attacked if result.flipped for change in result.changes)
+    return KindSummary(made, share(sum(kind in result.alone for result in attacked), len(attacked)))
 
 
 Pair = tuple[Interval | None, Interval | None]
@@ -125,10 +153,27 @@ def _inline(attacked: Attacked) -> Text:
     shown, end = Text("  "), 0
     for change in attacked.changes:
         shown.append(plain(attacked.text[end : change.start]))
-        swap = f"({change.word} → {change.toward}{_correct(change)})"
+        swap = f"({told(change)}{_correct(change)})"
         shown.append(plain(swap), style="bold reverse")
         end = change.end
     return shown.append(plain(attacked.text[end:]))
+
+
+def told(change: Change) -> str:
+    """A change in a few words, its kind first where it is no swap; invisible characters by their numbers."""
+    old, new = _seen(change.word), _seen(change.toward)
+    if change.kind == "swap":
+        return f"{change.word} → {change.toward}"
+    if change.kind == "homoglyph":
+        other = next(new for old, new in zip(change.word, change.toward, strict=True) if old != new)
+        new = f"{new} with U+{ord(other):04X}"
+    both = f"{old} → {new}" if old.strip() and new.strip() else f"{old or new}".strip()
+    return f"{change.kind}: {both}"
+
+
+def _seen(text: str) -> str:
+    """A text with the numbers of characters that have no width."""
+    return "".join(f"<U+{ord(character):04X}>" if character in INVISIBLE else character for character in text)
 
 
 def _correct(change: Change) -> str:
@@ -154,9 +199,20 @@ def _table(summary: Summary, tag: str | None) -> Table:
         if value is not None:
             interval = f"95 % interval {value.low:.1%} to {value.high:.1%}"
             table.add_row(title, f"{value.value:.1%}", interval)
-    if summary.swaps is not None:
+    if summary.kinds:
+        _add_kinds(table, summary)
+    elif summary.swaps is not None:
         table.add_row("words swapped", f"{summary.share_changed:.1%}", f"{summary.swaps:.1f} in a flipped text")
     table.add_row("forward passes", f"{summary.passes:.1f}", "for each text")
     if summary.texts_a_second is not None:
         table.add_row("texts a second", f"{summary.texts_a_second:.1f}", "")
     return table
+
+
+def _add_kinds(table: Table, summary: Summary) -> None:
+    """What each kind of edit does, the kind that breaks the model most first."""
+    if summary.swaps is not None:
+        table.add_row("edits", f"{summary.swaps:.1f}", f"in a flipped text, {summary.cost:.1f} characters changed")
+    for kind, one in sorted(summary.kinds.items(), key=lambda item: (-item[1].alone.value, -item[1].made)):
+        edits = f"{one.made} edit{'s' * (one.made != 1)} in flipped texts"
+        table.add_row(f"  {kind}", f"{one.alone.value:.1%}", f"flipped by one alone; {edits}")

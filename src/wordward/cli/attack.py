@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attack:
-    """Swap words until a model's prediction changes; every text shown is verified by predicting it again."""
+    """Swap words, or edit texts otherwise, until a prediction changes; every text shown is predicted again."""
 
     given: Annotated[
         tyro.conf.Positional[tuple[str, ...]],
@@ -108,6 +109,8 @@ class Attack:
             raise UsageError("--figure draws the comparison of --models: give the run folders there")
         if self.models and self.settings.max_swaps != AttackSettings().max_swaps:
             raise UsageError("with --models, give --swaps instead of --max-swaps")
+        if self.guides and not self.settings.only_swaps:
+            raise UsageError("--guides compares methods that propose swaps: leave out --edits")
         check_counts(self, "limit", "jobs")
         check_files(self, "out", "csv", "figure")
 
@@ -138,7 +141,7 @@ class Attack:
         """One run, text by text."""
         from rich.console import Console
 
-        from wordward.attack.attacker import attack
+        from wordward.attack.attacker import CHUNK, attack
         from wordward.attack.files import from_record, write_csv
         from wordward.attack.summary import show, show_texts, summarise
         from wordward.datasets.m2 import read_m2
@@ -149,11 +152,12 @@ class Attack:
         file = self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
-        left = examples[before:]
+        beside = before % CHUNK if before < len(examples) else 0  # read again: a batch decides its texts' last digits
+        left = examples[before - beside :]
         attacks = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
         with hint_to_continue(file), closing(attacks), progress(quiet=self.quiet) as bars:
             bar = bars.add_task("attack", total=len(examples), completed=before, unit="texts")
-            for attacked in attacks:
+            for attacked in islice(attacks, beside, None):
                 if file is not None:
                     file.append(asdict(attacked))
                 results.append(attacked)
@@ -161,7 +165,7 @@ class Attack:
         new, seconds = len(results) - before, time.monotonic() - started
         if self.csv:
             write_csv(self.csv, results)
-        summary = summarise(results, seconds=seconds, timed=new)
+        summary = summarise(results, edits=self.settings.edits, seconds=seconds, timed=new)
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
         elif self.text:
@@ -176,7 +180,10 @@ class Attack:
         if self.out is None:
             return None
         corrections = fingerprint([self.corrections] if self.corrections else [])
-        described = describe(run, examples, settings=asdict(self.settings), corrections=corrections)
+        settings = asdict(self.settings)
+        if self.settings.only_swaps:
+            del settings["edits"]  # files of versions without edits are gone on with
+        described = describe(run, examples, settings=settings, corrections=corrections)
         return ResultsFile(self.out, described, command="attack", name="out", force=self.force)
 
     def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
@@ -192,10 +199,11 @@ class Attack:
             check_plot(self.figure)
         jobs = self._jobs(runs[0], examples)
         rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
-        caption = f"Accuracy on {len(examples):,} texts by number of swaps, with its 95 % interval:"
-        print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows)}")
+        unit = "swap" if self.settings.only_swaps else "edit"
+        caption = f"Accuracy on {len(examples):,} texts by number of {unit}s, with its 95 % interval:"
+        print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows, unit)}")
         if self.figure:
-            plot(rows, self.figure)
+            plot(rows, self.figure, unit)
 
     def _guides(self, run: "Run", examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_guides

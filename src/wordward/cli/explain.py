@@ -88,10 +88,10 @@ class Explain:
         self._check_label(run, question.methods)
         with held(None if self.json == "-" else self.json, "--json"):
             file = self._file(run, examples, question)
-            left = examples[file.done :] if file else examples
-            jobs = jobs_for(self.jobs, len(left), on_cpu=run.device.type == "cpu")
+            done = file.done if file else 0
+            jobs = jobs_for(self.jobs, len(examples) - done, on_cpu=run.device.type == "cpu")
             with naming(None if self.label is not None else self._source(run)):
-                explained = explain_all(run, left, question, jobs=jobs)
+                explained = explain_all(run, examples, question, done=done, jobs=jobs)
             if any(run.read(example).words for example in examples):
                 warn(run)
             self._follow(explained, len(examples), file)

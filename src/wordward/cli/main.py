@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from wordward.cli.attack import Attack
+from wordward.cli.augment import Augment
 from wordward.cli.check import Check
 from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
@@ -188,6 +189,7 @@ COMMANDS: dict[str, Any] = {
     "explain": Explain,
     "attack": Attack,
     "check": Check,
+    "augment": Augment,
     "neighbors": Neighbors,
     "methods": Methods,
     "data": Data,

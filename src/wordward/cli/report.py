@@ -34,6 +34,8 @@ class Report:
     """Texts to attack, drawn at random; 0: none."""
     seed: int = 0
     """Seed of that draw; 0 draws the same texts as `wordward attack --limit`."""
+    edits: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KIND ...")] = ("swap",)
+    """Kinds of edits that attacks may make, as those of `wordward attack`."""
     device: Device = "auto"
     """Where to compute."""
     quiet: bool = False
@@ -46,7 +48,9 @@ class Report:
         from wordward.support.console import say
 
         columns = self.columns.given()
-        settings = ReportSettings(self.test, self.sentences, self.attack, self.seed, self.positive, columns)
+        settings = ReportSettings(
+            self.test, self.sentences, self.attack, self.seed, self.positive, columns, self.edits
+        )
         path = write_report(self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet)
         say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
 

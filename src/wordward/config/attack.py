@@ -1,5 +1,6 @@
 """What an attack is told to do."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -8,6 +9,21 @@ import tyro
 from wordward.perturbation.recipes import parse_methods
 from wordward.support.errors import SettingError
 from wordward.support.rules import COUNT, FACTOR, check, check_among
+
+# Kinds of edits, and what each does to a text.
+EDITS = {
+    "swap": "a word for another that fits",
+    "typo": "a slip of the finger inside a word",
+    "space": "a blank inside a word, or between all its letters",
+    "homoglyph": "a letter for one that looks the same",
+    "invisible": "a character of no width inside a word",
+    "case": "a word in capitals, or the first of a sentence without",
+    "punctuation": "a mark left out, repeated, or written in another way",
+    "insert": "a harmless word in front, at the end, or before a mark",
+    "append": "a harmless word after the end",
+    "delete": "a word that readers do not miss, left out",
+}
+KEEP_WORDS = ("swap", "typo", "homoglyph", "invisible", "case")  # those that keep the number of words, for taggers
 
 
 @dataclass(frozen=True)
@@ -20,10 +36,13 @@ class AttackSettings:
         True
     """
 
+    edits: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KIND ...")] = ("swap",)
+    """Kinds of edits that may be made, with blanks or commas between: swap, typo, space, homoglyph, invisible, case,
+    punctuation, insert, append, delete; or all."""
     method: str = "iadvt"
     """Whose perturbation guides the search: a method of `wordward methods`."""
     max_swaps: int = 4
-    """Maximum number of words to swap in a text."""
+    """Maximum number of words to swap in a text, or of edits of any kind."""
     rescore: int = 8
     """How many swaps of each round, the best, the model reads before one is made; 1: the strongest is made unread."""
     rank: Literal["auto", "gain", "strength"] = "auto"
@@ -54,6 +73,7 @@ class AttackSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no attack can use."""
+        object.__setattr__(self, "edits", _kinds(self.edits))
         check(self, COUNT, "max_swaps", "rescore", "beam")
         check(self, FACTOR, "max_share")
         check_among(self, "rank", ("auto", "gain", "strength"))
@@ -71,3 +91,20 @@ class AttackSettings:
     def only_fitting(self) -> bool:
         """Whether only words that fit the place may be put in."""
         return self.words == "fitting" or (self.words == "auto" and self.rescore > 1)
+
+    @property
+    def only_swaps(self) -> bool:
+        """Whether words are swapped and nothing else is done to a text."""
+        return self.edits == ("swap",)
+
+
+def _kinds(given: Sequence[str] | str) -> tuple[str, ...]:
+    """Kinds of edits as they may be given, each once and in the order of `EDITS`."""
+    names = [
+        name for part in ([given] if isinstance(given, str) else given) for name in part.replace(",", " ").split()
+    ]
+    if unknown := [name for name in names if name not in EDITS and name != "all"]:
+        raise SettingError("edits", f"edits must be among {', '.join(EDITS)}, or all, but one is {unknown[0]!r}")
+    if not names:
+        raise SettingError("edits", f"edits must be one or more of {', '.join(EDITS)}, but there is none")
+    return tuple(name for name in EDITS if name in names or "all" in names)

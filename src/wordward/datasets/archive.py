@@ -1,6 +1,5 @@
 """Read files by name from a folder or an archive, without unpacking it."""
 
-import gzip
 import lzma
 import os
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]
 from typing import IO, Self
 
+from wordward.datasets.unfolding import LONGEST, check_member, decompressed, too_long
 from wordward.support.errors import DataError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar", ".zip")
@@ -49,9 +49,12 @@ class Entry:
     def read(self) -> bytes:
         """The whole content."""
         try:
-            return self.stream.read()
+            content = self.stream.read(LONGEST + 1)
         except BROKEN as error:
             raise DataError(f"expected a readable file; got: {error}", self) from error
+        if len(content) > LONGEST:
+            raise too_long("a file", self)
+        return content
 
     def __str__(self) -> str:
         """Its location for messages; a name from an archive may contain any character."""
@@ -96,14 +99,6 @@ def named(source: Path, *names: str) -> Iterator[Entry]:
             )
         places[entry.base] = entry.name
         yield entry
-
-
-def decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
-    """The stream, decompressed if the name ends in .gz or .xz."""
-    # Buffered, since both are slow at reading single lines.
-    if name.lower().endswith(".gz"):
-        return BufferedReader(gzip.GzipFile(fileobj=stream), 1 << 16)  # type: ignore[arg-type]
-    return BufferedReader(lzma.LZMAFile(stream), 1 << 16) if name.lower().endswith(".xz") else stream
 
 
 def plain_name(name: str) -> str:
@@ -169,12 +164,13 @@ def _zip(source: Path, wanted: Callable[[str], bool]) -> _Members:
             linked = stat.S_ISLNK(member.external_attr >> 16)
             if clean is None or member.is_dir() or linked or not wanted(clean):
                 continue
+            check_member(member, source)
             try:
                 stream = archive.open(member)
             except RuntimeError as error:  # a password, or a compression that Python does not support
                 raise DataError(f"expected a plain archive; got: {error}", source) from None
-            with stream:
-                yield clean, decompressed(stream, member.filename)
+            with stream, BufferedReader(stream, 1 << 16) as buffered:  # type: ignore[type-var]
+                yield clean, decompressed(buffered, member.filename)
 
 
 def _clean(name: str) -> str | None:

@@ -136,6 +136,7 @@ def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
             headers["If-Range"] = validator  # sends the whole file if it has changed
     try:
         with urlopen(Request(url, headers=headers), timeout=timeout) as answer:
+            _refuse_downgrade(url, answer.url)
             resumed = answer.status == 206 and _first_byte(answer.headers) == have
             if answer.status == 206 and not resumed:
                 _discard(part)
@@ -156,6 +157,12 @@ def _transfer(url: str, part: Path, report: Report, timeout: float) -> None:
             _refused(error, url, part, have)
     except (HTTPException, URLError, ConnectionError, TimeoutError) as error:
         raise _InterruptedError(str(getattr(error, "reason", error)) or type(error).__name__) from None
+
+
+def _refuse_downgrade(url: str, answered: str) -> None:
+    """Refuse a file that was asked for over HTTPS, but was sent in the clear after a redirection."""
+    if url.startswith("https:") and not answered.startswith("https:"):
+        raise DataError(f"expected {url} over HTTPS; the server sent it from {answered}: {_ELSEWHERE}")
 
 
 def _block(answer: HTTPResponse) -> bytes:

@@ -16,6 +16,7 @@ from wordward.datasets.records import json_lines, parquet
 from wordward.datasets.sheets import sheet_rows
 from wordward.datasets.snap import is_snap, reviews
 from wordward.datasets.tables import example_of, has_columns, rows_of, table
+from wordward.datasets.unfolding import LONGEST, too_long
 from wordward.support.console import say
 from wordward.support.errors import DataError, MissingError
 
@@ -189,10 +190,21 @@ def _folder(path: Path, columns: Columns) -> Iterator[Example]:
                     "folder that contains those of the classes",
                     file,
                 )
-            example = example_of(["".join(lines(file)), *([file.parent.name] if columns.labelled else [])], file)
+            example = example_of([_whole(file), *([file.parent.name] if columns.labelled else [])], file)
             if not example.text and not columns.skip_empty:
                 raise DataError(f"expected a text; it is empty: {_EMPTY}", file)
             yield example
+
+
+def _whole(file: Path) -> str:
+    """A file that is one text."""
+    parts, size = [], 0
+    for line in lines(file):
+        parts.append(line)
+        size += len(line)
+        if size > LONGEST:
+            raise too_long("a file that is one text", file)
+    return "".join(parts)
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[Example]]] = {

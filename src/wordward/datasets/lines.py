@@ -6,10 +6,12 @@ import codecs
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from wordward.datasets.archive import BROKEN, Entry, decompressed
+from wordward.datasets.archive import BROKEN, Entry
+from wordward.datasets.unfolding import LONGEST, decompressed, too_long
 from wordward.support.errors import DataError
 
 TableRow = tuple[int, list[str]]  # line number, fields
@@ -43,6 +45,14 @@ def first_bytes(source: Source, count: int = 64) -> bytes:
         raise DataError(f"expected a readable file; got: {error}{_packed(source)}", source) from error
 
 
+def _raw_lines(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+    """Lines with their ends, none of which may be longer than a text can be."""
+    for number, raw in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
+        if len(raw) > LONGEST:
+            raise too_long("a line", source, number)
+        yield raw
+
+
 def legacy_text(raw: bytes) -> str:
     """UTF-8, else Windows-1252 (Latin-1 for bytes undefined there), as in older corpora."""
     for encoding in ("utf-8", "cp1252"):
@@ -57,7 +67,7 @@ def legacy_lines(source: Source) -> Iterator[str]:
     """Lines without line endings, each decoded by itself as `legacy_text` does."""
     try:
         with _opened(source) as stream:
-            for number, raw in enumerate(stream):
+            for number, raw in enumerate(_raw_lines(stream, source)):
                 yield without_end(legacy_text(raw if number else raw.removeprefix(codecs.BOM_UTF8)))
     except BROKEN as error:
         raise DataError(f"expected a readable file; got: {error}{_packed(source)}", source) from error
@@ -68,7 +78,7 @@ def lines(path: Source) -> Iterator[str]:
     offset = 0
     try:
         with _opened(path) as stream:
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(_raw_lines(stream, path), start=1):
                 if number == 1:
                     _refuse_others(raw, path)
                 mark = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
@@ -103,7 +113,7 @@ def _refuse_others(first: bytes, path: Source) -> None:
 
 def csv_rows(path: Source, *, strict: bool = True, mark: str = ",") -> Iterator[TableRow]:
     """Rows of a CSV file, with `mark` between its fields, each with the line it begins on."""
-    csv.field_size_limit(2**31 - 1)  # a long review exceeds the default of 128 KiB
+    csv.field_size_limit(LONGEST)  # a long review exceeds the default of 128 KiB
     # Strict, because a quote left open would otherwise silently swallow the rest of the file.
     reader = csv.reader(lines(path), strict=strict, delimiter=mark)
     line = 1
@@ -113,6 +123,8 @@ def csv_rows(path: Source, *, strict: bool = True, mark: str = ",") -> Iterator[
                 yield line, fields
             line = reader.line_num + 1
     except csv.Error as error:
+        if "field limit" in str(error):
+            raise too_long("a field", path, line) from None
         wanted, got = 'fields in double quotes, with "" for a quote inside', str(error)
         if "new-line" in got:
             wanted, got = (

@@ -11,6 +11,7 @@ from wordward.datasets.columns import Columns
 from wordward.datasets.example import Example
 from wordward.datasets.lines import lines
 from wordward.datasets.tables import example_of
+from wordward.datasets.unfolding import check_unfolded
 from wordward.support.errors import ColumnError, DataError, MissingExtraError
 
 ABSENT: Any = object()
@@ -43,6 +44,8 @@ def parquet(path: Path, columns: Columns) -> Iterator[Example]:
         ) from None
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
+            check_unfolded(sum(group.total_byte_size for group in groups), path.stat().st_size, path)
             names = file.schema_arrow.names
             tops = {top for name in columns.wanted.values() for top in (name, name.partition(".")[0]) if top in names}
             number = 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 from wordward.datasets.columns import Columns
 from wordward.datasets.lines import TableRow
+from wordward.datasets.unfolding import check_member
 from wordward.support.errors import DataError, MissingExtraError
 
 
@@ -22,7 +23,11 @@ def sheet_rows(path: Path, columns: Columns) -> Iterator[TableRow]:
         ) from None
     with path.open("rb") as stream:  # by its content: openpyxl refuses names that it does not know
         try:
+            for member in ZipFile(stream).infolist():
+                check_member(member, path)
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+        except DataError:
+            raise
         except (OSError, BadZipFile, KeyError, ValueError) as error:
             raise DataError(f"expected an Excel workbook (.xlsx); got: {error}", path) from None
         yield from _chosen([_filled(sheet) for sheet in book.worksheets], columns)

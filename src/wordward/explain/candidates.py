@@ -9,6 +9,7 @@ from torch import Tensor
 from wordward.explain.word_kinds import Fitting, fitting
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.space import NearestWords, nearest
+from wordward.runs.entities import mark_entities
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
 
@@ -55,18 +56,19 @@ class FittingWords(NearestWords):
 def fit_words(run: Run, adversary: Adversary, *, space: str = "auto") -> bool:
     """Let only words pull that fit the place of the word they pull; whether that is possible.
 
-    It is for a classifier and a method with k nearest words: a tagger may look for wrong inflections, and without k
-    every word is a candidate. Directions and strengths are those of the model's own table in any case.
+    It is for a classifier or a tagger of names, and a method with k nearest words: other taggers may look for wrong
+    inflections, and without k every word is a candidate. Directions and strengths are those of the model's own table
+    in any case.
     """
-    k = adversary.method.settings.k
-    if run.tagging or k is None or adversary.method.recipe.space != "words":
+    k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
+    if other or k is None or adversary.method.recipe.space != "words":
         return False
     vectors, allowed = word_space(run, space), _frequent(run)
     if vectors is not None:
         allowed = allowed[vectors.known[allowed]]
     if len(allowed) < 2:
         return False
-    fits = fitting(tuple(run.vocabulary.words)).to(run.device)
+    fits = fitting(tuple(run.vocabulary.words), names=run.tagging).to(run.device)
     size = len(run.vocabulary)
     adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors)
     return True

@@ -36,10 +36,12 @@ class Question:
 
 
 def explain_all(
-    run: Run, examples: Sequence[Example], question: Question, *, jobs: int = 1
+    run: Run, examples: Sequence[Example], question: Question, *, done: int = 0, jobs: int = 1
 ) -> Generator[list[Explanation], None, None]:
     """For each text, in order, its explanations, one per method; invalid questions raise an error immediately.
 
+    `done`: how many of the texts to leave out, since they were explained before. Those beside the next one are read
+    again with it: texts in a batch decide each other's last digits, so all are as if none had been left out.
     `jobs`: processes to use, each of which loads the run; more than one need a guarded main module.
     """
     work = Work(run, question)
@@ -48,9 +50,10 @@ def explain_all(
             names = example.tags if run.tagging and example.tags else [example.label]
             check_known_labels(run, names, example.line)
     focused = _with_focus(run, examples, question.focus)
-    parts = [focused[start : start + TEXTS] for start in range(0, len(focused), TEXTS)]
+    before = done % TEXTS if done < len(focused) else 0
+    parts = [focused[start : start + TEXTS] for start in range(done - before, len(focused), TEXTS)]
     explained_parts = spread(work, partial(_work, opener(run), question), parts, jobs=jobs)
-    return (explanations for part in explained_parts for explanations in part)
+    return (explanations for at, part in enumerate(explained_parts) for explanations in part[0 if at else before :])
 
 
 class Work:

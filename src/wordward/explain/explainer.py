@@ -2,29 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import log
 from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from wordward.explain.candidates import fit_words
+from wordward.explain.candidates import FittingWords, fit_words
 from wordward.explain.explanation import Explanation, Place, pulls_of
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.pulls import TextPulls, text_pulls
-from wordward.explain.word_kinds import BIT, fitting, in_one_piece
+from wordward.explain.sensible import sensible
+from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.recipes import RECIPES, Method
-from wordward.runs.evidence import evidence_of
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
 
-# By what factor the odds of a label must fall with a pull, at 95 %; the larger if there are such pulls in a text.
-FALLS, SURE = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5), 1.96
-MUCH = 3.0  # between words that texts may hold for other reasons
 Value = TypeVar("Value")
 
 
@@ -96,8 +91,8 @@ class Explainer:
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
         self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
-        self.evidence = evidence_of(run) if self.fitting else None
-        self._plain = None if self.evidence is None else _plain(run)
+        near = self.adversary.directions.nearest
+        self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -113,7 +108,7 @@ class Explainer:
         )
         filled = [at for at, reading in enumerate(readings) if reading.words]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
-        top = self.top if self.evidence is None else max(self.top, self.adversary.method.settings.k or 1)
+        top = self.top if self.sensible is None else max(self.top, self.adversary.method.settings.k or 1)
         for found in text_pulls(run, self.adversary, *chosen, top=top, focus=focus):
             at = filled[found.number]
             explanations[at] = self._explained(explanations[at], readings[at], found)
@@ -148,10 +143,8 @@ class Explainer:
     def _kept(self, text: Reading, found: TextPulls, label: str | None) -> list[list[bool]]:
         """Which pulls are shown, (words, top): where only fitting words pull, no piece of a contraction is pulled.
 
-        If the run's training texts tell which words speak for a label, only pulls toward words are shown that surely
-        speak less for it than the word that is pulled, by as large a factor as any does; or all pulls, if none does.
-        From one noun, number or word of grammar to another the factor must be large: what texts are about, and how
-        they are told, differs between labels by accident.
+        If the run's training texts tell which words speak for a label, only those that are sensible; or all pulls, if
+        none is.
         """
         whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
         own = text.row.ids[text.row.first]
@@ -159,28 +152,16 @@ class Explainer:
             [alone and toward != itself for toward in of_word]
             for alone, itself, of_word in zip(whole, own.tolist(), found.words, strict=True)
         ]
-        if self.evidence is None or self._plain is None or label is None or not found.words:
+        if self.sensible is None or label is None or not found.words:
             return all_of_them
-        toward = torch.tensor(found.words, device=self.run.device)
-        numbers = torch.from_numpy(text.row.numbers[text.row.first]).to(self.run.device)
-        words = numbers.unsqueeze(-1).expand_as(toward)
-        lost, error = self.evidence.lost(torch.full_like(toward, self.run.labels.index(label)), words, toward)
-        pulls = torch.tensor(found.strengths, device=self.run.device) > 0
-        alone = torch.tensor(whole, device=self.run.device).unsqueeze(-1)
-        least = lost - SURE * error
-        plain = self._plain[toward] & self._plain[torch.from_numpy(own).long().to(self.run.device)].unsqueeze(-1)
-        for factor in FALLS:
-            less = (least >= torch.where(plain, log(MUCH), log(factor))) & alone
-            if bool((less & pulls).any()):
-                return less.tolist()
-        return all_of_them
-
-
-def _plain(run: Run) -> Tensor:
-    """Which ids are nouns, numbers or words of grammar, which texts may hold for other reasons, (ids,) bool."""
-    kinds = fitting(tuple(run.vocabulary.words)).kinds.to(run.device)
-    noun = (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
-    return noun | (kinds == BIT["number"]) | (kinds < BIT["s"])
+        toward, strengths, alone, words, ids = (
+            torch.as_tensor(values, device=self.run.device)
+            for values in (found.words, found.strengths, whole, text.row.numbers[text.row.first], own)
+        )
+        shown = self.sensible(
+            self.run.labels.index(label), words.long(), ids.long(), toward, (strengths > 0) & alone.unsqueeze(-1)
+        )
+        return all_of_them if shown is None else (shown & alone.unsqueeze(-1)).tolist()
 
 
 def _chosen(values: Sequence[Sequence[Value]], kept: Sequence[Sequence[bool]]) -> list[list[Value]]:

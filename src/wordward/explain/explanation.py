@@ -58,7 +58,7 @@ class Place:
         probability: Of that tag.
 
     Examples:
-        >>> (found,) = run.explain(["the film was warm and funny"], top=2)
+        >>> (found,) = run.explain(["the film was warm and funny"], top=2, words="any")
         >>> found.places[3].word, len(found.places[3].pulls)
         ('warm', 2)
     """

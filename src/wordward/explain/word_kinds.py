@@ -208,14 +208,18 @@ def case(word: str) -> int:
 class Fitting:
     """Which words of a vocabulary fit which, by their ids."""
 
-    def __init__(self, words: Sequence[str], known: Set[str]) -> None:
-        """`known`: words that exist, in lower case, by which endings are recognised."""
+    def __init__(self, words: Sequence[str], known: Set[str], *, names: bool = False) -> None:
+        """`known`: words that exist, in lower case, by which endings are recognised.
+
+        `names`: capitalised words are names, those that begin alike forms of one (Japan, Japanese; Poland, Polish).
+        """
         numbers: dict[str, int] = {}
+        stems = [word[:3].lower() if names and case(word) in (1, 2) else stem(word, known) for word in words]
         kinds = [kind(word, known) if case(word) != 3 else 0 for word in words]
         self.kinds = torch.tensor(kinds)  # (words,) int64
         self.cases = torch.tensor([case(word) for word in words])
         self.stems = torch.from_numpy(
-            np.array([numbers.setdefault(stem(word, known), len(numbers)) for word in words], dtype=np.int64)
+            np.array([numbers.setdefault(each, len(numbers)) for each in stems], dtype=np.int64)
         )
 
     def to(self, device: torch.device) -> "Fitting":
@@ -233,9 +237,9 @@ class Fitting:
 
 
 @lru_cache(maxsize=4)
-def fitting(words: tuple[str, ...]) -> Fitting:
+def fitting(words: tuple[str, ...], *, names: bool = False) -> Fitting:
     """Which words of a vocabulary fit which; endings are recognised by the vocabulary's own words."""
-    return Fitting(words, frozenset(map(fold, words)))
+    return Fitting(words, frozenset(map(fold, words)), names=names)
 
 
 def in_one_piece(text: str, start: int, end: int) -> bool:

@@ -46,6 +46,7 @@ class ReportSettings:
         positive: The tag of taggers that counts, instead of the one they were trained for.
         columns: Settings of data (`text_column`, `label_column`, `tag_column`, `format`, `skip_empty`) that the file
             `test` is read with; by default those of the run.
+        edits: Kinds of edits that attacks may make, as in `AttackSettings`.
 
     Examples:
         >>> from wordward.report import ReportSettings
@@ -59,9 +60,11 @@ class ReportSettings:
     seed: int = 0
     positive: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
+    edits: tuple[str, ...] = ("swap",)
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
+        object.__setattr__(self, "edits", AttackSettings(edits=self.edits).edits)
         check(self, NOT_NEGATIVE, "sentences", "attack", "seed")
 
 
@@ -77,6 +80,7 @@ class Subject:
     test: Evaluation | None = None
     attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
     notes: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ("swap",)  # that the attacks may make
     yardstick: Yardstick | None = None  # what it was measured against on dev; runs of older versions have none
 
     @property
@@ -84,9 +88,13 @@ class Subject:
         """The scores on the test texts, or if there are none on the dev texts."""
         return self.test or self.dev
 
+    def allowed(self, sense: str) -> str:
+        """Which swaps, or which edits, an attack may make, in words."""
+        return SENSES[sense] if self.edits == ("swap",) else SENSES[sense].replace("swaps", "edits")
+
     def summary(self, sense: str) -> Summary:
         """The numbers of an attack."""
-        return summarise(self.attacks[sense])
+        return summarise(self.attacks[sense], edits=self.edits)
 
     def accuracy(self, sense: str) -> dict[int, Interval]:
         """The share of texts still right by number of swaps; for a tagger, of sentences whose error it flags."""
@@ -159,6 +167,7 @@ def gather(
     texts = tested.examples if tested is not None else held_out[0]
     # With seed 0 those of `wordward attack` with a limit.
     to_attack = sample(texts, settings.attack, seed=settings.seed)
+    subjects = [replace(each, edits=settings.edits) for each in subjects]
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     report = Report(
         tuple(subjects),
@@ -193,6 +202,10 @@ def _read(run: Run, name: str) -> Subject:
     try:
         metrics = run_folder.read_metrics(run.folder)
         result = run_folder.load_result(run.folder) or {}
+        if any(run.config.training.criterion not in line.get("dev", {}) for line in metrics):
+            raise run_folder.RunError(f"expected scores on dev in each line of {run_folder.METRICS}")
+        if (dev := result.get("dev")) and run.config.training.criterion not in dev:
+            raise run_folder.RunError(f"expected dev {run.config.training.criterion} in {run_folder.RESULT}")
     except ValueError as error:
         raise run_folder.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
     notes = []
@@ -246,7 +259,7 @@ def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> d
         sense: attack_all(
             run,
             examples,
-            AttackSettings(max_swaps=max(SWAPS), sense=sense),
+            AttackSettings(max_swaps=max(SWAPS), sense=sense, edits=subject.edits),
             f"attack on {subject.name}, {sense} swaps",
             quiet=quiet,
         )
@@ -276,7 +289,9 @@ def _with_words(report: Report) -> Report:
         return report
     before, note = first.run.starting_table()
     flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
-    swapped = [(change.word, change.toward) for attacked in flipped for change in attacked.changes]
+    swapped = [
+        (change.word, change.toward) for attacked in flipped for change in attacked.changes if change.kind == "swap"
+    ]
     swapped += [(sentence.place.word, sentence.toward) for sentence in report.tellings]
     words = opposites(first.run, before, count=WORDS, swapped=swapped)
     return replace(report, words=words, words_note=note)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from wordward.attack.summary import told
 from wordward.explain.html import html_fragment, render
 from wordward.explain.wording import title
 from wordward.perturbation.recipes import parse_methods
@@ -65,7 +66,7 @@ def draw(report: Report) -> str:
     from markupsafe import Markup
 
     first, run = report.subjects[0], report.subjects[0].run
-    functions = (between, best_epoch, config_text, count, kind, meaning, rank, rate, stretches, strip)
+    functions = (between, best_epoch, config_text, count, kind, meaning, rank, rate, stretches, strip, told)
     return render(
         "report/templates/report.html.j2",
         title=f"Report on {first.name}",

@@ -147,12 +147,12 @@ def mixups(counted: Counted, labels: Sequence[str]) -> list[tuple[str, str, int,
 def under_attack(report: Report) -> dict[str, dict[str, dict[int, Interval]]]:
     """How right the runs stay by number of swaps: by which swaps may be made, then by run."""
     found = {
-        which.capitalize(): {
+        report.subjects[0].allowed(sense).capitalize(): {
             subject.name: accuracy
             for subject in report.subjects
             if sense in subject.attacks and (accuracy := subject.accuracy(sense))
         }
-        for sense, which in SENSES.items()
+        for sense in SENSES
     }
     return {title: runs for title, runs in found.items() if runs}
 
@@ -162,7 +162,12 @@ def _accuracy_chart(title: str, runs: dict[str, dict[int, Interval]]) -> Chart |
         Curve(name, [(swaps, interval.value) for swaps, interval in accuracy.items()])
         for name, accuracy in runs.items()
     ]
-    return lines(f"{title}: share right by the number of swaps", curves, form=_short, within=(0, 1))
+    return lines(
+        f"{title}: share right by the number of {'edits' if 'edits' in title else 'swaps'}",
+        curves,
+        form=_short,
+        within=(0, 1),
+    )
 
 
 def _short(share: float) -> str:

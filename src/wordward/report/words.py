@@ -13,7 +13,7 @@ AROUND = 90  # characters of a long text that are kept on each side of a swapped
 
 def summaries(subject: Subject) -> dict[str, Summary]:
     """The numbers of the attacks on a run, by which swaps may be made."""
-    found = {which: subject.summary(sense) for sense, which in SENSES.items() if sense in subject.attacks}
+    found = {subject.allowed(sense): subject.summary(sense) for sense in SENSES if sense in subject.attacks}
     return {which: summary for which, summary in found.items() if summary.success is not None}
 
 

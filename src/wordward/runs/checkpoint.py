@@ -1,6 +1,9 @@
 """Weights, and everything needed to resume a run, as safetensors files in its folder."""
 
 import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from wordward.runs import run_folder
+from wordward.runs import kinds, run_folder
+from wordward.runs.kinds import check_kind
 from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS, RunError
-from wordward.support.files import whole, write
+from wordward.support.files import settle, whole, write
 from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary
+
+NAME = re.compile(r"checkpoint-\d+\.safetensors")
+AFRESH = f"delete {POINTER} to start this run from the beginning"
 
 
 def save_weights(folder: Path, model: nn.Module, vocabulary: Vocabulary) -> None:
@@ -24,10 +31,41 @@ def save_weights(folder: Path, model: nn.Module, vocabulary: Vocabulary) -> None
 
 def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> None:
     """Load weights into a model; raises an error if they belong to another vocabulary."""
+    tensors = load_tensors(path, vocabulary)
     try:
-        model.load_state_dict(load_tensors(path, vocabulary))
+        model.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(f"{Path(path) / WEIGHTS} does not fit the model of {CONFIG}: {error}") from None
+    if broken := [name for name, tensor in tensors.items() if not tensor.isfinite().all()]:
+        raise RunError(f"{Path(path) / WEIGHTS} is damaged: {broken[0]} holds numbers that are not finite")
+
+
+def check_fits(file: Path, make: Callable[[], nn.Module], *, prefix: str = "") -> None:
+    """Refuse a file whose tensors (those with the prefix) are not shaped like those of the model that `make` makes.
+
+    It is made without its numbers, so that sizes that no file has take no memory.
+    """
+    if not file.exists():  # which is said elsewhere
+        return
+    try:
+        with safe_open(file, "pt") as opened:
+            names = [name for name in opened.keys() if name.startswith(prefix)]  # noqa: SIM118 - no dictionary
+            found = {name.removeprefix(prefix): tuple(opened.get_slice(name).get_shape()) for name in names}
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{file} is damaged or missing: {error}") from None
+    try:
+        with torch.device("meta"):
+            wanted = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise RunError(f"{file} does not fit the sizes in {CONFIG}, of which no model can be made: {error}") from None
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            shapes = [
+                f"is {shape}" if (shape := each.get(name)) is not None else "is none" for each in (wanted, found)
+            ]
+            raise RunError(
+                f"{file} does not fit the model of {CONFIG}, in which {name} {shapes[0]}: here it {shapes[1]}"
+            )
 
 
 def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary) -> None:
@@ -38,7 +76,15 @@ def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary) -> N
 def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
     """What `save_class_counts` wrote; None if a run has none."""
     file = Path(path) / run_folder.CLASS_COUNTS
-    return _checked(file, vocabulary)["texts"] if file.exists() else None
+    if not file.exists():
+        return None
+    counts = _checked(file, vocabulary).get("texts")
+    wanted = len(vocabulary), len(run_folder.load_labels(path))
+    if counts is None or counts.shape != wanted or counts.is_floating_point() or bool((counts < 0).any()):
+        raise RunError(
+            f"{file} is damaged: expected how many texts hold each word, {wanted[0]} by {wanted[1]} counts"
+        )
+    return counts
 
 
 def load_tensors(path: str | Path, vocabulary: Vocabulary) -> dict[str, Tensor]:
@@ -73,20 +119,47 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
     name = f"checkpoint-{state['steps']:08d}.safetensors"
     _save_tensors(folder / name, tensors, None)
     write(folder / POINTER, json.dumps({"file": name, **state}, indent=1))
+    settle(folder)  # else a power cut might keep the old pointer, and not what it points to
     run_folder.drop_checkpoints(folder, keep=name)
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """What `save_checkpoint` wrote last; None if there is none."""
+    state = _last_state(folder)
+    return None if state is None else (_read_tensors(folder / state["file"])[0], state)
+
+
+def check_resumable(folder: Path, make: Callable[[], nn.Module]) -> None:
+    """Refuse a checkpoint that does not fit the model that `make` makes, before it is made in full."""
+    if (state := _last_state(folder)) is not None:
+        check_fits(folder / state["file"], make, prefix="model.")
+
+
+def _last_state(folder: Path) -> dict[str, Any] | None:
+    """What the last checkpoint keeps beside its tensors; None if there is none."""
     pointer = folder / POINTER
     if not pointer.exists():
         return None
     try:
         state = json.loads(pointer.read_text(encoding="utf-8"))
-        name = state["file"]
-    except (ValueError, KeyError, TypeError):
-        raise RunError(f"{pointer} is damaged: delete it to start this run from the beginning") from None
-    return _read_tensors(folder / name)[0], state
+        check_kind(state, kinds.CHECKPOINT)
+        if not NAME.fullmatch(state["file"]):
+            raise ValueError(f"expected a checkpoint's name as file; got {state['file'][:60]!r}")
+    except (ValueError, RecursionError, OSError) as error:
+        raise RunError(f"{pointer} is damaged ({error}): {AFRESH}") from None
+    return state
+
+
+@contextmanager
+def restoring(folder: Path) -> Iterator[None]:
+    """Refuse a checkpoint that cannot be continued from."""
+    try:
+        yield
+    except RunError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, OverflowError) as error:
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise RunError(f"the checkpoint of {folder} is damaged ({why}): {AFRESH}") from None
 
 
 def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -111,9 +184,19 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
             _, number, name = key.split(".", 2)
             state.setdefault(int(number), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]
+    _check_optimizer(state, [parameter for group in optimizer.param_groups for parameter in group["params"]])
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     kept = {device: f"random.{device.type}" for device in drawn_on(model)}  # none if saved on another kind of device
     put_back({device: tensors[name] for device, name in kept.items() if name in tensors})
+
+
+def _check_optimizer(state: dict[int, dict[str, Tensor]], parameters: list[Tensor]) -> None:
+    """Refuse a state of Adam that is not one number of steps, and two means, for each parameter."""
+    for number, values in state.items():
+        shapes = {name: tuple(value.shape) for name, value in values.items()}
+        of_parameter = tuple(parameters[number].shape)
+        if shapes != {"step": (), "exp_avg": of_parameter, "exp_avg_sq": of_parameter}:
+            raise ValueError(f"expected the optimiser's state of parameter {number}; got {shapes}")
 
 
 def _save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> None:

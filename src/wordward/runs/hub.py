@@ -7,31 +7,26 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import safe_open
 from torch import nn
 
 from wordward.runs.run_folder import RunError
-from wordward.support.errors import MissingExtraError
+from wordward.support.errors import MissingExtraError, WordwardError
+from wordward.support.files import refuse_pipes
 
 # One of these makes a folder one with a tokenizer.
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "*bpe.model")
 UNLIMITED = 1 << 20  # what tokenizers without a longest length say is more
-# What loading may fail with, as far as the files or the way to them are to blame.
-FAILURES = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    RuntimeError,
-    SafetensorError,
-    UnpicklingError,
-)
 # Code that a folder brings is never run, and transformers is not to ask about it on standard input; weights are read
 # from safetensors only, since a pickle (.bin) may hold code as well.
 SAFE: dict[str, Any] = {"trust_remote_code": False}
 SAFE_WEIGHTS: dict[str, Any] = {**SAFE, "use_safetensors": True}
+# Sizes of a model's tensors, by the names that families give them.
+SIZES = set(
+    "hidden_size intermediate_size vocab_size type_vocab_size max_position_embeddings embedding_size dim".split()
+)
+SIZES |= set("hidden_dim n_embd n_positions d_model d_ff num_hidden_layers n_layers n_layer num_layers".split())
+SLACK = 4  # a size may be a part of a tensor's, as three in one, or a multiple of it
 LONGEST = 512  # pieces, where neither tokenizer nor model says more
 
 
@@ -69,7 +64,7 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
             f"{source} holds no tokenizer (such as {TOKENIZERS[0]}): put the model's own there, with "
             f"tokenizer.save_pretrained({source!r})"
         )
-    with transformers_quietly() as transformers, _explained(source, "tokenizer"):
+    with transformers_quietly() as transformers, explained(source, "tokenizer"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **SAFE)
         if tagging and _glues(tokenizer):
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, add_prefix_space=True, **SAFE)
@@ -79,6 +74,8 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
             f"the tokenizer of {source} is not a fast one, which alone tells where words are in a text: take a model "
             "that has one (tokenizer.json)"
         )
+    if not isinstance(tokenizer.model_max_length, (int, float)):
+        raise RunError(f"the tokenizer in {source} cannot be loaded: its model_max_length is no number")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     if tokenizer.pad_token_id is None:
@@ -107,23 +104,57 @@ def _put_blanks(tokenizer: Any) -> None:
         tokenizer.backend_tokenizer.pre_tokenizer = kind(**state)
 
 
-def load_model(source: str, *, tagging: bool, labels: Sequence[str]) -> Any:
-    """A model for these labels, its head new where it had another; in single precision, in training mode."""
+def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool = False) -> Any:
+    """A model for these labels, its head new where it had another; in single precision, in training mode.
+
+    `whole`: refuse weights that are missing or of another shape, also the head's.
+    """
     check_folder(source)
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    with transformers_quietly() as transformers, _explained(source, "model", kind):
-        model = getattr(transformers, kind).from_pretrained(
-            source, num_labels=len(labels), **names, ignore_mismatched_sizes=True, **SAFE_WEIGHTS
+    with transformers_quietly() as transformers, explained(source, "model", kind):
+        check_sizes(source, transformers.AutoConfig.from_pretrained(source, **SAFE))
+        model, told = getattr(transformers, kind).from_pretrained(
+            source,
+            num_labels=len(labels),
+            **names,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **SAFE_WEIGHTS,
+        )
+    absent = sorted([*told["missing_keys"], *(str(each[0]) for each in told["mismatched_keys"])])
+    if whole and absent:
+        raise RunError(
+            f"the weights in {source} are not those of its config.json: {absent[0]} is missing or of another shape"
         )
     model.config.problem_type = None if tagging else "single_label_classification"
     return model.float().train()
 
 
+def check_sizes(source: str, config: Any) -> None:
+    """Refuse sizes in config.json that the weights beside it do not have: they may take any time and memory."""
+    tensors = [shape for file in sorted(Path(source).glob("*.safetensors")) for shape in _shapes(file)]
+    if not tensors:
+        return
+    largest = max(max(shape, default=1) for shape in tensors)
+    for name, value in config.to_dict().items():
+        most = len(tensors) if "layer" in name else (16 if "position" in name else 1) * SLACK * largest
+        if name in SIZES and isinstance(value, int) and value > most:
+            raise RunError(
+                f"the weights in {source} are not those of its config.json: they have {len(tensors)} tensors and no "
+                f"size above {largest}, but {name} is {value}"
+            )
+
+
+def _shapes(file: Path) -> list[list[int]]:
+    with safe_open(file, "pt") as opened:
+        return [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118 - no dictionary
+
+
 def known_labels(source: str) -> tuple[str, ...]:
     """The labels that a model has been trained for, in its own order."""
     check_folder(source)
-    with transformers_quietly() as transformers, _explained(source, "model"):
+    with transformers_quietly() as transformers, explained(source, "model"):
         named = transformers.AutoConfig.from_pretrained(source, **SAFE).id2label or {}
     return tuple(str(named[at]) for at in sorted(named))
 
@@ -146,6 +177,7 @@ def check_folder(source: str) -> None:
     """Refuse a folder that holds no model, and a path that does not exist."""
     folder = Path(source)
     if folder.is_dir():
+        refuse_pipes(folder)
         if (folder / "config.json").exists():
             return
         inner = folder / "model" / "config.json"
@@ -156,11 +188,13 @@ def check_folder(source: str) -> None:
 
 
 @contextmanager
-def _explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None]:
+def explained(source: str, what: str, kind: str = "AutoModel") -> Iterator[None]:
     """Turn an error of loading into one that says what to do."""
     try:
         yield
-    except FAILURES as error:
+    except (WordwardError, MemoryError):
+        raise
+    except Exception as error:  # tokenizers raises nothing more special
         lines = [line.strip() for line in str(error).split("\n") if line.strip()]
         why = (lines[0] if lines else type(error).__name__)[:200]
         if "trust_remote_code" in str(error):

@@ -1,6 +1,7 @@
 """Start a model from a language model or from word vectors, its table at unit standard deviation."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -147,7 +148,9 @@ def build(config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging:
     model = network(config, vocabulary, classes, tagging=tagging)
     if config.pretrained:
         theirs = run_folder.load_config(config.pretrained, PretrainConfig)
-        language_model = LanguageModel(len(vocabulary), theirs.model)
+        make = partial(LanguageModel, len(vocabulary), theirs.model)
+        checkpoint.check_fits(Path(config.pretrained) / run_folder.WEIGHTS, make)
+        language_model = make()
         checkpoint.load_weights(config.pretrained, language_model, vocabulary)
         assert not isinstance(model, Convolution)
         from_language_model(model, language_model, vocabulary.counts)

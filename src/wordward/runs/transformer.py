@@ -23,7 +23,7 @@ from wordward.runs.run import Run
 from wordward.text.chosen import at_hand, split_examples
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Token, Vocabulary, tokenize
-from wordward.text.word_pieces import Word, unperturbed_ids, words_of
+from wordward.text.word_pieces import Word, check_size, unperturbed_ids, words_of
 
 
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> "TransformerRun":
@@ -35,7 +35,8 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> "Transfor
         )
     tagging = config.task == "tag"
     tokenizer = load_tokenizer(str(folder), tagging=tagging)
-    model = LogitsModel(load_model(str(folder), tagging=tagging, labels=labels)).to(device).eval()
+    model = LogitsModel(load_model(str(folder), tagging=tagging, labels=labels, whole=True)).to(device).eval()
+    check_size(tokenizer, Tap(model).size)
     return TransformerRun(path, config, PieceVocabulary(tokenizer, Tap(model).size), labels, model, device)
 
 

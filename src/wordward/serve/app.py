@@ -20,7 +20,9 @@ from wordward.explain.explainer import explain
 from wordward.explain.explanation import to_json
 from wordward.runs.run import Run
 from wordward.serve import schemas
-from wordward.serve.limits import LimitedApp, Limits, WorkQueue
+from wordward.serve.limits import LimitedApp, Limits
+from wordward.serve.protocol import PatientProtocol
+from wordward.serve.queue import WorkQueue
 from wordward.serve.service import Service
 from wordward.support.errors import RunError, SettingError, WordwardError
 from wordward.support.version import __version__
@@ -100,7 +102,7 @@ def warm_up(runs: Sequence[Run]) -> None:
 
 
 def _add_api(app: FastAPI, service: Service, queue: WorkQueue, examples: Sequence[str]) -> None:
-    """The API; one request is computed at a time."""
+    """The API; one thing is computed at a time, predictions and explanations that wait together."""
 
     @app.get("/api/runs")
     def runs() -> schemas.Served:
@@ -110,12 +112,12 @@ def _add_api(app: FastAPI, service: Service, queue: WorkQueue, examples: Sequenc
     @app.post("/api/predict", response_model_exclude_none=True)
     async def predict(asked: schemas.Asked, request: Request) -> schemas.Predicted:
         """The label of a text, or a tagger's tags."""
-        return schemas.Predicted(**(await queue.run(request, lambda: service.predict(asked))).to_json())
+        return schemas.Predicted(**(await queue.answer(request, service.predict_all, asked)).to_json())
 
     @app.post("/api/explain")
     async def explained(asked: schemas.AskedExplain, request: Request) -> schemas.Explained:
         """The words that pull each word of a text, and how strongly."""
-        return schemas.Explained(**to_json(await queue.run(request, lambda: service.explain(asked))))
+        return schemas.Explained(**to_json(await queue.answer(request, service.explain_all, asked)))
 
     @app.post("/api/swap")
     async def swap(asked: schemas.AskedSwap, request: Request) -> schemas.Swapped:
@@ -183,7 +185,8 @@ def _add_errors(app: FastAPI) -> None:
 
 def listen(port: int) -> socket.socket:
     """A socket on this port, opened first; raises an error if the port is taken."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With its protocol named: else asyncio leaves TCP_NODELAY off, and answers may wait 40 ms for an acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if os.name == "posix":  # elsewhere it would let two servers share a port
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -209,5 +212,13 @@ def serve(app: ASGIApp, listener: socket.socket, *, open_page: bool = False) -> 
 def server(app: ASGIApp) -> uvicorn.Server:
     """A quiet server without what is not needed here."""
     return uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
+        uvicorn.Config(
+            app,
+            http=PatientProtocol,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+        )
     )

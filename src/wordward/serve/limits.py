@@ -3,14 +3,10 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,7 +23,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,29 +34,9 @@ class Limits:
     attacked: int = 600  # words of a text to attack, which takes many passes
     body: int = 256 * 1024  # bytes; such a text fits, even if each character is written as \uXXXX\uXXXX
     body_seconds: float = 10.0  # for the body to come in
-    rate: float = 20.0  # computations a second
-    burst: int = 40  # of them at once
-    waiting: int = 8  # for their turn, the one at work included
-
-
-class WorkQueue:
-    """One computation at a time, with few in the queue."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._now, self._lock = most, 0, asyncio.Lock()
-
-    async def run(self, request: Request, work: Callable[[], T]) -> T:
-        """What `work` gives, computed in a thread when it is this request's turn."""
-        if self._now >= self._most:
-            raise HTTPException(503, "too many requests are waiting: try again soon", {"Retry-After": "1"})
-        self._now += 1
-        try:
-            async with self._lock:
-                if await request.is_disconnected():  # the user typed on: nobody would see the answer
-                    raise HTTPException(408, "the request was given up")
-                return await run_in_threadpool(work)
-        finally:
-            self._now -= 1
+    rate: float = 2_000.0  # computations a second
+    burst: int = 4_000  # of them at once
+    waiting: int = 128  # for their turn, those at work included: 64 people on one page
 
 
 class LimitedApp:

@@ -1,7 +1,8 @@
 """Answers of the runs that are served."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack
@@ -21,6 +22,8 @@ from wordward.serve.limits import Limits
 from wordward.support.errors import SettingError
 from wordward.support.version import __version__
 
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
 FIRST = ("iadvt", "ivat", "advt", "vat")  # the paper's own, before its ablations
 
 
@@ -53,17 +56,25 @@ class Service:
             raise SettingError("text", no_words(text))
         return name, run
 
-    def predict(self, asked: schemas.Asked) -> Prediction:
-        """The prediction of a run for a text."""
-        _, run = self._run(asked)
-        return run.predict([asked.text])[0]
+    def predict(self, *asked: schemas.Asked) -> list[Prediction]:
+        """The prediction of one run for each text."""
+        runs = [self._run(one)[1] for one in asked]
+        return runs[0].predict([one.text for one in asked])
 
-    def explain(self, asked: schemas.AskedExplain) -> Explanation:
-        """A text explained."""
-        name, run = self._run(asked)
-        example = Example(asked.text, asked.label)
-        (explanation,) = explain(run, [example], method=asked.method, top=asked.top, focus=asked.focus)
-        return replace(explanation, model=name)
+    def predict_all(self, asked: Sequence[schemas.Asked]) -> list[Prediction | Exception]:
+        """The predictions for what waits, those of a run in one pass."""
+        return _together(asked, self.predict, lambda one: one.run)
+
+    def explain(self, *asked: schemas.AskedExplain) -> list[Explanation]:
+        """Texts explained by one run, all in the same way."""
+        named = [self._run(one) for one in asked]
+        examples, first = [Example(one.text, one.label) for one in asked], asked[0]
+        found = explain(named[0][1], examples, method=first.method, top=first.top, focus=first.focus)
+        return [replace(each, model=named[0][0]) for each in found]
+
+    def explain_all(self, asked: Sequence[schemas.AskedExplain]) -> list[Explanation | Exception]:
+        """The explanations of what waits, those of a run that are asked for in the same way in one pass."""
+        return _together(asked, self.explain, lambda one: (one.run, one.method, one.top, one.focus))
 
     def swap(self, asked: schemas.AskedSwap) -> schemas.Swapped:
         """A text with a word swapped."""
@@ -77,14 +88,9 @@ class Service:
 
     def page(self, asked: schemas.AskedPage) -> str:
         """Explanations as a page of its own."""
-        explanations = [
-            self.explain(
-                schemas.AskedExplain(
-                    text=asked.text, run=view.run, method=view.method, label=asked.label, focus=asked.focus
-                )
-            )
-            for view in asked.views
-        ]
+        rest = {"text": asked.text, "label": asked.label, "focus": asked.focus}
+        questions = [schemas.AskedExplain(run=view.run, method=view.method, **rest) for view in asked.views]
+        explanations = [explanation for question in questions for explanation in self.explain(question)]
         return page("wordward", html_fragment(explanations))
 
     def served(self, examples: Sequence[str]) -> schemas.Served:
@@ -124,6 +130,31 @@ class Service:
         (attacked,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
         task = "tag" if run.tagging else "classify"
         return schemas.Attack(**vars(attacked), task=task, steps=_steps(run, attacked))
+
+
+def _together(
+    asked: Sequence[Question], answer: Callable[..., Sequence[Answer]], alike: Callable[[Question], Any]
+) -> list[Answer | Exception]:
+    """The answer to each question: those that are alike together, but each alone where one of them cannot be."""
+    answers: list[Any] = [None] * len(asked)
+    groups: dict[Any, list[int]] = {}
+    for at, one in enumerate(asked):
+        groups.setdefault(alike(one), []).append(at)
+    for numbers in groups.values():
+        try:
+            found: Sequence[Any] = answer(*(asked[at] for at in numbers))
+        except Exception as error:
+            found = [error] if len(numbers) == 1 else [_alone(answer, asked[at]) for at in numbers]
+        for at, one in zip(numbers, found, strict=True):
+            answers[at] = one
+    return answers
+
+
+def _alone(answer: Callable[..., Sequence[Answer]], question: Any) -> Answer | Exception:
+    try:
+        return answer(question)[0]
+    except Exception as error:
+        return error
 
 
 def _steps(run: Run, attacked: Attacked) -> list[schemas.Step]:

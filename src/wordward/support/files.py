@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from wordward.support.errors import SettingError
+from wordward.support.errors import RunError, SettingError
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -52,6 +52,16 @@ def put(part: Path, path: Path) -> None:
     delete(before)
 
 
+def settle(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, before something they replace is deleted."""
+    if os.name == "posix":  # elsewhere folders cannot be synced
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
 def append(path: Path, text: str) -> None:
     """Add lines to a file and wait until they are on disk."""
     with path.open("a", encoding="utf-8", newline="\n") as file:
@@ -86,3 +96,12 @@ def check_file(path: str | Path, name: str) -> None:
     pipe = path.exists() and not path.is_file()  # or a device: nothing is put into its folder
     if not pipe and (why := denied(path.parent)):
         raise SettingError(name, f"{name} {path} cannot be written ({why}): choose another place")
+
+
+def refuse_pipes(folder: Path) -> None:
+    """Refuse a folder that holds a pipe or a device: reading it would wait for ever, or never end."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise RunError(f"{path} is a pipe or a device, but a file was expected: delete it, or restore the file")

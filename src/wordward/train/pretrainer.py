@@ -138,10 +138,15 @@ class Pretrainer:
     def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""
         found = checkpoint.load_checkpoint(self.folder)
-        self.record.load({"loss": 0.0, "counted": 0, **found[1]} if found else None)
         if found is None:
+            self.record.load(None)
             return
-        tensors, state = found
+        with checkpoint.restoring(self.folder):
+            self._restore(*found)
+
+    def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Take over what `save` wrote."""
+        self.record.load({"loss": 0.0, "counted": 0, **state})
         checkpoint.unpack(tensors, self.model, self.updater.optimizer)
         self.updater.steps, self.tokens = state["steps"], state["tokens"]
         if state["scaler"]:  # none was needed before, on a device that computes in fp32

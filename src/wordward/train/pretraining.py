@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from wordward.config.settings import PretrainConfig, filled, given_of
 from wordward.datasets import Example, examples_of, hold_out, sample
 from wordward.datasets.columns import Columns
 from wordward.datasets.files import read_each
-from wordward.runs import run_folder
+from wordward.models import LanguageModel
+from wordward.runs import checkpoint, run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
 from wordward.support.errors import RunError, SettingError
@@ -92,6 +94,12 @@ def pretrain(
         config = replace(config, text=fitting(config.text, (each.text for each in own), quiet=quiet))
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, given, quiet=quiet)
+    if resume and run_folder.begun(folder):
+        if run_folder.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
+            raise run_folder.RunError(
+                f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
+            )
+        checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, folder, force=force, resume=resume)
@@ -104,10 +112,6 @@ def pretrain(
 def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:
     """Load the run to resume, or create the folder of a new one."""
     if resume and run_folder.begun(folder):
-        if run_folder.load_vocabulary(folder).fingerprint != trainer.vocabulary.fingerprint:
-            raise run_folder.RunError(
-                f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
-            )
         trainer.load()
     elif trainer.team.first:
         if not resume:

@@ -163,7 +163,7 @@ class Record:
     def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
         """The result of a classifier or tagger, as written to result.json."""
         best = self.best["epoch"]
-        scores = (line["dev"] for line in run_folder.read_metrics(self.folder) if line["epoch"] == best)
+        scores = (line.get("dev") for line in run_folder.read_metrics(self.folder) if line["epoch"] == best)
         return {
             "method": config.method,
             "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},

@@ -9,12 +9,13 @@ from typing import Any
 
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
-from wordward.runs import run_folder
+from wordward.runs import kinds, run_folder
+from wordward.runs.kinds import check_kind
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import RunError, SettingError
-from wordward.support.files import write
+from wordward.support.files import refuse_pipes, write
 from wordward.train.building import adversaries, build
 from wordward.train.data import prepare
 from wordward.train.training import DivergedError, inputs_of, train
@@ -160,11 +161,13 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
 
 def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
     """Trials that failed before a sweep was stopped; raises an error if it was a different sweep."""
+    refuse_pipes(folder)
     file = folder / run_folder.SWEEP
     if not file.exists():
         raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out `resume`")
     with run_folder.readable(file):
         record = json.loads(file.read_text(encoding="utf-8"))
+        check_kind(record, kinds.SWEEP)
         names = differing(config, from_toml(TrainConfig, record["config"]))
         failed = {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
     if names:
@@ -177,7 +180,7 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
 
 def _train_one(settings: TrainConfig, folder: Path, *, force: bool, resume: bool, quiet: bool) -> dict[str, Any]:
     """One run of the sweep; a finished one is not trained again on resuming."""
-    if resume and (done := run_folder.finished(folder)):
+    if resume and (done := run_folder.finished(folder)) and all(name in done for name in KEPT):
         return done
     going = resume and (folder / run_folder.CONFIG).exists()
     return train(settings, folder, force=force, resume=going, quiet=quiet)

@@ -186,7 +186,11 @@ class Trainer:
         if found is None:
             self.record.load(None)
             return
-        tensors, state = found
+        with checkpoint.restoring(self.folder):
+            self._restore(*found)
+
+    def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
+        """Take over what `save` wrote."""
         self.record.check_data(state, self.data)
         self.record.load(state | {"epoch": state["labelled"][0]})
         checkpoint.unpack(tensors, self.model, self.stepper.updater.optimizer)
@@ -195,7 +199,8 @@ class Trainer:
             self.stepper.updater.average.load(tensors)
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
-        self.stepper.recent = torch.tensor(state["recent"], device=self.device)
+        loss, count = state["recent"]
+        self.stepper.recent = torch.tensor([loss, count], device=self.device)
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from wordward.config.settings import TrainConfig, given_of
 from wordward.datasets import Example, examples_of
 from wordward.runs import checkpoint, run_folder
+from wordward.runs.initial import network
 from wordward.support.console import say, waiting
 from wordward.support.distributed import team
 from wordward.support.threads import threads_for
@@ -100,6 +102,10 @@ def train(
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     with processes.one_a_machine_first():
         settled, data = prepare(config, given, quiet=quiet)
+    if resume and run_folder.begun(folder):
+        _check_same(folder, data)
+        make = partial(network, settled, data.vocabulary, len(data.classes), tagging=data.tagging)
+        checkpoint.check_resumable(folder, make)
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
@@ -134,15 +140,13 @@ def _choose(config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
     """Load the run to resume, or create the folder of a new one."""
-    folder, data = trainer.folder, trainer.data
+    folder = trainer.folder
     if resume:
-        if run_folder.begun(folder):
-            _check_same(folder, data)
         trainer.load()
     elif trainer.team.first:
         run_folder.create(folder, force=force)
     if trainer.team.first:
-        _write_settings(folder, trainer.config, data)
+        _write_settings(folder, trainer.config, trainer.data)
 
 
 def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:

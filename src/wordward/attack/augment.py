@@ -1,0 +1,82 @@
+"""Adversarial texts as training data: each with the true label of the text that it was made of."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wordward.attack.attacked import Attacked
+from wordward.attack.summary import told
+from wordward.datasets import Example
+from wordward.support.errors import SettingError
+from wordward.support.files import write
+
+CHANGED = "changed"  # the column that says what was done to a text
+SUFFIXES = (".csv", ".jsonl")
+
+
+class Augmented(NamedTuple):
+    """A text to learn from.
+
+    Attributes:
+        text: The text.
+        label: Its true label.
+        changed: What was done to the text that it was made of; "" for one as it was given.
+
+    Examples:
+        >>> from wordward.attack import Augmented
+        >>> Augmented("a waarm film", "good", "typo: warm → waarm").label
+        'good'
+    """
+
+    text: str
+    label: str
+    changed: str = ""
+
+
+def augmented(attacked: Iterable[Attacked]) -> list[Augmented]:
+    """The adversarial texts of an attack as texts to learn from, but for those whose true label likely changed.
+
+    Args:
+        attacked: What an attack on texts with true labels found.
+
+    Returns:
+        An `Augmented` for each adversarial text, in the same order.
+
+    Examples:
+        >>> settings = wordward.attack.AttackSettings(edits=("typo", "space"), sense="kept")
+        >>> found = run.attack([wordward.Example("the film was warm and funny", "good")], settings)
+        >>> {one.label for one in wordward.attack.augmented(found)} <= {"good"}
+        True
+    """
+    return [
+        Augmented(one.adversarial, one.label, "; ".join(map(told, one.changes)))
+        for one in attacked
+        if one.flipped and one.given and one.sense != "changed" and not one.flagged
+    ]
+
+
+def as_given(examples: Iterable[Example]) -> list[Augmented]:
+    """Labelled texts as they are."""
+    return [Augmented(example.text, str(example.label)) for example in examples]
+
+
+def check_suffix(path: str | Path) -> None:
+    """Refuse a name that does not say in which format training data is to be written."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise SettingError("out", f"expected a name that ends in {' or '.join(SUFFIXES)}; got {str(path)!r}")
+
+
+def write_augmented(path: str | Path, texts: Sequence[Augmented], columns: tuple[str, str]) -> None:
+    """Texts as CSV or JSON Lines, by the file's name; `columns`: of the text and of the label."""
+    check_suffix(path)
+    names = (*columns, CHANGED)
+    if Path(path).suffix.lower() == ".jsonl":
+        lines = [json.dumps(dict(zip(names, text, strict=True)), ensure_ascii=False) for text in texts]
+        write(Path(path), "".join(f"{line}\n" for line in lines))
+        return
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([names, *texts])
+    write(Path(path), table.getvalue())

@@ -1,0 +1,96 @@
+"""The command `wordward augment`."""
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from wordward.cli.arguments import Device, FileColumns, RunFolder
+from wordward.cli.errors import UsageError
+from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
+from wordward.config.attack import AttackSettings
+
+if TYPE_CHECKING:
+    from wordward.attack.attacked import Attacked
+    from wordward.datasets import Example
+    from wordward.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Write the texts that fool a run, with their true labels, as training data for `wordward train`."""
+
+    run: RunFolder
+    """Run folder, of a classifier."""
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|train")]]
+    """Labelled texts, read as those of the run were; or a split of the known corpus that the run is on."""
+    out: Annotated[str, tyro.conf.arg(metavar="FILE.csv|FILE.jsonl")]
+    """Where to write: the texts as they are, then the adversarial ones; the column "changed" says what was done."""
+    settings: AttackSettings = field(default_factory=lambda: AttackSettings(sense="kept"))
+    limit: int | None = None
+    """Attack only this many of the texts: a random but fixed selection."""
+    only_new: bool = False
+    """Write the adversarial texts only."""
+    force: bool = False
+    """Overwrite --out."""
+    jobs: int | None = None
+    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    columns: FileColumns = field(default_factory=FileColumns)
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def __call__(self) -> None:
+        self._check()
+        from wordward.attack.augment import as_given, augmented, write_augmented
+        from wordward.datasets import sample
+        from wordward.runs.opening import load_run
+        from wordward.support.console import say
+
+        run = load_run(self.run, device=self.device)
+        if run.tagging:
+            raise UsageError(f"expected a run that labels texts; {self.run} is a tagger, whose sentences have tags")
+        examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))
+        warn(run)
+        with naming(self.data):
+            results = self._attack(run, sample(examples, self.limit))
+        found = augmented(results)
+        write_augmented(self.out, [*([] if self.only_new else as_given(examples)), *found], self._names(run))
+        beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
+        tried = sum(result.outcome in ("flipped", "kept") for result in results)
+        say(
+            f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}; next: "
+            f"wordward train --train {self.out} --dev FILE (texts held out of {self.out} would be near copies)",
+            quiet=self.quiet,
+        )
+
+    def _check(self) -> None:
+        """Refuse what cannot be written, before anything is read."""
+        from wordward.attack.augment import check_suffix
+
+        check_suffix(self.out)
+        if Path(self.out).exists() and not self.force:
+            raise UsageError(f"{self.out} exists: give --force to overwrite it, or another --out")
+        check_counts(self, "limit", "jobs")
+        check_files(self, "out")
+
+    def _attack(self, run: "Run", examples: list["Example"]) -> list["Attacked"]:
+        from wordward.attack.attacker import attack
+        from wordward.support.console import progress
+        from wordward.support.workers import jobs_for
+
+        jobs = jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu")
+        attacks = attack(run, examples, self.settings, jobs=jobs)
+        with closing(attacks), progress(quiet=self.quiet) as bars:
+            bar = bars.add_task("attack", total=len(examples), unit="texts")
+            return list(bars.track(attacks, len(examples), task_id=bar))
+
+    def _names(self, run: "Run") -> tuple[str, str]:
+        """The columns of text and label as in the texts; those given by number or in fields get plain names."""
+        data = run.config.data
+        text, label = self.columns.text_column or data.text_column, self.columns.label_column or data.label_column
+        plain = not (text.isdecimal() or "." in text or "." in label)
+        return (text, label) if plain else ("text", "label")

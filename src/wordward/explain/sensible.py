@@ -1,0 +1,110 @@
+"""Which pulls a reader is shown: toward words that speak less for the label, and whose kin do, too."""
+
+from math import log
+
+import torch
+from torch import Tensor
+
+from wordward.explain.word_kinds import BIT, fitting
+from wordward.runs.evidence import Evidence, evidence_of
+from wordward.runs.run import Run
+from wordward.runs.word_space import WordSpace
+
+# By what factor the odds of a label must fall with a pull, at 95 %; the larger if there are such pulls in a text.
+FALLS, SURE = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5), 1.96
+MUCH = 3.0  # between words that texts may hold for other reasons
+# By how much the kin of the new word must speak less for the label than those of the old one do, in log-odds.
+KIN_FALLS = (2.0, 1.6, 1.2, 0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
+KIN_MUCH = 0.9  # unless both words name qualities
+SEEN, LESS = 0.2, 1.5  # by how much, and by what factor, the words themselves must: as counted; with what kin say
+RIDGE, NOISE = 10.0, 0.25  # of the regression: its weight, and the variance that words have beside that of counts
+RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
+OWN = 0.5  # variance of what words speak for around what their kin do
+
+
+class Sensible:
+    """Which of the pulls on a text's words are shown."""
+
+    def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
+        """`space`: whose vectors say which words are near each other; None: the run's own."""
+        self.evidence = evidence
+        kinds = fitting(tuple(run.vocabulary.words)).kinds.to(run.device)
+        grammar, noun = kinds < BIT["s"], (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
+        self._plain = noun | (kinds == BIT["number"]) | grammar  # (ids,)
+        self._quality = ~grammar & (kinds & sum(BIT[name] for name in ("ly", "er", "est", "adjective")) > 0)
+        self._kin = kin_evidence(run, evidence, space)  # (rows of the evidence, classes)
+        trust = OWN / (OWN + evidence.variance)  # in counts, the more the more texts hold a word
+        self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence - self._kin), 0.0)
+
+    def __call__(self, label: int, words: Tensor, ids: Tensor, toward: Tensor, pulls: Tensor) -> Tensor | None:
+        """Which pulls are shown, (words, top) bool; None if the training texts speak for none.
+
+        Words are shown that speak less for the label than the word that is pulled, and whose kin do: by the largest
+        of some amounts that any pull of the text reaches. If none reaches any, those that surely speak less, whatever
+        their kin do. Between nouns, numbers or words of grammar the difference must be large: what texts are about,
+        and how they are told, differs between labels by accident.
+
+        Args:
+            label: Its number.
+            words: The numbers of the text's words for the evidence, (words,).
+            ids: Their ids, (words,).
+            toward: Ids of the words that pull, (words, top).
+            pulls: Which of them do, (words, top) bool.
+        """
+        words, ids = words.unsqueeze(-1).expand_as(toward), ids.unsqueeze(-1).expand_as(toward)
+        lost, error = self.evidence.lost(torch.full_like(toward, label), words, toward)
+        kin, both = (values[words, label] - values[toward, label] for values in (self._kin, self._both))
+        plain, quality = self._plain[toward] & self._plain[ids], self._quality[toward] & self._quality[ids]
+        less = (lost > SEEN) & (both >= torch.where(plain, log(MUCH), log(LESS)))
+        less &= self.evidence.variance[toward, label] < RARE
+        for fall in KIN_FALLS:
+            shown = less & (kin >= torch.where(quality, fall, max(fall, KIN_MUCH)))
+            if bool((shown & pulls).any()):
+                return shown
+        for factor in FALLS:
+            shown = lost - SURE * error >= torch.where(plain, log(MUCH), log(factor))
+            if bool((shown & pulls).any()):
+                return shown
+        return None
+
+
+def sensible(run: Run, space: WordSpace | None) -> Sensible | None:
+    """Which pulls of a run are shown; None for a tagger, or a run that kept no counts."""
+    evidence = evidence_of(run)
+    return None if evidence is None else Sensible(run, evidence, space)
+
+
+def kin_evidence(run: Run, evidence: Evidence, space: WordSpace | None) -> Tensor:
+    """What words near each word speak for: its evidence as all others foretell it, (rows of the evidence, classes).
+
+    "terrible" is foretold to speak against a product, "warranty" is not, though texts that complain hold it as often.
+    A word without a vector is foretold nothing: 0.
+    """
+    table = run.table().float() if space is None else space.table
+    if space is None and run.config.transformer is None and run.config.model.kind == "convolution":
+        table = table[:, : run.config.model.dim]  # its evidence follows
+    ids = run.ordinary()
+    ids = ids[torch.isfinite(evidence.variance[ids]).all(-1) & (space.known[ids] if space is not None else True)]
+    foretold = torch.zeros_like(evidence.evidence)
+    if len(ids) > 1:
+        foretold[ids] = foretell(table[ids], evidence.evidence[ids], evidence.variance[ids].mean(-1))
+    if (after := len(run.vocabulary)) < len(foretold):  # pieces, each as the word that it spells; then the words
+        pieces = {run.vocabulary.word(at).lower(): at for at in ids.tolist()}
+        rows = torch.tensor([pieces.get(word, -1) for word in run.learnt.words], device=foretold.device)
+        foretold[after:] = torch.where(rows.unsqueeze(-1) >= 0, foretold[rows], 0.0)
+    return foretold
+
+
+def foretell(vectors: Tensor, values: Tensor, variance: Tensor) -> Tensor:
+    """Each row's values (n, classes) by a ridge regression on the vectors (n, dim) of all other rows.
+
+    `variance` (n,) is that of the values. Each is left out in turn without fitting again.
+    """
+    wide = vectors.cpu().double()  # MPS has no double precision
+    wide = torch.nn.functional.normalize(wide - wide.mean(0), dim=-1)
+    wide = torch.cat([wide, wide.new_ones(len(wide), 1)], -1)
+    y, weights = values.cpu().double(), 1 / (variance.cpu().double().unsqueeze(-1) + NOISE)
+    inverse = torch.linalg.inv(wide.T @ (weights * wide) + RIDGE * torch.eye(wide.shape[1], dtype=wide.dtype))
+    fitted = wide @ (inverse @ (wide.T @ (weights * y)))
+    own = (wide @ inverse * wide).sum(-1, keepdim=True) * weights  # how much each value says of itself
+    return ((fitted - own * y) / (1 - own)).to(values)
