@@ -15,7 +15,15 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, MethodSettings
 from wordward.perturbation.tap import Tap
 from wordward.runs.counted import Counted
-from wordward.runs.hub import SAFE, SAFE_WEIGHTS, _explained, check_folder, load_tokenizer, transformers_quietly
+from wordward.runs.hub import (
+    SAFE,
+    SAFE_WEIGHTS,
+    check_folder,
+    check_sizes,
+    explained,
+    load_tokenizer,
+    transformers_quietly,
+)
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import RunError, SettingError
@@ -181,14 +189,15 @@ def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:
 
 def _load(source: str) -> tuple[bool, Any]:
     """Whether the model gives tags, and the model, whose every weight must be in its files."""
-    with transformers_quietly() as transformers, _explained(source, "model"):
+    with transformers_quietly() as transformers, explained(source, "model"):
         config = transformers.AutoConfig.from_pretrained(source, **SAFE)
+        check_sizes(source, config)
     named = list(getattr(config, "architectures", None) or ())
     tagging = _head(named)
     if tagging is None:
         raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    with transformers_quietly() as transformers, _explained(source, "model", kind):
+    with transformers_quietly() as transformers, explained(source, "model", kind):
         model, told = getattr(transformers, kind).from_pretrained(source, output_loading_info=True, **SAFE_WEIGHTS)
     if missing := sorted(told["missing_keys"]):
         raise RunError(
