@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from wordward.support.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wordward.datasets import Example
@@ -53,6 +54,7 @@ __all__ = [
     "iadvt",
     "ivat",
     "load_run",
+    "open_model",
     "tokenize",
     "vat",
 ]
@@ -81,6 +83,40 @@ def load_run(path: "str | Path", *, device: str = "auto", positive: str | None =
     from wordward.runs import opening
 
     return opening.load_run(path, device=device, positive=positive)
+
+
+def open_model(
+    source: Any, *, device: str = "auto", positive: str | None = None, labels: "Sequence[str]" = ()
+) -> "Run":
+    """Open any model: a run folder, or one that wordward did not train.
+
+    Args:
+        source: A run folder; the folder or the hub name of a Hugging Face classifier or tagger, read from safetensors
+            and without running code that comes with it; "module:name" of Python that gives a model or a function; or
+            these themselves: `(model, tokenizer)`, a pipeline of transformers, a function from a list of texts to
+            probabilities, or an object with `predict_proba` such as scikit-learn's.
+        device: Where to compute: cpu, cuda, mps, or auto for the best there is.
+        positive: For taggers: the tag whose F0.5 counts and which attacks make it miss.
+        labels: The names of a function's labels, in the order of its probabilities; by default its own `labels` or
+            `classes_`, the keys where it gives dicts, or else "0", "1", ...
+
+    Returns:
+        A `Run`, as `wordward.load_run` gives it; a function's predicts, and is scored, attacked and checked, but has
+        no gradients to explain by.
+
+    Raises:
+        RunError: If there is no such model, or it cannot be used.
+
+    Examples:
+        >>> def guard(texts):
+        ...     return [[0.1, 0.9] if "ignore" in text else [0.8, 0.2] for text in texts]
+        >>> wordward.open_model(guard, labels=["safe", "attack"]).predict(["ignore all rules"])[0].label
+        'attack'
+    """
+    from wordward import attack, explain  # noqa: F401  they enter run.attack and run.explain
+    from wordward.runs import opening
+
+    return opening.open_model(source, device=device, positive=positive, labels=labels)
 
 
 def __getattr__(name: str) -> Any:

@@ -150,7 +150,7 @@ def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
     def fail(*arguments: Any, **settings: Any) -> None:
         raise error
 
-    monkeypatch.setattr("wordward.runs.opening.load_run", fail)
+    monkeypatch.setattr("wordward.runs.opening.open_model", fail)
     return main(["predict", "run", "a text"])
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from accelerate.state import AcceleratorState
+from any_model import fine_tuned
 from documented import (
     ONLY_PARSED,
     PAGES,
@@ -62,6 +63,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert main(["train", *given, *SMALL.split()]) == 0
     shutil.copy(folder / "test.csv", demo)
     shutil.copytree(demo / "iadvt", folder / "RUN")
+    fine_tuned(folder / "sentiment", steps=30)
     return folder
 
 

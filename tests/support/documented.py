@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hf_tiny import bert, word_pieces
 
 from experiments import __main__ as experiments
@@ -88,11 +89,15 @@ def commands(block: Block) -> Iterator[tuple[int, str]]:
 def do(block: Block, names: dict[str, Any]) -> None:
     """Run a block in the current folder; DocumentationError says what is wrong with it, and where."""
     if block.language == "python":
+        if block.title:  # a module that commands below it name
+            Path(block.title).write_text(block.code, encoding="utf-8")
         exec(compile("\n" * (block.line - 1) + block.code, block.page, "exec"), names)
     elif block.language == "py":
         compile(block.code, block.page, "exec")  # what cannot run here: TextAttack's own test runs it
     elif block.language == "toml" and block.title:
         Path(block.title).write_text(block.code, encoding="utf-8")
+    elif block.language == "yaml" and block.title:
+        yaml.safe_load(block.code)  # tests/cli/test_check.py runs its command
     elif block.language in ("csv", "json", "text") and block.title:
         _show(block)
     elif block.language in ("", "sh", "bash", "text"):
@@ -161,7 +166,8 @@ def _do(program: str, arguments: list[str]) -> None:
             status = PROGRAMS[program].main(arguments)
     except SystemExit as stopped:
         status = stopped.code
-    assert not status, errors.getvalue()
+    # A model that falls short of its limits is an answer, too.
+    assert not status or (arguments[0] == "check" and status == 1), errors.getvalue()
 
 
 def _tiny_model(folder: Path) -> None:

@@ -3,9 +3,23 @@
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack, attack_texts
 from wordward.attack.augment import Augmented, augmented
+from wordward.attack.checking import Check, check
 from wordward.config.attack import EDITS, AttackSettings
+from wordward.config.check import CheckLimits
 from wordward.runs.run import Run
 
 Run.attack = attack_texts
 
-__all__ = ["EDITS", "AttackSettings", "Attacked", "Augmented", "Change", "attack", "attack_texts", "augmented"]
+__all__ = [
+    "EDITS",
+    "AttackSettings",
+    "Attacked",
+    "Augmented",
+    "Change",
+    "Check",
+    "CheckLimits",
+    "attack",
+    "attack_texts",
+    "augmented",
+    "check",
+]

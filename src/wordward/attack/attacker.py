@@ -10,7 +10,8 @@ import numpy as np
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
-from wordward.attack.guide import Case, Guide, Target
+from wordward.attack.guide import Case, Guide, SwapGuide, Target
+from wordward.attack.queries import QueryGuide
 from wordward.attack.search import TextSearch, search, text_with
 from wordward.attack.sense import judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
@@ -29,6 +30,7 @@ from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
 CHUNK = 64  # texts that are searched side by side
+QUERIED = 8  # of a model that is asked by queries, which takes longer: so progress is seen
 
 
 def attack_texts(
@@ -93,7 +95,8 @@ def attack(
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
     plain = [attacker.goal.plain(as_example(text)) for text in texts]
-    chunks = [plain[start : start + CHUNK] for start in range(0, len(plain), CHUNK)]
+    size = CHUNK if run.has_gradients else QUERIED
+    chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     attacked_chunks = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
@@ -112,8 +115,13 @@ class Attacker:
 
     def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
         self.run, self.goal, self.settings = run, goal_of(run, settings, corrections), settings
-        self.guide = Guide(run, settings, self.goal.judge) if "swap" in settings.edits else None
+        self.guide = self._guide() if "swap" in settings.edits else None
         self.editor = None if settings.only_swaps else Editor(run, settings, self.goal, self.guide)
+
+    def _guide(self) -> SwapGuide:
+        """What proposes swaps: by gradients where the model has them, else by queries."""
+        kind = Guide if self.run.has_gradients else QueryGuide
+        return kind(self.run, self.settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
         """Attack some texts, prepared by `goal.plain`, side by side."""
@@ -176,6 +184,11 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
         raise SettingError("corrections", "corrections are for taggers: this run gives one label to the whole text")
     judge = judge_of(run)
     if settings.sense == "kept" and judge is None and "swap" in settings.edits:
+        if not run.trained_here:
+            raise RunError(
+                f"{run.folder} was not trained by wordward, so there are no counts of its training texts to judge "
+                "swaps by: attack with `sense='any'`"
+            )
         raise RunError(
             f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
         )

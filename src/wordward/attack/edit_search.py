@@ -10,7 +10,7 @@ import numpy as np
 from wordward.attack.attacked import distance
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
-from wordward.attack.guide import Case, Guide, State, of_words
+from wordward.attack.guide import Case, State, SwapGuide, of_words
 from wordward.attack.proposals import Proposer
 from wordward.attack.search import fluent, read, survivors, text_with
 from wordward.config.attack import AttackSettings
@@ -81,7 +81,7 @@ class Attempt(NamedTuple):
 class Editor:
     """Makes edits of the kinds of the settings; `guide` proposes the swaps among them."""
 
-    def __init__(self, run: Run, settings: AttackSettings, goal: Goal, guide: Guide | None) -> None:
+    def __init__(self, run: Run, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
         self.run, self.settings, self.goal, self.guide = run, settings, goal, guide
         self.kinds = tuple(kind for kind in settings.edits if kind != "swap")
 
@@ -184,8 +184,8 @@ class Editor:
         if guide.fluency is not None:
             made = fluent(run, guide.fluency, cases, states, made, self.settings.rescore)
         found: dict[int, list[EditState]] = {}
-        for (one, state), case, of_state in zip(pairs, cases, made, strict=True):
-            one.passes += guide.passes
+        for (one, state), case, of_state, spent in zip(pairs, cases, made, guide.spent(), strict=True):
+            one.passes += spent
             edits = [(swapped.row, self._swap(one.case, state, case, swapped)) for swapped in of_state]
             found[id(state)] = [EditState(row, (*state.edits, edit)) for row, edit in edits]
         return found

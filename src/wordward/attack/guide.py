@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.attack.fluency import fluency_of
+from wordward.attack.fluency import Fluency, fluency_of
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
@@ -77,6 +77,22 @@ class Case:
         return int(self.row.numbers[self.row.first[position]])
 
 
+class SwapGuide(Protocol):
+    """What a search asks for swaps: a method that follows gradients, or one that asks the model alone."""
+
+    settings: AttackSettings
+    fitting: bool  # whether only words that fit their place are proposed
+    fluency: Fluency | None  # the language model that judges them
+
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
+        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
+        ...
+
+    def spent(self) -> list[int]:
+        """Texts that the model read for each of these states, when it was last called."""
+        ...
+
+
 class Guide:
     """A method that proposes swaps, the best first."""
 
@@ -95,6 +111,7 @@ class Guide:
 
     def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
         """For each state the proposed swaps, best first, and how far its prediction is from changing."""
+        self._asked = len(states)
         swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
@@ -117,6 +134,10 @@ class Guide:
                 swaps[number] = _swaps_of_words(proposed[at], row)
                 margins[number] = cases[number].target.margin(of_words(logits[at], row))
         return swaps, margins
+
+    def spent(self) -> list[int]:
+        """Texts that the model read for each state of the last call."""
+        return [self.passes] * self._asked
 
     def _on_device(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.run.device)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from wordward.attack.fluency import LEAST, Fluency
-from wordward.attack.guide import Case, Guide, Replacement, State, of_words
+from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
 from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
@@ -42,7 +42,7 @@ class Attempt(NamedTuple):
     before: float  # the margin of the text it was made of
 
 
-def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[TextSearch]:
+def search(run: Run, cases: Sequence[Case], guide: SwapGuide) -> list[TextSearch]:
     """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
     searches = [TextSearch(case, [State(case.row)], over=not case.open.any()) for case in cases]
     with evaluating(run.model):
@@ -51,7 +51,7 @@ def search(run: Run, cases: Sequence[Case], guide: Guide) -> list[TextSearch]:
     return searches
 
 
-def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
+def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
     """One more swap in each text: the guide proposes some, the model scores the best, and the best is made."""
     settings = guide.settings
     states = [(number, state) for number, one in enumerate(searches) for state in one.beam]
@@ -67,8 +67,8 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: Guide) -> None:
         swapped_texts = fluent(
             run, guide.fluency, cases, [state for _, state in states], swapped_texts, settings.rescore
         )
-    for (number, _), made, margin in zip(states, swapped_texts, margins, strict=True):
-        searches[number].passes += guide.passes
+    for (number, _), made, margin, spent in zip(states, swapped_texts, margins, guide.spent(), strict=True):
+        searches[number].passes += spent
         for swapped in made:
             if (key := (number, swapped.row.ids.tobytes())) not in known:
                 known.add(key)

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from wordward.attack.attacked import Sense
 from wordward.attack.stopwords import NEGATIONS, fold
-from wordward.runs import checkpoint
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.run import Run
 from wordward.text.vocabulary import Vocabulary
@@ -64,7 +63,7 @@ class Judge(Evidence):
 
 def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
     """The rule for a run; None for a tagger, or a run without counts of words by class."""
-    counts = None if run.tagging else checkpoint.load_class_counts(run.folder, run.learnt)
+    counts = None if run.tagging else run.class_counts()
     if counts is None:
         return None
     return run.judged(make_judge(counts.to(device or run.device), run.learnt))

@@ -38,6 +38,7 @@ class FileColumns:
         return {name: value for name, value in vars(self).items() if value is not None and value is not False}
 
 
+Model = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="MODEL")]]
 RunFolder = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="RUN")]]
 
 PLAIN = ConstructorRegistry()

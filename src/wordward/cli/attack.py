@@ -32,7 +32,8 @@ class Attack:
         tyro.conf.Positional[tuple[str, ...]],
         tyro.conf.arg(metavar="RUN DATA", name="run-data", help_behavior_hint=""),
     ]
-    """Run folder, then labelled texts, read as those of the run were; or dev or test, for a run on a known corpus.
+    """Run folder, or another model as `wordward check` takes it, then labelled texts, read as those of the run were;
+    or dev or test, for a run on a known corpus.
     With --text no DATA, with --models no RUN."""
     text: Annotated[tuple[str, ...], several("TEXT")] = ()
     """Texts to attack instead; a tagger's are split at blanks."""
@@ -73,11 +74,11 @@ class Attack:
 
     def __call__(self) -> None:
         self._check()
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
         from wordward.runs.results_file import held
 
         if self.models:
-            runs = [load_run(path, device=self.device, positive=self.positive) for path in self.models]
+            runs = [open_model(path, device=self.device, positive=self.positive) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
@@ -85,7 +86,7 @@ class Attack:
             with naming(self.given[0]):
                 self._models(runs, examples)
             return
-        run = load_run(self.given[0], device=self.device, positive=self.positive)
+        run = open_model(self.given[0], device=self.device, positive=self.positive)
         examples = self._examples([run], None if self.text else self.given[1])
         warn(run)
         with naming(None if self.text else self.given[1]), held(self.out, "--out"):

@@ -47,10 +47,10 @@ class Augment:
         self._check()
         from wordward.attack.augment import as_given, augmented, write_augmented
         from wordward.datasets import sample
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
         from wordward.support.console import say
 
-        run = load_run(self.run, device=self.device)
+        run = open_model(self.run, device=self.device)
         if run.tagging:
             raise UsageError(f"expected a run that labels texts; {self.run} is a tagger, whose sentences have tags")
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))

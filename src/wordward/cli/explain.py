@@ -28,7 +28,7 @@ class Explain:
     """Show which words pull each word of a text, and how strongly: in the terminal, as HTML, a figure or JSON."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts, a tagger's split at blanks; or dev or test, for a run on a known corpus. Without any, and without --text
     and --file: the lines of standard input."""
@@ -74,12 +74,12 @@ class Explain:
 
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
         from wordward.runs.results_file import held
         from wordward.support.workers import jobs_for
 
         self._check()
-        run = load_run(self.run, device=self.device)
+        run = open_model(self.run, device=self.device)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")

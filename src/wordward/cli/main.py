@@ -13,6 +13,7 @@ import tyro
 
 from wordward.cli.attack import Attack
 from wordward.cli.augment import Augment
+from wordward.cli.check import Check
 from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
@@ -187,6 +188,7 @@ COMMANDS: dict[str, Any] = {
     "predict": Predict,
     "explain": Explain,
     "attack": Attack,
+    "check": Check,
     "augment": Augment,
     "neighbors": Neighbors,
     "methods": Methods,

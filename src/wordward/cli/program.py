@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import partial, reduce
 from operator import or_
+from traceback import print_exc
 from typing import Annotated, Any
 
 import tyro
@@ -65,6 +66,8 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
     if command_line in (["--version"], ["-V"]):
         print(f"wordward {__version__}")
         return 0
+    # A command may say that its status 1 means something else than an error.
+    failed = getattr(commands.get(next(iter(command_line), "")), "COULD_NOT_RUN", 1)
     flags = partial(in_flags, commands=commands.values())
     try:
         with showing(flags):
@@ -74,9 +77,12 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
         return 0
     except Exception as error:
         if (message := message_of(error)) is None:
-            raise
+            if failed == 1:
+                raise
+            print_exc()
+            return failed
         print(f"wordward: {flags(message)}", file=sys.stderr)
-        return 1
+        return failed
     except KeyboardInterrupt:
         print("wordward: stopped", file=sys.stderr)
         return STOPPED

@@ -17,7 +17,7 @@ class Report:
     """Write one HTML page on a run: results, learning curves, telling sentences, adversarial texts, nearest words."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     test: Annotated[str | None, tyro.conf.arg(metavar="FILE|test")] = None
     """Labelled texts to score on, read as those of the run were; or test, for a run on a known corpus. By default
     only the dev texts are used."""

@@ -17,7 +17,7 @@ class Serve:
     """Open a page on this machine to type texts, see what pulls their words, and swap them."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     other: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run of the same task, to compare."""
     port: int = 8000
@@ -41,13 +41,15 @@ class Serve:
             raise MissingExtraError(
                 f"the page needs {missing.name}, which is not installed: pip install 'wordward[serve]'"
             ) from None
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
 
         if not 0 <= self.port <= 65535:
             raise SettingError("port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
-            runs = [load_run(folder, device=self.device) for folder in folders]
+            runs = [open_model(folder, device=self.device) for folder in folders]
+            for run in runs:
+                run.adversary("iadvt")  # the page explains: a function without gradients is refused here
             warn(*runs)
             examples = None
             if self.examples:

@@ -35,12 +35,14 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, quiet: bool = Fals
 
 def texts_in(run: "Run", file: str, *, labelled: bool = True, quiet: bool = False, **columns: Any) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
+    from wordward.runs.external import as_labels
     from wordward.support.console import waiting
     from wordward.text.chosen import read_as
 
     chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
     with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
-        return read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled, quiet=quiet)
+        examples = read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled, quiet=quiet)
+    return as_labels(run, examples)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class Evaluate:
     """Score a run on labelled texts, with 95 % intervals, and label by label."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|dev|test")]]
     """Labelled texts, read as those of the run were (- is standard input); or dev or test, for a run on a known
     corpus."""
@@ -41,9 +41,9 @@ class Evaluate:
 
     def __call__(self) -> None:
         from wordward.runs.metrics import by_class
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
 
-        run = load_run(self.run, device=self.device, positive=self.positive)
+        run = open_model(self.run, device=self.device, positive=self.positive)
         source = "standard input" if self.data == "-" else self.data
         if is_split(run, self.data):
             corpus = run.split(self.data)
@@ -92,7 +92,7 @@ class Predict:
     """Label texts given as arguments, in a file, or on standard input; JSON Lines out."""
 
     run: RunFolder
-    """Run folder."""
+    """Run folder, or another model as `wordward check` takes it."""
     texts: Annotated[tyro.conf.Positional[tuple[str, ...]], several("TEXT")] = ()
     """Texts; a tagger's are split at blanks."""
     file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
@@ -111,7 +111,7 @@ class Predict:
     """Show no progress."""
 
     def __call__(self) -> None:
-        from wordward.runs.opening import load_run
+        from wordward.runs.opening import open_model
 
         check_texts(self.texts, self.file)
         if self.texts == ("-",):
@@ -121,7 +121,7 @@ class Predict:
             from wordward.support.console import say
 
             say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
-        run = load_run(self.run, device=self.device)
+        run = open_model(self.run, device=self.device)
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
         else:

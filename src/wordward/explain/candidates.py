@@ -12,7 +12,6 @@ from wordward.perturbation.space import NearestWords, nearest
 from wordward.runs.entities import mark_entities
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
-from wordward.support.errors import RunError
 
 AROUND = 20  # nearest words among which those that fit are looked for
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
@@ -78,10 +77,9 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto") -> bool:
 def _frequent(run: Run) -> Tensor:
     """Ids of the words that may be pointed to and that the training texts hold often enough."""
     allowed = torch.from_numpy(run.vocabulary.candidates(run.config.training.min_candidate_count)).to(run.device)
-    try:
-        words = run.learnt
-    except RunError:  # a model in memory, whose training texts are not known
+    if not run.trained_here:  # how often its training texts hold a word is not known
         return allowed
+    words = run.learnt
     counts = torch.from_numpy(words.counts.copy())
     if words is not run.vocabulary:  # pieces, each as the word that it spells
         counts = counts[torch.tensor([words[word.lower()] for word in run.vocabulary.words])]

@@ -1,7 +1,9 @@
-"""For users of transformers: a Trainer with any method of the paper, and explanations of a model and tokenizer."""
+"""For users of transformers: a Trainer with any method of the paper, explanations of and attacks on a model
+with its tokenizer."""
 
+from wordward.hf.attacker import attack
 from wordward.hf.explainer import explain
 from wordward.hf.settings import AdversarialSettings
 from wordward.hf.trainer import AdversarialTrainer
 
-__all__ = ["AdversarialSettings", "AdversarialTrainer", "explain"]
+__all__ = ["AdversarialSettings", "AdversarialTrainer", "attack", "explain"]

@@ -21,11 +21,11 @@ from wordward.runs import run_folder
 from wordward.runs.chance import at_chance
 from wordward.runs.compared import Yardstick, remedies
 from wordward.runs.metrics import Interval
-from wordward.runs.opening import load_run, short_names
+from wordward.runs.opening import open_model, short_names
 from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation
 from wordward.support.console import say
-from wordward.support.errors import RunError
+from wordward.support.errors import RunError, SettingError
 from wordward.support.rules import NOT_NEGATIVE, check
 
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
@@ -143,8 +143,14 @@ def gather(
     """
     settings = settings or ReportSettings()
     paths = [Path(folder), *map(Path, against)]
-    runs = [load_run(path, device=device, positive=settings.positive) for path in paths]
+    runs = [open_model(path, device=device, positive=settings.positive) for path in paths]
     check_alike(runs)
+    if settings.test is None and (opened := next((run for run in runs if not run.trained_here), None)):
+        raise SettingError(
+            "test",
+            f"{opened.folder} was not trained by wordward, so no dev texts of it are known: give `test`, a file of "
+            "labelled texts",
+        )
     tested = texts_to_score(runs, settings.test, settings.columns)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
@@ -191,6 +197,8 @@ def check_alike(runs: Sequence[Run]) -> None:
 
 def _read(run: Run, name: str) -> Subject:
     """The result and metrics of a run, read from its folder."""
+    if not run.trained_here:
+        return Subject(run, name, {}, [])
     try:
         metrics = run_folder.read_metrics(run.folder)
         result = run_folder.load_result(run.folder) or {}
@@ -262,6 +270,8 @@ def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> d
 def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
     """The report with sentences that their strongest pull changes most."""
     run, settings = report.subjects[0].run, report.settings
+    if not run.has_gradients:
+        return report
     fitting = [example for example in texts if len(example.text.split()) <= SHOWN]
     tellings = telling(run, fitting, count=settings.sentences, seed=settings.seed) if settings.sentences else []
     if not tellings:
@@ -275,6 +285,8 @@ def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:
 def _with_words(report: Report) -> Report:
     """The report with the neighbours of some words."""
     first = report.subjects[0]
+    if not first.run.has_gradients:
+        return report
     before, note = first.run.starting_table()
     flipped = [attacked for attacked in first.attacks.get("any", ()) if attacked.flipped]
     swapped = [

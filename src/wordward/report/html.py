@@ -75,7 +75,7 @@ def draw(report: Report) -> str:
         tagging=run.tagging,
         labels=run.labels,
         learnt_from=(first.result.get("texts") or {}).get("train"),
-        how=_how(run.config.method),
+        how=_how(run.config.method) if run.trained_here else None,
         notes=[note for subject in report.subjects for note in subject.notes],
         sections=_sections(report),
         facts=_facts(report),
@@ -95,7 +95,7 @@ def _sections(report: Report) -> dict[str, str]:
     first = report.subjects[0]
     sections = {
         "results": ("How well it does", True),
-        "learning": ("How it learnt", True),
+        "learning": ("How it learnt", any(subject.run.trained_here for subject in report.subjects)),
         "labels": (f"Which {'tags' if first.run.tagging else 'labels'} it mixes up", first.scored),
         "sentences": ("What changes its mind", report.tellings),
         "attack": ("Adversarial texts", first.attacks),

@@ -6,6 +6,7 @@ from typing import Any
 
 from wordward.config.settings import DataSettings
 from wordward.datasets import DataError, Example
+from wordward.runs.external import as_labels
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
@@ -33,7 +34,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, 
         return None
     data = runs[0].config.data
     if not data.corpus or test not in SPLITS:
-        examples = read_as(replace(data, limit=None, **(columns or {})), test)
+        examples = as_labels(runs[0], read_as(replace(data, limit=None, **(columns or {})), test))
         source = "standard input" if test == "-" else test
         return Tested(source, examples, [run.encode(examples, labelled=True, source=source) for run in runs])
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:
@@ -48,6 +49,8 @@ def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, 
 def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
     """The dev texts of a run, encoded as in training, and ""; or none and the reason why they cannot be read."""
     config = run.config
+    if not run.trained_here:
+        return [], None, ""
     try:
         if not config.data.corpus:
             if "-" in (config.data.train, config.data.dev):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wordward.runs import checkpoint
 from wordward.runs.run import Run
 from wordward.support.errors import RunError
 from wordward.text.vocabulary import PAD, SPECIALS
@@ -39,7 +38,7 @@ def evidence_of(run: Run) -> Evidence | None:
     if run.tagging:
         return None
     try:
-        counts = checkpoint.load_class_counts(run.folder, run.learnt)
+        counts = run.class_counts()
     except RunError:  # a model in memory
         return None
     return None if counts is None else run.judged(evidence_in(counts.to(run.device)))

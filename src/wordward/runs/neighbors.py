@@ -57,10 +57,10 @@ def _with_near(word: str, words: Sequence[str]) -> str:
 
 def _words(run: str | Path) -> tuple[Any, Tensor]:
     """The words of a run, and their vectors; of a Hugging Face model its pieces."""
-    if (Path(run) / run_folder.TRANSFORMER).is_dir():
-        from wordward.runs.opening import load_run
+    if (Path(run) / run_folder.TRANSFORMER).is_dir() or (Path(run) / "config.json").exists():
+        from wordward.runs.opening import open_model
 
-        opened = load_run(run, device="cpu")
+        opened = open_model(run, device="cpu")
         return opened.vocabulary, opened.table()
     vocabulary = run_folder.load_vocabulary(run)
     table = checkpoint.load_tensors(run, vocabulary).get(TABLE)

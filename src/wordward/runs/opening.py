@@ -1,15 +1,32 @@
-"""Opening a run folder: one of ours, or one with a Hugging Face model."""
+"""Opening a model: a run folder, ours or with a Hugging Face model in it; or a model that wordward did not train."""
 
+import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
+from typing import Any
+
+from torch import nn
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import lstm, run_folder, transformer
+from wordward.runs import black_box, external, lstm, run_folder, transformer
+from wordward.runs.counted import Counted
 from wordward.runs.run import Run
+from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import RunError, SettingError
+
+PYTHON = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")  # module:name
+HUB = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?")  # a name on the hub: model, or owner/model
+PICKLES = (".pkl", ".pickle", ".joblib", ".dill", ".sav", ".pt", ".pth", ".bin", ".ckpt")
+KINDS = (
+    "a run folder, the folder or hub name of a Hugging Face classifier or tagger, or module:name of Python that "
+    "gives a model with its tokenizer or a function from texts to probabilities"
+)
 
 
 def load_run(path: str | Path, *, device: str = "auto", positive: str | None = None) -> Run:
@@ -24,9 +41,116 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
     return kind.open_run(Path(path), config, pick_device(device))
 
 
+def open_model(source: Any, *, device: str = "auto", positive: str | None = None, labels: Sequence[str] = ()) -> Run:
+    """Any model as a run: what `load_run` opens, and models that wordward did not train, as `KINDS` says.
+
+    `labels` name those of a function, in the order of its probabilities.
+    """
+    if not isinstance(source, str | Path):
+        return _of_object(source, type(source).__name__, device=device, positive=positive, labels=labels)
+    name, folder = str(source), Path(source)
+    if (folder / run_folder.CONFIG).exists():
+        return load_run(folder, device=device, positive=positive)
+    if folder.is_file():
+        raise RunError(_no_file(folder))
+    if (folder / "config.json").exists() or (not folder.exists() and _may_be_on_hub(name)):
+        if not folder.exists():
+            say(f"{name} is no folder here: looking for it on the Hugging Face hub")
+        try:
+            return external.open_hub(name, pick_device(device), positive=positive)
+        except RunError as error:
+            if folder.exists():
+                raise
+            raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
+    if not folder.exists() and PYTHON.fullmatch(name):
+        found = _imported(name)
+        run = _of_object(found, name, device=device, positive=positive, labels=labels)
+        return replace(run, source=name)  # type: ignore[call-arg]
+    if folder.is_dir():
+        run_folder.load_config(folder, TrainConfig)  # which says what a run folder lacks
+    raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}. Expected {KINDS}")
+
+
 def opener(run: Run) -> partial[Run]:
-    """A picklable function that loads the same run in another process."""
-    return partial(load_run, run.folder, device=str(run.device), positive=run.config.training.positive)
+    """A picklable function that opens the same run in another process."""
+    positive = run.config.training.positive
+    if run.trained_here:
+        return partial(load_run, run.folder, device=str(run.device), positive=positive)
+    source, counted = getattr(run, "source", None), getattr(run, "counted", None)
+    return partial(_again, source, counted, device=str(run.device), positive=positive, labels=run.labels)
+
+
+def _again(source: str | None, counted: Counted | None, *, labels: Sequence[str], **how: Any) -> Run:
+    """A model opened anew; one that is only in the memory of another process cannot be."""
+    if source is None:
+        raise SettingError("jobs", "a model in memory cannot be opened by other processes: leave `jobs` out")
+    return replace(open_model(source, labels=labels, **how), counted=counted)  # type: ignore[call-arg]
+
+
+def _imported(source: str) -> Any:
+    """What `module:name` names; a function without arguments is called for it."""
+    module, _, name = source.partition(":")
+    module = module.removesuffix(".py")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise RunError(f"{module} needs {error.name}, which is not installed: pip install it") from None
+        raise RunError(f"there is no Python module {module} here or installed, to take {name} from") from None
+    except Exception as error:
+        raise RunError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise RunError(
+                f"{module} has no {name}: expected a model with its tokenizer, or a function, by that name"
+            )
+        found = getattr(found, part)
+    if not callable(found) or isinstance(found, nn.Module):
+        return found
+    try:
+        takes = [p for p in signature(found).parameters.values() if p.kind is not Parameter.KEYWORD_ONLY]
+    except (TypeError, ValueError):
+        return found
+    return found() if not takes else found
+
+
+def _of_object(given: Any, name: str, *, device: str, positive: str | None, labels: Sequence[str]) -> Run:
+    """A model with its tokenizer (a tuple, or an object that has both), or a function."""
+    pair = given
+    if isinstance(getattr(given, "model", None), nn.Module) and getattr(given, "tokenizer", None) is not None:
+        pair = given.model, given.tokenizer  # a pipeline of transformers
+    if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], nn.Module):
+        return external.open_pair(*pair, pick_device(device), name=name, positive=positive)
+    if isinstance(given, nn.Module):
+        raise SettingError("model", f"{name} is a model without its tokenizer: give both, as (model, tokenizer)")
+    if not callable(getattr(given, "predict_proba", given)):
+        raise RunError(
+            f"{name} is {type(given).__name__}; expected (model, tokenizer), or a function from a list of "
+            "texts to probabilities"
+        )
+    if positive is not None:
+        raise SettingError("positive", f"positive names a tag of a tagger, but {name} gives each text one label")
+    return black_box.open_function(given, name=name, labels=labels)
+
+
+def _may_be_on_hub(name: str) -> bool:
+    """Whether what is no folder here can be a name on the hub."""
+    return HUB.fullmatch(name) is not None and Path(name).suffix.lower() not in (*PICKLES, ".py")
+
+
+def _no_file(file: Path) -> str:
+    """Why a file is no model."""
+    if file.suffix.lower() in PICKLES:
+        return (
+            f"{file} is a pickle, which may run any code when it is opened, so it is not. If you trust it, write a "
+            "module of Python that loads it and names what it gives, such as model = joblib.load(...), and give "
+            "module:model (an object with predict_proba and classes_, or a function from texts to probabilities)"
+        )
+    if file.suffix == ".py":
+        return f"{file} is a program: give {file.stem}:NAME, the name of a model or a function in it"
+    return f"{file} is a file; expected {KINDS}"
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:

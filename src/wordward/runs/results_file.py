@@ -28,7 +28,9 @@ def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, An
     texts = hashlib.sha256()
     for example in examples:
         texts.update(json.dumps([example.text, example.label, example.tokens, example.tags]).encode())
+    opened = {} if run.trained_here else {"model": str(run.folder)}
     return {
+        **opened,
         "weights": fingerprint(run.weights),
         "vocabulary": fingerprint(_words(run.folder)),
         "run_settings": _short(hashlib.sha256(json.dumps(settings).encode())),

@@ -14,6 +14,7 @@ from wordward.config.settings import TextSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
+from wordward.runs.checkpoint import load_class_counts
 from wordward.runs.entities import mark_entities
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reading import Reading, Row, no_words
@@ -68,6 +69,16 @@ class Run(ABC):
         return self.folder.name
 
     @property
+    def trained_here(self) -> bool:
+        """Whether `wordward train` made it, so that its folder tells how; not so a model that was only opened."""
+        return True
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether what moves a prediction can be computed; not so for a function from texts to probabilities."""
+        return True
+
+    @property
     def positive(self) -> int | None:
         """The number of the class whose precision, recall and F0.5 are measured; None if there is none."""
         name = self.config.training.positive
@@ -98,6 +109,10 @@ class Run(ABC):
     @abstractmethod
     def learnt(self) -> Vocabulary:
         """The vocabulary of the training texts, in which the words of each class were counted."""
+
+    def class_counts(self) -> Tensor | None:
+        """How many training texts of each class hold each word of `learnt`, (words, classes); None if not known."""
+        return load_class_counts(self.folder, self.learnt)
 
     @property
     @abstractmethod

@@ -1,0 +1,68 @@
+"""An earlier check, from its JSON file, to compare a later one with text by text."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from wordward.config.attack import AttackSettings
+from wordward.datasets import DataError
+from wordward.runs.metrics import mcnemar
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Which texts an earlier check found right, and how many edits flipped each."""
+
+    name: str
+    right: Mapping[str, bool]  # by what identifies a text
+    flips_at: Mapping[str, int | None]
+
+    @classmethod
+    def read(cls, path: str | Path, settings: AttackSettings) -> "Earlier":
+        """The one in a file that `wordward check` wrote as JSON; one that attacked in another way is refused."""
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            each, made = record["each"], record["settings"]
+            right = {one["text"]: bool(one["right"]) for one in each}
+            flips_at = {one["text"]: one["flips_at"] for one in each}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+            raise DataError(
+                f"expected the JSON of an earlier `wordward check`; it cannot be read: {why}", path
+            ) from None
+        if other := _differing(made, settings):
+            raise DataError(
+                f"it was made with other settings of the attack ({other}), so what it tells cannot be compared: give "
+                "the same, or make it again",
+                path,
+            )
+        return cls(str(path), right, flips_at)
+
+    def compare(self, now: Mapping[str, bool], edits: int) -> tuple[int, int, int, float]:
+        """Texts lost and won since, how many are in both, and p of McNemar's exact test (two-sided).
+
+        `now`: of each text whether it is right under so many edits.
+        """
+        both = [text for text in now if text in self.right]
+        if not both:
+            raise DataError(
+                "expected some of the same texts with the same labels; none of these are in it", self.name
+            )
+        lost = sum(self._holds(text, edits) and not now[text] for text in both)
+        won = sum(now[text] and not self._holds(text, edits) for text in both)
+        return lost, won, len(both), mcnemar(lost, won)
+
+    def _holds(self, text: str, edits: int) -> bool:
+        flips_at = self.flips_at[text]
+        return self.right[text] and (flips_at is None or flips_at > edits)
+
+
+def _differing(made: Mapping[str, Any], settings: AttackSettings) -> str:
+    """The settings of an attack that are not as they were; one that was not known then is taken at its default."""
+    default = asdict(AttackSettings())
+    now = json.loads(json.dumps(asdict(settings)))
+    before = json.loads(json.dumps(default)) | dict(made)
+    names = [item.name for item in fields(settings) if before.get(item.name) != now[item.name]]
+    return ", ".join(f"{name}: {before.get(name)} then, {now[name]} now" for name in names)

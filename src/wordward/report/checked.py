@@ -1,0 +1,205 @@
+"""A check as files: a page of HTML, a card in Markdown to stand beside a model, JUnit's XML."""
+
+from xml.etree import ElementTree
+
+from wordward.attack.attacked import Attacked
+from wordward.attack.checking import BreakingWord, Check
+from wordward.explain.html import render
+from wordward.explain.wording import plain
+from wordward.report.tables import between, count, rate
+from wordward.report.words import stretches
+from wordward.runs.metrics import Interval
+from wordward.support.version import __version__
+
+SHOWN = 5  # texts on a card and on a page
+BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate")  # conditions on what edits flip
+JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense not judged"}
+
+
+def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
+    """The numbers of a check by name, each with its interval and what it is of."""
+    unit = "sentences" if check.tagging else "texts"
+    of_all = f"{count(len(check.results))} {unit}"
+    if check.tagging:
+        of_all = f"sentences with a word tagged {check.target}"
+    found: list[tuple[str, Interval | None, str]] = []
+    for number, interval in check.accuracy.items():
+        name = "accuracy" if not number else f"accuracy under {number} edit{'s' * (number != 1)}"
+        found.append((name, interval, of_all))
+    attacked = f"{count(len(check.attacked))} {unit} predicted right" if check.given else f"{of_all}, as predicted"
+    if check.target is not None and not check.tagging:
+        found.append((f"{check.target} found", check.recall, f"the {check.target} texts"))
+        attacked = f"{count(len(check.attacked))} {check.target} texts that are found"
+    found.append(("flip rate", check.flip_rate, attacked))
+    if check.target is not None:
+        other = f"sentences without {check.target}" if check.tagging else f"texts that are not {check.target}"
+        found.append(("false positives", check.false_positives, other))
+    return [row for row in found if row[1] is not None]
+
+
+def judged(check: Check) -> str:
+    """How the edits of the flipped texts are judged, in words; empty where none was flipped."""
+    return ", ".join(f"{count(number)} {JUDGED[sense]}" for sense, number in check.senses.items())
+
+
+def verdict(check: Check) -> str:
+    """The outcome in a line."""
+    if not check.conditions:
+        return "no limits were given: nothing decides"
+    short = sum(not condition.holds for condition in check.conditions)
+    total = len(check.conditions)
+    what = f"{total} condition{'s' * (total != 1)}"
+    return f"holds: {what} fulfilled" if not short else f"falls short: {short} of {what} not fulfilled"
+
+
+def edited(word: BreakingWord) -> str:
+    """What comes in the place of a word."""
+    return ", ".join(toward.strip(" ,") or "(left out)" for toward in word.toward)
+
+
+def flipped(word: BreakingWord) -> str:
+    """In how many of the texts that hold a word its edits took part in a flip."""
+    return f"{word.flipped} of {word.texts} texts{' with it' if word.word else ''}"
+
+
+def inline(attacked: Attacked) -> str:
+    """A text with each edit as (old → new); long stretches are cut."""
+    parts = []
+    for text, change in stretches(attacked):
+        parts.append(text)
+        if change is not None:
+            put_in, left_out = f"(+{change.toward})", f"(−{change.word})"
+            swapped = f"({change.word} → {change.toward})"
+            parts.append(put_in if not change.word else left_out if not change.toward else swapped)
+    return plain("".join(parts))
+
+
+def card(check: Check) -> str:
+    """The check in Markdown, for ROBUSTNESS.md beside a model card.
+
+    Args:
+        check: What `wordward.attack.check` found.
+
+    Returns:
+        Markdown.
+
+    Examples:
+        >>> texts = [wordward.Example("the film was warm and funny", "good")]
+        >>> wordward.report.card(wordward.attack.check(run, texts)).partition(chr(10))[0]
+        '# Robustness of mine'
+    """
+    lines = [f"# Robustness of {_mark(check.model)}", "", f"**{_mark(verdict(check))}.**", ""]
+    if check.conditions:
+        lines += ["| condition | asked | found | |", "|---|---|---|---|"]
+        for each in check.conditions:
+            cells = each.title, each.asked, each.found, "holds" if each.holds else "**falls short**"
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines.append("")
+    lines += ["| measured | value | 95 % interval | of |", "|---|---|---|---|"]
+    for name, interval, of in rows(check):
+        assert interval is not None
+        lines.append(f"| {_cell(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_cell(of)} |")
+    lines += ["", f"Texts: {count(len(check.results))} of {_mark(check.source)}. {_how(check)}"]
+    if check.flipped:
+        lines += ["", f"Flipped texts: {count(len(check.flipped))} ({judged(check)}).", ""]
+        lines += ["## Words that break it most", "", "| word | edited to | flipped texts |", "|---|---|---|"]
+        for word in check.words():
+            cells = word.word or "(put in)", edited(word), flipped(word)
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines += ["", "## Worst examples", ""]
+        for each in check.examples(SHOWN):
+            lines.append(
+                f"- **{_mark(each.before)} → {_mark(each.after)}**, {JUDGED[each.sense]}: {_mark(inline(each))}"
+            )
+    return "\n".join([*lines, "", f"Made by wordward {__version__}, `wordward check`.", ""])
+
+
+def _how(check: Check) -> str:
+    most = check.budgets[-1]
+    return (
+        f"An attack edits up to {most} word{'s' * (most != 1)} of each text that is predicted right until the "
+        "prediction changes; every flip was verified by predicting the edited text. Not finding one is no proof that "
+        "there is none."
+    )
+
+
+def _cell(text: str) -> str:
+    return _mark(text).replace("|", "\\|")
+
+
+def _mark(text: str) -> str:
+    """A text on one line in which Markdown finds no HTML."""
+    return plain(text).replace("<", "&lt;")
+
+
+def check_page(check: Check) -> str:
+    """The check as a page of HTML that needs nothing from elsewhere.
+
+    Args:
+        check: What `wordward.attack.check` found.
+
+    Returns:
+        HTML, escaped.
+
+    Examples:
+        >>> texts = [wordward.Example("the film was warm and funny", "good")]
+        >>> wordward.report.check_page(wordward.attack.check(run, texts))[:15]
+        '<!doctype html>'
+    """
+    return render(
+        "report/templates/check.html.j2",
+        title=f"Robustness of {check.model}",
+        check=check,
+        rows=rows(check),
+        verdict=verdict(check),
+        judged=judged(check),
+        how=_how(check),
+        examples=check.examples(SHOWN),
+        tag=check.target if check.tagging else None,
+        version=__version__,
+        JUDGED=JUDGED,
+        between=between,
+        count=count,
+        edited=edited,
+        flipped=flipped,
+        rate=rate,
+        stretches=stretches,
+    )
+
+
+def junit(check: Check) -> str:
+    """The check as JUnit's XML, a test case for each condition.
+
+    Args:
+        check: What `wordward.attack.check` found.
+
+    Returns:
+        XML that continuous integration servers show as tests.
+
+    Examples:
+        >>> limits = wordward.attack.CheckLimits(max_flip_rate=0.5)
+        >>> texts = [wordward.Example("the film was warm and funny", "good")]
+        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, limits=limits))
+        True
+    """
+    short = sum(not condition.holds for condition in check.conditions)
+    name = plain(f"wordward check {check.model}")
+    counted = {"tests": str(max(len(check.conditions), 1)), "failures": str(short), "errors": "0"}
+    suites = ElementTree.Element("testsuites", counted)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": name, **counted})
+    properties = ElementTree.SubElement(suite, "properties")
+    for title, interval, _ in rows(check):
+        assert interval is not None
+        ElementTree.SubElement(properties, "property", {"name": plain(title), "value": f"{interval.value:.4f}"})
+    for condition in check.conditions:
+        title = plain(f"{condition.title} {condition.asked}")
+        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": title})
+        if not condition.holds:
+            message = plain(f"falls short: {condition.title} {condition.asked}, but {condition.found}")
+            failure = ElementTree.SubElement(case, "failure", {"message": message})
+            by_edits = condition.name in BY_EDITS or condition.numbers.get("edits")
+            failure.text = "\n".join([message, *(inline(each) for each in check.examples(SHOWN) if by_edits)])
+    if not check.conditions:
+        ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "measured; no limits were given"})
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,245 @@
+"""A Hugging Face model that wordward did not train, as a run: of a folder, of the hub, or in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordward.config.settings import TrainConfig, TrainingSettings
+from wordward.datasets import Example
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.recipes import Method, MethodSettings
+from wordward.perturbation.tap import Tap
+from wordward.runs.counted import Counted
+from wordward.runs.hub import (
+    SAFE,
+    SAFE_WEIGHTS,
+    check_folder,
+    check_sizes,
+    explained,
+    load_tokenizer,
+    transformers_quietly,
+)
+from wordward.runs.pieces import LogitsModel, PieceVocabulary
+from wordward.runs.transformer import TransformerRun
+from wordward.support.errors import RunError, SettingError
+from wordward.text.vocabulary import Vocabulary
+from wordward.text.word_pieces import check_size
+
+HEADS = {"ForSequenceClassification": False, "ForTokenClassification": True}  # and whether it gives tags
+NO_CHOICE = ("regression", "multi_label_classification")
+
+
+class CheckedLogits(LogitsModel):
+    """A model whose logits are of the labels that it names, for a text, or for each piece where texts are words."""
+
+    def __init__(self, model: nn.Module, labels: int, *, tagging: bool) -> None:
+        super().__init__(model)
+        self.labels, self.tagging = labels, tagging
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(batch, classes), or (batch, time, classes)."""
+        logits = super().forward(ids, mask)
+        if logits.shape[-1] != self.labels:
+            raise SettingError(
+                "model",
+                f"the model must give a logit for each of its {self.labels} labels, but gave {logits.shape[-1]}: "
+                "take one for sequence or token classification",
+            )
+        if (logits.dim() > 2) != self.tagging:
+            raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
+        return logits
+
+
+@dataclass(frozen=True)
+class ExternalRun(TransformerRun):
+    """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
+
+    embedding: str | None = None  # name of the module that reads the ids; found where not given
+    site: str | None = None  # name of the module after which r is added
+    source: str | None = None  # what to open it by again; None: it is in memory only
+    counted: Counted | None = None  # words by label of texts like those it was trained on
+
+    @property
+    def trained_here(self) -> bool:
+        return False
+
+    @property
+    def weights(self) -> list[Path]:
+        return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
+
+    @cached_property
+    def learnt(self) -> Vocabulary:  # type: ignore[override]
+        if self.counted is None:
+            raise RunError(f"the words that {self.folder} was trained on are not known")
+        return self.counted.vocabulary
+
+    def class_counts(self) -> Tensor | None:
+        return None if self.counted is None else self.counted.counts
+
+    def _learnt(self, word: str) -> int:
+        return 0 if self.counted is None else self.counted.vocabulary[word.lower()]
+
+    def starting_table(self) -> tuple[Tensor | None, str]:
+        return None, "The vectors that this model started from are not known."
+
+    def _adversary(self, method: Method) -> Adversary:
+        found = Tap(self.model.model, embedding=self.embedding, site=self.site)
+        return Adversary(
+            self.model,
+            method,
+            embedding=found.embedding,
+            site=found.site,
+            candidates=torch.from_numpy(self.vocabulary.candidates()),
+        )
+
+
+def in_memory(
+    model: nn.Module,
+    tokenizer: Any,
+    *,
+    tagging: bool,
+    perturbation: MethodSettings | None = None,
+    embedding: str | None = None,
+    site: str | None = None,
+    whole_words: bool = True,
+    name: str = "",
+) -> ExternalRun:
+    """A model and its tokenizer as a run that is in no folder."""
+    labels = _names(model)
+    table = Tap(model, embedding=embedding)
+    check_size(tokenizer, table.size)
+    return ExternalRun(
+        Path(name or type(model).__name__),
+        _config(type(model).__name__, tagging=tagging, perturbation=perturbation),
+        PieceVocabulary(tokenizer, table.size, whole_words=whole_words),
+        labels,
+        CheckedLogits(model, len(labels), tagging=tagging),
+        table.device,
+        embedding=embedding,
+        site=site,
+    )
+
+
+def open_hub(source: str, device: torch.device, *, positive: str | None = None) -> ExternalRun:
+    """The model of a folder that `save_pretrained` wrote, or of that name on the hub, with its own labels."""
+    check_folder(source)
+    tagging, model = _load(source)
+    tokenizer = load_tokenizer(source, tagging=tagging)
+    run = in_memory(model.to(device).eval(), tokenizer, tagging=tagging, name=source)
+    return replace(with_positive(run, positive), source=source)
+
+
+def open_pair(
+    model: nn.Module, tokenizer: Any, device: torch.device | None, *, name: str = "", positive: str | None = None
+) -> ExternalRun:
+    """A model that is in memory, with its tokenizer; `device`: where to put it, None for where it is."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise SettingError(
+            "tokenizer",
+            "expected a model with a fast tokenizer of transformers, which tells where words are in a text; got "
+            f"{type(tokenizer).__name__}: give (model, tokenizer), or a function from texts to probabilities",
+        )
+    head = _head([type(model).__name__])
+    if head is None:
+        raise SettingError("model", _no_head(type(model).__name__, type(model).__name__))
+    model = model.eval() if device is None else model.to(device).eval()
+    return with_positive(in_memory(model, tokenizer, tagging=head, name=name), positive)
+
+
+def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
+    """The run with the tag of a tagger that counts."""
+    if tag is None:
+        return run
+    if not run.tagging or tag not in run.labels:
+        what = f"among the tags of {run.folder}, {', '.join(run.labels)}" if run.tagging else "for a tagger only"
+        raise SettingError("positive", f"expected `positive` {what}; got {tag!r}")
+    return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
+
+
+def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:
+    """Examples whose labels are the model's: those given as numbers, or in another case, by their names there.
+
+    For a model that wordward did not train; one that the model does not know stays as it is, to be refused.
+    """
+    if run.trained_here:
+        return list(examples)
+    by_name = {name: name for name in run.labels}
+    for at, name in enumerate(run.labels):
+        by_name.setdefault(str(at), name)
+        if sum(other.casefold() == name.casefold() for other in run.labels) == 1:
+            by_name.setdefault(name.casefold(), name)
+
+    def known(name: str) -> str:
+        return by_name.get(name) or by_name.get(name.strip().casefold(), name)
+
+    return [
+        replace(
+            example,
+            label=None if example.label is None else known(example.label),
+            tags=None if example.tags is None else tuple(map(known, example.tags)),
+        )
+        for example in examples
+    ]
+
+
+def _load(source: str) -> tuple[bool, Any]:
+    """Whether the model gives tags, and the model, whose every weight must be in its files."""
+    with transformers_quietly() as transformers, explained(source, "model"):
+        config = transformers.AutoConfig.from_pretrained(source, **SAFE)
+        check_sizes(source, config)
+    named = list(getattr(config, "architectures", None) or ())
+    tagging = _head(named)
+    if tagging is None:
+        raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))
+    kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
+    with transformers_quietly() as transformers, explained(source, "model", kind):
+        model, told = getattr(transformers, kind).from_pretrained(source, output_loading_info=True, **SAFE_WEIGHTS)
+    if missing := sorted(told["missing_keys"]):
+        raise RunError(
+            f"the weights of {source} lack {', '.join(missing[:3])}, so what it would predict is drawn at random: "
+            "give a model that was trained and saved as a whole"
+        )
+    return tagging, model.float()
+
+
+def _head(architectures: Sequence[str]) -> bool | None:
+    """Whether a model of these kinds gives tags; None if it is no classifier."""
+    found = [gives_tags for name in architectures for end, gives_tags in HEADS.items() if name.endswith(end)]
+    return found[0] if found else None
+
+
+def _no_head(source: str, found: str) -> str:
+    return (
+        f"expected a model for sequence or token classification; the architecture of {source} is {found}: fine-tune "
+        "it first (wordward train takes it as `transformer`), or give one that is"
+    )
+
+
+def _names(model: nn.Module) -> tuple[str, ...]:
+    """The labels that a model names."""
+    config: Any = getattr(model, "config", None)
+    named = getattr(config, "id2label", None)
+    if not named:
+        raise SettingError("model", "the model must name its labels: set model.config.id2label = {0: ..., 1: ...}")
+    if len(named) < 2 or getattr(config, "problem_type", None) in NO_CHOICE:
+        raise SettingError(
+            "model",
+            "what is scored, explained and attacked is the choice of one label among several, but this model is for "
+            "regression or for several labels at once: give a function from texts to the probabilities of one choice "
+            "(module:name), or use wordward.iadvt with your own `loss=`, and wordward.explain.swaps",
+        )
+    return tuple(str(named[at]) for at in sorted(named))
+
+
+def _config(name: str, *, tagging: bool, perturbation: MethodSettings | None) -> TrainConfig:
+    return TrainConfig(
+        task="tag" if tagging else "classify",
+        transformer=name,
+        perturbation=perturbation or MethodSettings(),
+        training=TrainingSettings(seed=0, criterion="error"),
+    )

@@ -1,0 +1,180 @@
+"""A check: its numbers, its limits, and the comparison with an earlier one."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from any_model import Guard, good, word_vectors
+from reviews import reviews
+
+import wordward
+from wordward.attack import AttackSettings, Check, CheckLimits, check
+from wordward.runs.metrics import mcnemar
+from wordward.runs.run import Run
+from wordward.support.errors import DataError, SettingError
+
+TEXTS = [*reviews(24), wordward.Example("a text of praise without its words", "bad")]  # the last is a false positive
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> AttackSettings:
+    return AttackSettings(word_space=str(word_vectors(tmp_path / "vectors.txt")), words="any")
+
+
+@pytest.fixture
+def run() -> Run:
+    return wordward.open_model(Guard())
+
+
+def test_numbers_are_those_of_the_texts(run: Run, settings: AttackSettings):
+    found = check(run, TEXTS, settings, budgets=(2, 1))
+    assert found.budgets == (1, 2)
+    right = [each for each in found.results if (good(each.text) > 0.5) == (each.label == "good")]
+    assert len(right) == len(TEXTS) - 1
+    flipped = {n: [each for each in right if each.flipped and len(each.changes) <= n] for n in (0, 1, 2)}
+    for number, interval in found.accuracy.items():
+        assert interval.value == (len(right) - len(flipped[number])) / len(TEXTS)
+    assert found.flip_rate is not None
+    assert found.flip_rate.value == len(flipped[2]) / len(right)
+    assert sum(found.senses.values()) == len(flipped[2])
+    assert max(len(each.changes) for each in found.results) <= 2
+
+
+def test_words_that_break_it(run: Run, settings: AttackSettings):
+    found = check(run, TEXTS, settings)
+    for word in found.words(100):
+        with_it = [each for each in found.flipped if word.word in [change.word for change in each.changes]]
+        assert word.flipped == len(with_it)
+        assert word.flipped <= word.texts == sum(word.word in each.text.split() for each in found.attacked)
+    first, *_, last = [word.word for word in found.words(100)]
+    shares = {
+        word: sum([change.word for change in each.changes].count(word) / len(each.changes) for each in found.flipped)
+        for word in (first, last)
+    }
+    assert shares[first] >= shares[last]
+
+
+def test_sense_is_judged_by_labelled_texts(run: Run, settings: AttackSettings):
+    """Praise for blame loses what speaks for the label; the words of many reviews tell so."""
+    found = check(run, TEXTS, settings, sense_from=reviews(400, seed=5))
+    assert found.senses == {"changed": len(found.flipped)}
+    kept = check(run, TEXTS, replace(settings, sense="kept"), sense_from=reviews(400, seed=5))
+    assert not kept.flipped
+    assert kept.attacked
+
+
+def test_a_target(run: Run, settings: AttackSettings):
+    found = check(run, TEXTS, settings, target="good")
+    bad = [each for each in TEXTS if each.label == "bad"]
+    assert found.false_positives is not None
+    assert found.recall is not None
+    assert found.false_positives.value == 1 / len(bad)
+    assert found.recall.value == 1
+    assert {each.label for each in found.attacked} == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "holds"),
+    [
+        ({"min_accuracy": 0.9}, True),
+        ({"min_accuracy": 0.99}, False),
+        ({"min_accuracy_under_attack": 0.0}, True),
+        ({"min_accuracy_under_attack": 0.01}, False),
+        ({"max_flip_rate": 1.0}, True),
+        ({"max_flip_rate": 0.99}, False),
+        ({"max_false_positives": 0.2}, True),
+        ({"max_false_positives": 0.01}, False),
+        ({"min_accuracy": 0.9, "max_flip_rate": 0.99}, False),
+        ({}, True),
+    ],
+)
+def test_limits_decide(limits: dict[str, float], holds: bool, run: Run, settings: AttackSettings):
+    found = check(run, TEXTS, settings, limits=CheckLimits(**limits), target="good")
+    assert found.holds is holds
+    assert [condition.name for condition in found.conditions] == list(limits)
+
+
+def written(found: Check, path: Path, **changes: Any) -> Path:
+    path.write_text(json.dumps(found.to_json() | changes), encoding="utf-8")
+    return path
+
+
+class TestAgainst:
+    def test_itself(self, run: Run, settings: AttackSettings, tmp_path: Path):
+        earlier = written(check(run, TEXTS, settings), tmp_path / "earlier.json")
+        found = check(run, TEXTS, settings, against=earlier)
+        assert found.holds
+        assert [condition.numbers["p"] for condition in found.conditions] == [1, 1]
+
+    @pytest.mark.parametrize("lost", [3, 10])
+    def test_worse_beyond_chance(self, lost: int, run: Run, settings: AttackSettings, tmp_path: Path):
+        """The model now errs on some texts that it got right; p decides whether these are many."""
+        earlier = written(check(run, TEXTS, settings), tmp_path / "earlier.json")
+        gone = {each.text for each in TEXTS[:lost]}
+
+        def worse(texts: list[str]) -> list[list[float]]:
+            right = [(1 - good(text), good(text)) for text in texts]
+            return [[q, p] if text not in gone else [p, q] for text, (q, p) in zip(texts, right, strict=True)]
+
+        model = wordward.open_model(worse, labels=["bad", "good"])
+        found = check(model, TEXTS, settings, against=earlier)
+        clean = found.conditions[0]
+        assert clean.numbers == {
+            "edits": 0,
+            "texts": len({each.text for each in TEXTS}),
+            "lost": lost,
+            "won": 0,
+        } | {"p": mcnemar(lost, 0)}
+        assert clean.holds is found.holds is (mcnemar(lost, 0) >= 0.05)
+
+    def test_better_is_no_fault(self, run: Run, settings: AttackSettings, tmp_path: Path):
+        record = check(run, TEXTS, settings).to_json()
+        each = [one | {"right": False} for one in record["each"]]
+        (tmp_path / "earlier.json").write_text(json.dumps(record | {"each": each}))
+        assert check(run, TEXTS, settings, against=tmp_path / "earlier.json").holds
+
+    def test_what_cannot_be_compared(self, run: Run, settings: AttackSettings, tmp_path: Path):
+        path = written(check(run, TEXTS, settings), tmp_path / "earlier.json")
+        with pytest.raises(DataError, match="max_swaps: 4 then, 2 now"):
+            check(run, TEXTS, settings, budgets=(1, 2), against=path)
+        with pytest.raises(DataError, match="beam: 1 then, 2 now"):
+            check(run, TEXTS, replace(settings, beam=2), against=path)
+        with pytest.raises(DataError, match="none of these are in it"):
+            check(run, [wordward.Example("the film was bright", "good")], settings, against=path)
+        (tmp_path / "other.json").write_text("{}")
+        for name in ("other.json", "none.json"):
+            with pytest.raises(DataError, match="expected the JSON of an earlier `wordward check`"):
+                check(run, TEXTS, settings, against=tmp_path / name)
+
+    def test_a_setting_that_was_not_known_then(self, run: Run, settings: AttackSettings, tmp_path: Path):
+        record = check(run, TEXTS, settings).to_json()
+        del record["settings"]["beam"]
+        (tmp_path / "earlier.json").write_text(json.dumps(record))
+        assert check(run, TEXTS, settings, against=tmp_path / "earlier.json").holds
+
+
+def test_what_cannot_be_measured(run: Run, settings: AttackSettings):
+    plain = [wordward.Example(each.text) for each in TEXTS]
+    with pytest.raises(SettingError, match="`min_accuracy` needs texts with their true labels"):
+        check(run, plain, settings, limits=CheckLimits(min_accuracy=0.5))
+    with pytest.raises(SettingError, match="`max_false_positives` needs `target`, one of bad, good"):
+        check(run, TEXTS, settings, limits=CheckLimits(max_false_positives=0.5))
+    with pytest.raises(SettingError, match="expected a label of the model, bad, good; got 'fine'"):
+        check(run, TEXTS, settings, target="fine")
+    with pytest.raises(SettingError, match="numbers of edits, 1 or more"):
+        check(run, TEXTS, settings, budgets=())
+    with pytest.raises(DataError, match="there are none"):
+        check(run, [], settings)
+    with pytest.raises(SettingError, match=r"a share from 0 to 1, .* but is 90"):
+        CheckLimits(min_accuracy=90)
+    found = check(run, plain, settings, limits=CheckLimits(max_flip_rate=1))
+    assert found.holds
+    assert found.accuracy == {}
+
+
+def test_a_text_is_identified_but_not_shown_for_later(run: Run, settings: AttackSettings):
+    record = check(run, TEXTS[:6], settings).to_json()
+    assert {"text", "right", "flips_at"} == set(record["each"][0])
+    assert not any(each.text in json.dumps(record["each"]) for each in TEXTS)

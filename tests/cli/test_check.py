@@ -1,0 +1,176 @@
+"""The command `wordward check`: what it shows and writes, and its exit status."""
+
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from any_model import fine_tuned, word_vectors
+from documented import ROOT, blocks
+from reviews import reviews, tagged, write_conll, write_csv
+
+import wordward
+from wordward.cli.main import main
+
+MODULE = "from any_model import Guard\n\nguard = Guard()\n\n\ndef broken(texts):\n    raise KeyError('cake')\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checked_model.py").write_text(MODULE)
+    word_vectors(tmp_path / "vectors.txt")
+    texts = [*reviews(20), wordward.Example("<b>a text | without praise</b>", "bad")]
+    write_csv(tmp_path / "test.csv", texts)
+    return tmp_path
+
+
+def checked(*more: str, model: str = "checked_model:guard", texts: str = "test.csv") -> int:
+    space = ["--word-space", "vectors.txt", "--words", "any"]
+    return main(["check", model, texts, *space, "--device", "cpu", "--quiet", *more])
+
+
+def test_says_what_breaks_it_and_what_decides(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert checked("--min-accuracy", "0.9") == 0
+    said = capsys.readouterr().out
+    assert "checked_model:guard on 21 texts of test.csv" in said
+    for part in ("accuracy under 4 edits", "flip rate", "words that break it most", "worst examples"):
+        assert part in said
+    assert said.rstrip().endswith("holds: 1 condition fulfilled")
+    assert checked("--max-flip-rate", "0.5") == 1
+    assert "falls short: 1 of 1 condition not fulfilled" in capsys.readouterr().out
+
+
+def test_exit_statuses(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert checked() == 0
+    assert checked("--min-accuracy-under-attack", "0.9") == 1
+    could_not_run = [
+        checked(texts="none.csv"),
+        checked("--min-accuracy", "95"),
+        checked("--max-swaps", "3"),
+        checked("--against", "none.json"),
+        checked("--max-false-positives", "0.1"),
+        checked(model="checked_model:broken"),
+        checked(model="nowhere:model"),
+    ]
+    assert could_not_run == [2] * len(could_not_run)
+    assert "KeyError: 'cake'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        checked("--no-such-flag")
+    assert stopped.value.code == 2
+
+
+def test_a_fault_of_our_own_is_not_taken_for_a_model_that_falls_short(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("wordward.attack.checking.check", lambda *_, **__: 1 / 0)
+    assert checked() == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_help_tells_the_exit_statuses(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Exit status: 0, it holds" in said
+    assert "2, it could not be checked" in said
+
+
+def test_files(here: Path, capsys: pytest.CaptureFixture[str]):
+    files = {"json": "out/a.json", "junit": "a.xml", "card": "ROBUSTNESS.md", "html": "a.html"}
+    flags = [part for name, path in files.items() for part in (f"--{name}", path)]
+    assert checked(*flags, "--target", "good", "--max-flip-rate", "0.5", "--min-accuracy", "0.9") == 1
+    record = json.loads((here / files["json"]).read_text(encoding="utf-8"))
+    assert record["holds"] is False
+    assert record["flip_rate"]["value"] == 1
+    suite = ElementTree.parse(here / "a.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    failures = {case.get("name"): case.find("failure") for case in suite.findall("testcase")}
+    assert failures["accuracy at least 90.0%"] is None
+    failed = failures["flip rate at most 50.0%"]
+    assert failed is not None
+    assert "→" in str(failed.text)
+    card = (here / "ROBUSTNESS.md").read_text(encoding="utf-8")
+    assert card.startswith("# Robustness of checked_model:guard\n")
+    assert "| flip rate | at most 50.0% | 100.0% | **falls short** |" in card
+    page = (here / "a.html").read_text(encoding="utf-8")
+    assert "falls short" in page
+    assert "<script" not in page
+    capsys.readouterr()
+    assert checked("--json", "-") == 0
+    assert json.loads(capsys.readouterr().out)["texts"] == 21
+    assert checked("--against", files["json"]) == 0
+    assert "no worse than out/a.json" in capsys.readouterr().out
+
+
+def test_texts_are_escaped(here: Path):
+    nasty = [wordward.Example("warm <script>alert(1)</script> | film &", "good")]
+    write_csv(here / "test.csv", nasty)
+    assert checked("--html", "a.html", "--card", "a.md", "--junit", "a.xml", "--max-flip-rate", "0") == 1
+    assert "<script>alert" not in (here / "a.html").read_text() + (here / "a.md").read_text()
+    ElementTree.parse(here / "a.xml")
+
+
+def test_without_labels(here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "plain.txt").write_text("the film was warm\nthis script was dull\n")
+    assert checked("--no-labels", "--max-flip-rate", "1", texts="plain.txt") == 0
+    said = capsys.readouterr().out
+    assert "flip rate" in said
+    assert "accuracy" not in said
+
+
+def test_a_folder_and_a_tagger(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert checked("--limit", "6", model=str(fine_tuned(here / "sentiment", steps=30))) == 0
+    assert "sentiment on 6 texts" in capsys.readouterr().out
+    write_conll(here / "tags.conll", tagged(60))
+    flags = "--epochs 8 --dim 10 --hidden 10 --learning-rate 0.03 --positive i --device cpu --quiet --method baseline"
+    assert main(["train", "--train", "tags.conll", "--kind", "lstm", "--out", "run", *flags.split()]) == 0
+    assert main(["check", "run", "tags.conll", "--budgets", "1", "--device", "cpu", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "accuracy under 1 edit" in said
+    assert "sentences with a word tagged i" in said
+
+
+def shown(title: str) -> str:
+    """The file of this name that docs/check.md shows."""
+    page = "docs/check.md"
+    (block,) = [each for each in blocks(page, (ROOT / page).read_text(encoding="utf-8")) if each.title == title]
+    return block.code
+
+
+def test_the_pytest_example(here: Path):
+    """Run as a reader would, on texts that the model gets right, and on texts that it gets wrong."""
+    fine_tuned(here / "sentiment")
+    write_csv(here / "test.csv", reviews(12))
+    (here / "test_robustness.py").write_text(shown("test_robustness.py"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_robustness.py"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    other = {"good": "bad", "bad": "good"}
+    write_csv(here / "test.csv", [replace(each, label=other[str(each.label)]) for each in reviews(12)])
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "falls short" in ran.stdout
+
+
+def test_the_github_actions_example(here: Path, capsys: pytest.CaptureFixture[str]):
+    workflow = yaml.safe_load(shown("robustness.yml"))
+    assert set(workflow) == {"name", True, "jobs"}  # YAML reads the key `on` as true
+    steps = workflow["jobs"]["check"]["steps"]
+    (command,) = [step["run"] for step in steps if str(step.get("run", "")).startswith("wordward check")]
+    fine_tuned(here / "sentiment")
+    write_csv(here / "test.csv", reviews(12))
+    words = shlex.split(command.replace("\\\n", " "))
+    assert main(["check", "sentiment", "test.csv", "--json", "release.json", "--budgets", "1", "2", "--quiet"]) == 0
+    assert main([*words[1:], "--device", "cpu"]) in (0, 1)
+    capsys.readouterr()
+    written = [words[at + 1] for at, word in enumerate(words) if word in ("--json", "--junit", "--card")]
+    assert all((here / path).exists() for path in written)
+    kept = next(step["with"]["path"] for step in steps if "upload-artifact" in str(step.get("uses")))
+    assert set(kept.split()) == set(written)
+    ElementTree.parse(here / "robustness.xml")
