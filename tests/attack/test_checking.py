@@ -178,3 +178,17 @@ def test_a_text_is_identified_but_not_shown_for_later(run: Run, settings: Attack
     record = check(run, TEXTS[:6], settings).to_json()
     assert {"text", "right", "flips_at"} == set(record["each"][0])
     assert not any(each.text in json.dumps(record["each"]) for each in TEXTS)
+
+
+def test_without_settings_only_edits_that_keep_the_sense_are_made(run: Run, capsys: pytest.CaptureFixture[str]):
+    found = check(run, TEXTS, sense_from=reviews(400, seed=5), quiet=False)
+    assert found.settings.sense == "kept"
+    assert set(found.senses) <= {"kept"}
+    assert "so the sense of few edits can be judged" in capsys.readouterr().err
+
+
+def test_any_edit_is_made_where_nothing_tells_the_sense(run: Run, capsys: pytest.CaptureFixture[str]):
+    plain = [replace(each, label=None) for each in TEXTS]
+    found = check(run, plain, quiet=False)
+    assert found.settings.sense == "any"
+    assert "any may be made" in capsys.readouterr().err

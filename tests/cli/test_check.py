@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def checked(*more: str, model: str = "checked_model:guard", texts: str = "test.csv") -> int:
-    space = ["--word-space", "vectors.txt", "--words", "any"]
+    space = ["--word-space", "vectors.txt", "--words", "any", "--sense", "any"]
     return main(["check", model, texts, *space, "--device", "cpu", "--quiet", *more])
 
 

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wordward.attack.attacked import Attacked
+from wordward.attack.conditions import Condition, limited, no_worse
 from wordward.attack.earlier import Earlier
 from wordward.attack.robustness import accuracies, attack_all, holds
 from wordward.attack.summary import telling
@@ -17,29 +18,13 @@ from wordward.datasets import DataError, Example
 from wordward.runs.counted import count_words
 from wordward.runs.metrics import Interval, share
 from wordward.runs.run import Run
+from wordward.support.console import say
 from wordward.support.errors import SettingError
 from wordward.support.version import __version__
 from wordward.text.vocabulary import split_words
 
 BUDGETS = (1, 2, 4)  # numbers of edits
-TITLES = {
-    "min_accuracy": "accuracy",
-    "min_accuracy_under_attack": "accuracy under attack",
-    "max_flip_rate": "flip rate",
-    "max_false_positives": "false positives",
-}
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Something that a model must fulfil for a check to pass."""
-
-    name: str  # of the setting
-    title: str  # what is measured
-    asked: str  # "at least 90.0%"
-    found: str  # "85.0%"
-    holds: bool
-    numbers: Mapping[str, float] = field(default_factory=dict)
+FEW, OFTEN = 500, 5  # words to judge by, and labelled texts that must hold a word for it to tell
 
 
 @dataclass(frozen=True)
@@ -136,6 +121,16 @@ class Check:
         return share(len([each for each in own if each.before == self.target]), len(own)) if own else None
 
     @property
+    def limited(self) -> dict[str, Interval | None]:
+        """The numbers that may have a limit, by the names of their settings."""
+        return {
+            "min_accuracy": self.accuracy.get(0),
+            "min_accuracy_under_attack": self.accuracy.get(self.budgets[-1]),
+            "max_flip_rate": self.flip_rate,
+            "max_false_positives": self.false_positives,
+        }
+
+    @property
     def senses(self) -> dict[str, int]:
         """How many of the flipped texts have edits judged to keep the sense, to change it, or are not judged."""
         found = Counter(each.sense for each in self.flipped)
@@ -222,7 +217,8 @@ def check(
     Args:
         run: A model, as `wordward.load_run` or `wordward.open_model` opens it.
         texts: `Example`s with their true labels; without them whatever is predicted is attacked.
-        settings: How words to edit are looked for.
+        settings: How words to edit are looked for; by default with `sense="kept"`: an edit that changes what is said
+            ought to change the prediction.
         limits: What the model must reach.
         budgets: Numbers of edits to measure accuracy under; the largest is how many a text may get.
         target: The label that counts as found, as a guard's: for false positives and recall, and its texts alone
@@ -240,10 +236,10 @@ def check(
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> wordward.attack.check(run, texts).flip_rate.value
+        >>> wordward.attack.check(run, texts, wordward.attack.AttackSettings(sense="any")).flip_rate.value
         1.0
     """
-    settings, limits = settings or AttackSettings(), limits or CheckLimits()
+    settings, limits = settings or AttackSettings(sense="kept"), limits or CheckLimits()
     if not texts:
         raise DataError("expected texts to check the model with; there are none", source or None)
     if not budgets or min(budgets) < 1:
@@ -252,18 +248,18 @@ def check(
     if target is not None and target not in run.labels:
         raise SettingError("target", f"expected a label of the model, {', '.join(run.labels)}; got {target!r}")
     most = max(budgets)
-    settings = replace(settings, max_swaps=most)
+    run = _judging(run, sense_from or texts)
+    settings = replace(_judgeable(run, settings, quiet=quiet), max_swaps=most)
     earlier = None if against is None else Earlier.read(against, settings)  # refused before time is spent
     _check_measurable(run, texts, limits, target, against)
-    run = _judging(run, sense_from or texts)
     results = attack_all(run, texts, settings, "check", quiet=quiet, jobs=jobs)
     found = Check(
         run.name, source, run.labels, run.tagging, target, settings, tuple(sorted(set(budgets))), tuple(results)
     )
-    conditions = [_limit(found, name, limit) for name, limit in limits.given().items()]
+    conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
     if earlier is not None:
         each = {key(one): one for one in results}
-        conditions += [_compared(earlier, each, number) for number in (0, most)]
+        conditions += [no_worse(earlier, each, number) for number in (0, most)]
     return replace(found, conditions=tuple(conditions))
 
 
@@ -272,6 +268,23 @@ def _judging(run: Run, texts: Sequence[Example]) -> Run:
     if run.trained_here or run.tagging or any(each.label is None for each in texts):
         return run
     return replace(run, counted=count_words(texts, run.labels))  # type: ignore[call-arg]
+
+
+def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSettings:
+    """The settings without a rule of sense where there is nothing to judge by; what little there is is said."""
+    if settings.sense == "any":
+        return settings
+    if run.tagging or (counts := run.class_counts()) is None:
+        say("no labelled texts tell which edits keep the sense, so any may be made", quiet=quiet)
+        return replace(settings, sense="any")
+    words = int((counts.sum(1) >= OFTEN).sum())
+    if words < FEW:
+        say(
+            f"only {words:,} words are in {OFTEN} labelled texts or more, so the sense of few edits can be judged; "
+            "others are not made: give more texts as `sense_from`, best the model's training texts, or `sense='any'`",
+            quiet=quiet,
+        )
+    return settings
 
 
 def _check_measurable(
@@ -284,32 +297,3 @@ def _check_measurable(
         raise SettingError(needing[0], f"`{needing[0]}` needs texts with their true labels; some have none")
     if limits.max_false_positives is not None and target is None:
         raise SettingError("target", f"`max_false_positives` needs `target`, one of {', '.join(run.labels)}")
-
-
-def _limit(found: Check, name: str, limit: float) -> Condition:
-    """Whether a number keeps to its limit."""
-    least = name.startswith("min_")
-    values = {
-        "min_accuracy": found.accuracy.get(0),
-        "min_accuracy_under_attack": found.accuracy.get(found.budgets[-1]),
-        "max_flip_rate": found.flip_rate,
-        "max_false_positives": found.false_positives,
-    }
-    asked = f"{'at least' if least else 'at most'} {limit:.1%}"
-    if (interval := values[name]) is None:
-        if name == "max_flip_rate":  # a model that is always wrong does not hold out
-            return Condition(name, TITLES[name], asked, "no text is predicted right", False, {"limit": limit})
-        raise DataError(f"{TITLES[name]} cannot be measured: no text to measure it on is among those given")
-    value = interval.value
-    reached = value >= limit if least else value <= limit
-    return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
-
-
-def _compared(earlier: Earlier, each: Mapping[str, Attacked], number: int) -> Condition:
-    """Whether the model is no worse than it was, beyond chance."""
-    worse, better, texts, p = earlier.compare({name: holds(one, number) for name, one in each.items()}, number)
-    title = "accuracy" if not number else f"accuracy under {number} edit{'s' * (number != 1)}"
-    found = f"of {texts} texts {worse} lost, {better} won (p = {p:.2g})"
-    falls = worse > better and p < 0.05
-    numbers = {"edits": number, "texts": texts, "lost": worse, "won": better, "p": p}
-    return Condition("against", title, f"no worse than {earlier.name}", found, not falls, numbers)

@@ -48,7 +48,7 @@ class Check:
     label to judge which edits change the sense; by default TEXTS."""
     budgets: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (1, 2, 4)
     """Numbers of edits to measure accuracy under; the largest is how many a text may get."""
-    settings: AttackSettings = field(default_factory=AttackSettings)
+    settings: AttackSettings = field(default_factory=lambda: AttackSettings(sense="kept"))
     limit: int | None = None
     """Check with only this many of the texts: a random but fixed selection."""
     labels: bool = True

@@ -1,0 +1,52 @@
+"""What a model must fulfil for a check to pass: limits on its numbers, and being no worse than it was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wordward.attack.attacked import Attacked
+from wordward.attack.earlier import Earlier
+from wordward.attack.robustness import holds
+from wordward.datasets import DataError
+from wordward.runs.metrics import Interval
+
+TITLES = {
+    "min_accuracy": "accuracy",
+    "min_accuracy_under_attack": "accuracy under attack",
+    "max_flip_rate": "flip rate",
+    "max_false_positives": "false positives",
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that a model must fulfil for a check to pass."""
+
+    name: str  # of the setting
+    title: str  # what is measured
+    asked: str  # "at least 90.0%"
+    found: str  # "85.0%"
+    holds: bool
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+def limited(name: str, interval: Interval | None, limit: float) -> Condition:
+    """Whether a number keeps to its limit."""
+    least = name.startswith("min_")
+    asked = f"{'at least' if least else 'at most'} {limit:.1%}"
+    if interval is None:
+        if name == "max_flip_rate":  # a model that is always wrong does not hold out
+            return Condition(name, TITLES[name], asked, "no text is predicted right", False, {"limit": limit})
+        raise DataError(f"{TITLES[name]} cannot be measured: no text to measure it on is among those given")
+    value = interval.value
+    reached = value >= limit if least else value <= limit
+    return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
+
+
+def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int) -> Condition:
+    """Whether the model is no worse than it was, beyond chance."""
+    worse, better, texts, p = earlier.compare({name: holds(one, number) for name, one in each.items()}, number)
+    title = "accuracy" if not number else f"accuracy under {number} edit{'s' * (number != 1)}"
+    found = f"of {texts} texts {worse} lost, {better} won (p = {p:.2g})"
+    falls = worse > better and p < 0.05
+    numbers = {"edits": number, "texts": texts, "lost": worse, "won": better, "p": p}
+    return Condition("against", title, f"no worse than {earlier.name}", found, not falls, numbers)
