@@ -154,7 +154,8 @@ def test_a_terminal_is_not_steered_by_an_attacked_text() -> None:
 
 @pytest.fixture
 def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make attacks break off after so many texts."""
+    """Make attacks, of eight texts at a time, break off after so many texts."""
+    monkeypatch.setattr(wordward.attack.attacker, "CHUNK", 8)
     real, left = wordward.attack.attacker.attack, [10**6]
 
     def broken(*args: object, **named: object) -> Iterator[Attacked]:
@@ -183,11 +184,11 @@ def test_an_attack_goes_on_where_it_was_stopped(
     assert main([*command, "--out", str(cut)]) == 1
     assert len(lines(cut)) == 11
     cut.write_text(cut.read_text() + '{"number": 11, "te')  # half a line
-    stop_after[0] = 19
+    stop_after[0] = 22
     assert main([*command, "--out", str(cut), "--csv", str(tmp_path / "x.csv")]) == 0
     again = json.loads(capsys.readouterr().out)
     assert lines(cut) == lines(tmp_path / "whole.jsonl")
-    assert stop_after[0] == 0  # only the missing ones were attacked
+    assert stop_after[0] == 0  # only the missing ones were attacked, and those that were read with the first of them
     assert {**again, "texts_a_second": 0} == {**whole, "texts_a_second": 0}
     with (tmp_path / "x.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 30

@@ -45,6 +45,7 @@ def toy(folder: Path, *, counts: bool = True) -> Run:
             table[vocabulary[word]] = torch.tensor(texts, dtype=torch.int32)
         folder.mkdir(exist_ok=True)
         checkpoint.save_class_counts(folder, table, vocabulary)
+        (folder / "labels.txt").write_text('"negative"\n"positive"\n')
     return LstmRun(folder, config, vocabulary, ("negative", "positive"), classifier, torch.device("cpu"))
 
 

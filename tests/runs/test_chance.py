@@ -19,7 +19,8 @@ from wordward.train.training import train
 
 def told(folder: Path, *, task: str = "classify", **result: Any) -> str:
     """What is said of a run with this result."""
-    (folder / RESULT).write_text(json.dumps({"stopped": False, "texts": {"dev": 100}, **result}))
+    whole = {"stopped": False, "texts": {"dev": 100}, "criterion": next(iter(result["dev"] or {"error"})), **result}
+    (folder / RESULT).write_text(json.dumps(whole))
     return at_chance(replace(a_run(task=task), folder=folder))
 
 

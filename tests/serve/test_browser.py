@@ -13,7 +13,9 @@ from serving import serving, small_run
 
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
+from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.runs.run_folder import CLASS_COUNTS
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect  # noqa: E402
@@ -157,8 +159,19 @@ def test_type_swap_undo_redo_reset(visit: Visit, address: str, run: Run) -> None
     settled(page, text)
 
 
-def test_pick_an_example_and_use_the_keyboard_alone(visit: Visit, address: str, run: Run) -> None:
-    page = visit.open(address)
+@pytest.fixture
+def every_pull(run: Run, tmp_path: Path) -> Iterator[str]:
+    """A server of the same run without its counts of words by label, so that all pulls are shown."""
+    shutil.copytree(run.folder, tmp_path / "run")
+    (tmp_path / "run" / CLASS_COUNTS).unlink()
+    with serving(
+        load_run(tmp_path / "run", device="cpu"), examples=[TEXT, "the story was bright and funny"]
+    ) as there:
+        yield there
+
+
+def test_pick_an_example_and_use_the_keyboard_alone(visit: Visit, every_pull: str, run: Run) -> None:
+    page = visit.open(every_pull)
     page.locator("#examples button").nth(1).press("Enter")
     settled(page, "the story was bright and funny")
     expect(page.locator(".word")).to_have_count(6)
