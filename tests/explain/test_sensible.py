@@ -68,7 +68,7 @@ def test_a_pull_that_kin_speak_for_is_shown_and_one_by_accident_is_not() -> None
     run, evidence, space = a_run()
     shown = Sensible(run, evidence, space)
     words, toward = ids(run, "lovely", "harbor", "dull"), ids(run, "dull", "tunnel", "lovely").unsqueeze(-1)
-    every = torch.ones_like(toward, dtype=torch.bool)
+    every = torch.ones_like(toward, dtype=torch.float)
     found = shown(LABEL, words, words, toward, every)
     assert found is not None
     assert found.flatten().tolist() == [True, False, False]  # the last speaks more for the label
@@ -77,3 +77,15 @@ def test_a_pull_that_kin_speak_for_is_shown_and_one_by_accident_is_not() -> None
     assert found is not None
     assert found.flatten().tolist() == [True, False]
     assert shown(LABEL, words[2:], words[2:], toward[2:], every[2:]) is None
+
+
+def test_weaker_pulls_than_the_strongest_need_less() -> None:
+    run, evidence, space = a_run()
+    shown = Sensible(run, evidence, space)
+    words, toward = ids(run, "lovely", "charming"), ids(run, "dull", "clumsy").unsqueeze(-1)
+    shown._quality[:] = True
+    shown._kin[words, LABEL], shown._kin[toward[:, 0], LABEL] = torch.tensor([1.0, 0.3]), torch.tensor([-1.0, -0.2])
+    for strengths, expected in (([2.0, 1.0], [True, True]), ([1.0, 2.0], [True, False])):
+        found = shown(LABEL, words, words, toward, torch.tensor(strengths).unsqueeze(-1))
+        assert found is not None
+        assert found.flatten().tolist() == expected

@@ -159,7 +159,7 @@ class Explainer:
             for values in (found.words, found.strengths, whole, text.row.numbers[text.row.first], own)
         )
         shown = self.sensible(
-            self.run.labels.index(label), words.long(), ids.long(), toward, (strengths > 0) & alone.unsqueeze(-1)
+            self.run.labels.index(label), words.long(), ids.long(), toward, strengths * alone.unsqueeze(-1)
         )
         return all_of_them if shown is None else (shown & alone.unsqueeze(-1)).tolist()
 

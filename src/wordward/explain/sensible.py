@@ -36,20 +36,21 @@ class Sensible:
         trust = OWN / (OWN + evidence.variance)  # in counts, the more the more texts hold a word
         self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence - self._kin), 0.0)
 
-    def __call__(self, label: int, words: Tensor, ids: Tensor, toward: Tensor, pulls: Tensor) -> Tensor | None:
+    def __call__(self, label: int, words: Tensor, ids: Tensor, toward: Tensor, strengths: Tensor) -> Tensor | None:
         """Which pulls are shown, (words, top) bool; None if the training texts speak for none.
 
         Words are shown that speak less for the label than the word that is pulled, and whose kin do: by the largest
-        of some amounts that any pull of the text reaches. If none reaches any, those that surely speak less, whatever
-        their kin do. Between nouns, numbers or words of grammar the difference must be large: what texts are about,
-        and how they are told, differs between labels by accident.
+        of some amounts that any pull of the text reaches, and, of weaker pulls than the strongest of these, by the
+        smallest. If none reaches any, those that surely speak less, whatever their kin do. Between nouns, numbers or
+        words of grammar the difference must be large: what texts are about, and how they are told, differs between
+        labels by accident.
 
         Args:
             label: Its number.
             words: The numbers of the text's words for the evidence, (words,).
             ids: Their ids, (words,).
             toward: Ids of the words that pull, (words, top).
-            pulls: Which of them do, (words, top) bool.
+            strengths: How strongly they do, (words, top); 0: not at all.
         """
         words, ids = words.unsqueeze(-1).expand_as(toward), ids.unsqueeze(-1).expand_as(toward)
         lost, error = self.evidence.lost(torch.full_like(toward, label), words, toward)
@@ -57,10 +58,12 @@ class Sensible:
         plain, quality = self._plain[toward] & self._plain[ids], self._quality[toward] & self._quality[ids]
         less = (lost > SEEN) & (both >= torch.where(plain, log(MUCH), log(LESS)))
         less &= self.evidence.variance[toward, label] < RARE
+        pulls = strengths > 0
         for fall in KIN_FALLS:
             shown = less & (kin >= torch.where(quality, fall, max(fall, KIN_MUCH)))
             if bool((shown & pulls).any()):
-                return shown
+                least = less & (kin >= torch.where(quality, KIN_FALLS[-1], KIN_MUCH))
+                return shown | least & (strengths < strengths[shown].max())
         for factor in FALLS:
             shown = lost - SURE * error >= torch.where(plain, log(MUCH), log(factor))
             if bool((shown & pulls).any()):
