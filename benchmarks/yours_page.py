@@ -23,6 +23,8 @@ hold a tenth out; for tagging each word's most frequent tag. Settings were chose
 the others were not looked at. For more than 20 labels (r52, rcv1_sample) the Transformer is not chosen by itself;
 its lines show why. n is the number of runs behind the row with the fewest.
 {machine}
+
+![Test error over that of a linear model, for each set and size](img/yours.svg)
 """
 
 

@@ -179,3 +179,16 @@ def test_yours_reads_a_set_from_an_installed_package(tmp_path: Path, monkeypatch
     assert [example.tokens for example in test] == [example.tokens for example in tagged(10, seed=1)]
     assert kept
     assert not {example.tokens for example in kept} & {example.tokens for example in test}
+
+
+def test_the_picture_of_yours_is_drawn_from_its_records(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    records = [a_row("linear", 1, 0.4), a_row("baseline", 1, 0.2), a_row("iadvt", 1, 0.1, chosen="transformer")]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    for name in ("one.svg", "two.svg"):
+        yours.main(["--records", str(path), "--figure", str(tmp_path / name)])
+    drawn = (tmp_path / "one.svg").read_text()
+    assert drawn == (tmp_path / "two.svg").read_text()
+    for said in ("imdb 200", "without a Transformer", "baseline", "iadvt"):
+        assert said in drawn
