@@ -12,7 +12,7 @@ from benchmarks.yours_page import compared
 
 SHOWN = {"convolution": "without a Transformer", "transformer": "with a small Transformer at hand"}
 LOOKS = {"baseline": ("#1f5f9f", "o"), "iadvt": ("#b45309", "D")}  # colours of the report's page
-FIXED = {"svg.hashsalt": "wordward", "font.size": 9, "svg.fonttype": "none", "font.family": "sans-serif"}
+FIXED: Any = {"svg.hashsalt": "wordward", "font.size": 9, "svg.fonttype": "none", "font.family": "sans-serif"}
 
 
 def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
