@@ -179,7 +179,8 @@ def junit(check: Check) -> str:
     Examples:
         >>> limits = wordward.attack.CheckLimits(max_flip_rate=0.5)
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, limits=limits))
+        >>> settings = wordward.attack.AttackSettings(sense="any")
+        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings, limits=limits))
         True
     """
     short = sum(not condition.holds for condition in check.conditions)
