@@ -98,8 +98,9 @@ class Record:
         self.epoch += 1
         before, loss = self.best[self.measure], self.loss
         better = before is None or (value < before if self.measure == "perplexity" else value > before)
+        star = "  best so far"
         if tolerance is not None and before is not None and not better:
-            better, value = value >= before - tolerance, before
+            better, value, star = value >= before - tolerance, before, "  as good but for chance"
         if better:
             self.best = {self.measure: value, "epoch": self.epoch}
         if self.first:
@@ -108,8 +109,7 @@ class Record:
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
             run_folder.append_metrics(self.folder, line | {"seconds": round(self.seconds, 3)})
-        star = "  best so far" if better else ""
-        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{star}", quiet=self.quiet)
+        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{star if better else ''}", quiet=self.quiet)
         self._loss, self.losses = None, 0
 
     def close_dev_epoch(self, criterion: str, dev: dict[str, Interval], **rest: Any) -> None:
