@@ -1,0 +1,36 @@
+"""The bookkeeping of a run: which epoch's model is kept, and what is said of it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from wordward.train.record import Record
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "kept", "said"),
+    [
+        (None, [1, 2], ["best so far", "best so far", "", ""]),
+        (0.05, [1, 2, 3], ["best so far", "best so far", "as good but for chance", ""]),
+    ],
+)
+def test_a_later_epoch_is_kept_if_it_is_as_good_but_for_chance(
+    tolerance: float | None, kept: list[int], said: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, saved = Record(tmp_path, quiet=False), []
+    for value in (-0.30, -0.20, -0.24, -0.26):  # the last is within the tolerance of the third, not of the best
+        record.add(torch.tensor(1.0))
+        record.close_epoch(
+            value,
+            f"dev error {-value:.2f}",
+            steps=1,
+            scores={},
+            table=torch.ones(2, 2),
+            save_model=lambda: saved.append(record.epoch),
+            tolerance=tolerance,
+        )
+    assert saved == kept
+    assert record.best == {"score": -0.20, "epoch": kept[-1]}
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("dev error")[2][5:].strip() for line in lines] == said
