@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, RunFolder
+from wordward.cli.arguments import Device, FileColumns, Model
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Augment:
     """Write the texts that fool a run, with their true labels, as training data for `wordward train`."""
 
-    run: RunFolder
-    """Run folder, of a classifier."""
+    run: Model
+    """Run folder of a classifier, or another as `wordward check` takes it."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|train")]]
     """Labelled texts, read as those of the run were; or a split of the known corpus that the run is on."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.csv|FILE.jsonl")]

@@ -14,7 +14,7 @@ from wordward.config.settings import TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
-from wordward.runs.counted import Counted
+from wordward.runs.counted import Counted, FromElsewhere
 from wordward.runs.reading import Reading, Row, no_words
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
@@ -166,7 +166,7 @@ class OfStrings:
 
 
 @dataclass(frozen=True)
-class BlackBox(Run):
+class BlackBox(FromElsewhere, Run):
     """A function as a run: it predicts, and is scored and attacked; what needs gradients is refused."""
 
     vocabulary: Strings
@@ -175,25 +175,12 @@ class BlackBox(Run):
     counted: Counted | None = None  # words by label of texts like those it was trained on
 
     @property
-    def trained_here(self) -> bool:
-        return False
-
-    @property
     def has_gradients(self) -> bool:
         return False
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
         return TextSettings(tokenizer="characters", lowercase=True)  # words put in are capitalised as the old were
-
-    @property
-    def learnt(self) -> Vocabulary:
-        if self.counted is None:
-            raise RunError(f"the words that {self.folder} was trained on are not known")
-        return self.counted.vocabulary
-
-    def class_counts(self) -> Tensor | None:
-        return None if self.counted is None else self.counted.counts
 
     @property
     def weights(self) -> list[Path]:

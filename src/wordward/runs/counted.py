@@ -1,6 +1,7 @@
 """In which labelled texts words stand, counted for a model whose training texts are not known."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from wordward.config.settings import TextSettings
 from wordward.datasets import Example
+from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.vocabulary import Vocabulary, split_words
 
@@ -18,6 +20,26 @@ class Counted(NamedTuple):
 
     vocabulary: Vocabulary
     counts: Tensor
+
+
+class FromElsewhere:
+    """What models have in common that wordward did not train: words are known only as counted in other texts."""
+
+    folder: Path
+    counted: Counted | None
+
+    @property
+    def trained_here(self) -> bool:
+        return False
+
+    @property
+    def learnt(self) -> Vocabulary:
+        if self.counted is None:
+            raise RunError(f"the words that {self.folder} was trained on are not known")
+        return self.counted.vocabulary
+
+    def class_counts(self) -> Tensor | None:
+        return None if self.counted is None else self.counted.counts
 
 
 def count_words(examples: Sequence[Example], labels: Sequence[str], source: str = "") -> Counted:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, MethodSettings
 from wordward.perturbation.tap import Tap
-from wordward.runs.counted import Counted
+from wordward.runs.counted import Counted, FromElsewhere
 from wordward.runs.hub import (
     SAFE,
     SAFE_WEIGHTS,
@@ -27,7 +26,6 @@ from wordward.runs.hub import (
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import RunError, SettingError
-from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import check_size
 
 HEADS = {"ForSequenceClassification": False, "ForTokenClassification": True}  # and whether it gives tags
@@ -56,7 +54,7 @@ class CheckedLogits(LogitsModel):
 
 
 @dataclass(frozen=True)
-class ExternalRun(TransformerRun):
+class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
 
     embedding: str | None = None  # name of the module that reads the ids; found where not given
@@ -65,21 +63,8 @@ class ExternalRun(TransformerRun):
     counted: Counted | None = None  # words by label of texts like those it was trained on
 
     @property
-    def trained_here(self) -> bool:
-        return False
-
-    @property
     def weights(self) -> list[Path]:
         return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
-
-    @cached_property
-    def learnt(self) -> Vocabulary:  # type: ignore[override]
-        if self.counted is None:
-            raise RunError(f"the words that {self.folder} was trained on are not known")
-        return self.counted.vocabulary
-
-    def class_counts(self) -> Tensor | None:
-        return None if self.counted is None else self.counted.counts
 
     def _learnt(self, word: str) -> int:
         return 0 if self.counted is None else self.counted.vocabulary[word.lower()]

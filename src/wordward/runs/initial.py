@@ -102,6 +102,14 @@ def _rows_for(vocabulary: Vocabulary, path: Path, dim: int) -> tuple[np.ndarray,
     return rows, set(np.flatnonzero(pieces).tolist())
 
 
+def vectors_width(path: str | Path) -> int:
+    """How many numbers a file of vectors has after each word, by its first two lines."""
+    for number, line in enumerate(lines(Path(path)), start=1):
+        if (width := len(line.split()) - 1) > 1 or number > 1:
+            return max(width, 1)
+    return 1
+
+
 def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np.ndarray, set[int]]:
     """Rows for the vocabulary (words, dim) and the ids found, from word2vec or GloVe text.
 

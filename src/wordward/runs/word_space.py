@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.datasets.lines import lines
 from wordward.perturbation.space import nearest
-from wordward.runs.initial import read_vectors
+from wordward.runs.initial import read_vectors, vectors_width
 from wordward.runs.input_table import PACKAGE, input_table, installed_model
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
@@ -91,21 +90,13 @@ def _of_pieces(run: Run, pieces: dict[str, int], table: Tensor, source: str) -> 
 
 def _from_file(run: Run, path: str) -> WordSpace:
     file = file_at_hand(path)
-    rows, found = read_vectors(file, run.learnt, _width(file))
+    rows, found = read_vectors(file, run.learnt, vectors_width(file))
     vectors, known = torch.from_numpy(rows), torch.zeros(len(rows), dtype=torch.bool)
     known[sorted(found)] = True
     if run.learnt is not run.vocabulary:  # a Transformer's pieces
         ids = torch.tensor([run.learnt[word.lower()] for word in _words(run)])
         vectors, known = vectors[ids], known[ids]
     return WordSpace(vectors.to(run.device), known.to(run.device), path)
-
-
-def _width(path: str) -> int:
-    """How many numbers a file of vectors has after each word, by its first lines."""
-    for number, line in enumerate(lines(Path(path)), start=1):
-        if (width := len(line.split()) - 1) > 1 or number > 1:
-            return max(width, 1)
-    return 1
 
 
 def _words(run: Run) -> Sequence[str]:

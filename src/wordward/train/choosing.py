@@ -14,11 +14,13 @@ import numpy as np
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
+from wordward.runs.initial import vectors_width
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
 from wordward.support.errors import SettingError
 from wordward.support.threads import cores
+from wordward.text.chosen import file_at_hand
 from wordward.text.tokens import words_of
 
 FEW = 500  # texts, below which every word is known, else those of two texts
@@ -143,17 +145,6 @@ def _model(kind: str, vectors: Path | None) -> ModelSettings:
     if vectors is not None and vectors.is_dir():
         dim = width_of(vectors)
     elif vectors is not None:
-        dim = _width(vectors)
+        dim = vectors_width(file_at_hand(str(vectors)))
     hidden, dropout = (100, 0.5) if kind == "lstm" else (64, 0.3)
     return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout)  # type: ignore[arg-type]
-
-
-def _width(path: Path) -> int:
-    """How many numbers a file of vectors has after each word, by its first two lines."""
-    from wordward.datasets.lines import lines
-    from wordward.text.chosen import file_at_hand
-
-    for number, line in enumerate(lines(Path(file_at_hand(str(path)))), start=1):
-        if (width := len(line.split()) - 1) > 1 or number > 1:
-            return max(width, 1)
-    return 1
