@@ -20,7 +20,7 @@ from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
 from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
-from wordward.train.record import Record
+from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged, settled_precision
 
 WARM_UP = 0.1  # share of the steps
@@ -133,13 +133,14 @@ class FineTuning(transformers.TrainerCallback):
         self._check()
         self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
-        settings = self.config.training
+        settings, dev = self.config.training, self._dev()
         self.record.close_dev_epoch(
             settings.criterion,
-            self._dev(),
+            dev,
             steps=self.steps,
             table=self.model.get_input_embeddings().weight,
             save_model=self.save_model,
+            tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)),
         )
         last = self.record.epoch >= settings.epochs
         if not last and (over := self.record.out_of_time(self._deadline)):
