@@ -205,7 +205,7 @@ def cases_of(
     *,
     fitting: bool = False,
 ) -> dict[int, Case]:
-    """The texts that can be attacked, by their number; `fitting`: pieces of contractions are not swapped."""
+    """The texts that can be attacked, by their number; `fitting`: only words by themselves are swapped."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
@@ -224,7 +224,7 @@ def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: b
     most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
     if fitting:
-        open &= [in_one_piece(text.text, place.start, place.end) for place in places]
+        open &= text.row.single & [in_one_piece(text.text, place.start, place.end) for place in places]
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
     return Case(text.text, places, text.row, target, open, most)

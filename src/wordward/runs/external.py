@@ -73,6 +73,12 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
         return None, "The vectors that this model started from are not known."
 
     def _adversary(self, method: Method) -> Adversary:
+        if getattr(getattr(self.model.model, "config", None), "model_type", None) == "reformer":
+            raise SettingError(
+                "model",
+                "a Reformer gives gradients in training only, where all texts must have one fixed length, so it "
+                "cannot be explained, nor its words swapped: predict, evaluate, attacks with other `edits` take it",
+            )
         found = Tap(self.model.model, embedding=self.embedding, site=self.site)
         return Adversary(
             self.model,
