@@ -259,9 +259,10 @@ class TestExplaining:
                 explain(other, tokenizer, texts)
         one = bert("sequence", len(tokenizer), num_labels=1)
         many = bert("sequence", len(tokenizer), problem_type="multi_label_classification")
-        for other in (one, many):
-            with pytest.raises(ValueError, match="one label among several, but this model is for regression"):
-                explain(other, tokenizer, [text])
+        with pytest.raises(ValueError, match="one label among several, but this model is for regression"):
+            explain(one, tokenizer, [text])
+        with pytest.raises(ValueError, match="gives several labels at once, of which one is explained"):
+            explain(many, tokenizer, [text])
         with pytest.raises(ValueError, match="a logit for each of its 2 labels, but gave"):
             explain(transformers.BertForMaskedLM(model.config), tokenizer, [text])
 
