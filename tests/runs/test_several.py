@@ -164,7 +164,7 @@ class TestAFolder:
         ]
         assert checks[0].results == checks[1].results
         assert checks[0].false_positives is not None
-        assert checks[0].accuracy.value > 0.9
+        assert checks[0].accuracy[0].value > 0.9
 
     def test_which_label_must_be_said(self, folder: Path):
         said = r"gives several labels at once, .* expected `positive`, one of praise, blame, film; got"
