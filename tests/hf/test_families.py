@@ -184,7 +184,8 @@ def wide(texts: int, length: int) -> Tensor:
 @pytest.mark.parametrize("method", METHODS)
 def test_xlnet_is_refused_whatever_the_shape(length: int, method: str):
     """It reads (time, batch), which looks like (batch, time) where there are as many texts as words."""
-    config = transformers.XLNetConfig(vocab_size=SIZE, d_model=8, n_layer=1, n_head=2, d_inner=12, num_labels=3)
+    sizes: Any = {"vocab_size": SIZE, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 12}
+    config = transformers.XLNetConfig(**sizes, num_labels=3)
     model, ids = transformers.XLNetForSequenceClassification(config).eval(), wide(4, length)
     with pytest.raises(RuntimeError, match=r"given ids \(batch, time\), .* read them as\s+\(time, batch\).*XLNet"):
         adversary(model, method)(lambda: model(ids), torch.tensor([0, 1, 2, 0]))
@@ -197,7 +198,7 @@ def test_ids_that_are_their_own_transpose_are_read_as_they_came():
 
 def test_the_decoder_of_bart_reads_the_text_unperturbed():
     """As docs/huggingface.md says: the encoder's vectors alone are moved."""
-    sizes = {f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in BART.items()}
+    sizes: Any = {f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in BART.items()}
     config = transformers.BartConfig(vocab_size=SIZE, d_model=8, pad_token_id=PAD, eos_token_id=EOS, **sizes)
     model = transformers.BartForSequenceClassification(config).double().eval()
     tap, read = Tap(model), []

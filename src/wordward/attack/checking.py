@@ -269,7 +269,7 @@ def _deciding(
     run: Run, target: str | None, *texts: Sequence[Example]
 ) -> tuple[Run, Sequence[Example], Sequence[Example]]:
     """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so."""
-    if run.several_labels and target is not None:
+    if run.several_labels:
         run = run.deciding(target)  # type: ignore[attr-defined]
     some, more = (as_labels(run, each) if getattr(run, "among", ()) else each for each in texts)
     return run, some, more

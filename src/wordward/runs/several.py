@@ -26,10 +26,10 @@ class SeveralLabels(ExternalRun):
     def several_labels(self) -> bool:
         return True
 
-    def deciding(self, label: str) -> ExternalRun:
+    def deciding(self, label: str | None) -> ExternalRun:
         """The run of one label's no and yes."""
         if label not in self.labels:
-            self._ask_which(f"got {label!r}")
+            self._ask_which("got none" if label is None else f"got {label!r}")
         which = self.labels.index(label)
         model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
         training = replace(self.config.training, positive=label)
