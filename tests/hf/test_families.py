@@ -184,8 +184,8 @@ def wide(texts: int, length: int) -> Tensor:
 @pytest.mark.parametrize("method", METHODS)
 def test_xlnet_is_refused_whatever_the_shape(length: int, method: str):
     """It reads (time, batch), which looks like (batch, time) where there are as many texts as words."""
-    sizes: Any = {"vocab_size": SIZE, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 12}
-    config = transformers.XLNetConfig(**sizes, num_labels=3)
+    sizes: Any = {"vocab_size": SIZE, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 12, "num_labels": 3}
+    config = transformers.XLNetConfig(**sizes)
     model, ids = transformers.XLNetForSequenceClassification(config).eval(), wide(4, length)
     with pytest.raises(RuntimeError, match=r"given ids \(batch, time\), .* read them as\s+\(time, batch\).*XLNet"):
         adversary(model, method)(lambda: model(ids), torch.tensor([0, 1, 2, 0]))
