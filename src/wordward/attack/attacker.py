@@ -25,7 +25,7 @@ from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run, Text, as_example
+from wordward.runs.run import Run, Text
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
@@ -94,7 +94,7 @@ def attack(
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
-    plain = [attacker.goal.plain(as_example(text)) for text in texts]
+    plain = [attacker.goal.plain(run.example(text)) for text in texts]
     size = CHUNK if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     attacked_chunks = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
@@ -205,7 +205,7 @@ def cases_of(
     *,
     fitting: bool = False,
 ) -> dict[int, Case]:
-    """The texts that can be attacked, by their number; `fitting`: pieces of contractions are not swapped."""
+    """The texts that can be attacked, by their number; `fitting`: only words by themselves are swapped."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
@@ -224,7 +224,7 @@ def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: b
     most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
     if fitting:
-        open &= [in_one_piece(text.text, place.start, place.end) for place in places]
+        open &= text.row.single & [in_one_piece(text.text, place.start, place.end) for place in places]
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
     return Case(text.text, places, text.row, target, open, most)

@@ -16,6 +16,7 @@ from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.datasets import DataError, Example
 from wordward.runs.counted import count_words
+from wordward.runs.external import as_labels
 from wordward.runs.metrics import Interval, share
 from wordward.runs.run import Run
 from wordward.support.console import say
@@ -244,6 +245,7 @@ def check(
         raise DataError("expected texts to check the model with; there are none", source or None)
     if not budgets or min(budgets) < 1:
         raise SettingError("budgets", f"expected numbers of edits, 1 or more; got {list(budgets)}")
+    run, texts, sense_from = _deciding(run, target, texts, sense_from)
     target = run.labels[run.positive] if run.tagging and run.positive is not None else target
     if target is not None and target not in run.labels:
         raise SettingError("target", f"expected a label of the model, {', '.join(run.labels)}; got {target!r}")
@@ -261,6 +263,16 @@ def check(
         each = {key(one): one for one in results}
         conditions += [no_worse(earlier, each, number) for number in (0, most)]
     return replace(found, conditions=tuple(conditions))
+
+
+def _deciding(
+    run: Run, target: str | None, *texts: Sequence[Example]
+) -> tuple[Run, Sequence[Example], Sequence[Example]]:
+    """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so."""
+    if run.several_labels:
+        run = run.deciding(target)  # type: ignore[attr-defined]
+    some, more = (as_labels(run, each) if getattr(run, "among", ()) else each for each in texts)
+    return run, some, more
 
 
 def _judging(run: Run, texts: Sequence[Example]) -> Run:

@@ -54,7 +54,8 @@ class Check:
     labels: bool = True
     """Read the true labels; without, whatever is predicted is attacked, and only the flip rate is measured."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
-    """For taggers: the tag that is to be missed; by default the run's own."""
+    """For taggers: the tag that is to be missed; by default the run's own. For models that give several labels at
+    once: the one whose yes or no is checked; --target names it, too."""
     json: Annotated[str | None, tyro.conf.arg(metavar="FILE|-")] = None
     """Write everything as JSON, for --against of a later check; - prints it instead of tables."""
     junit: Annotated[str | None, tyro.conf.arg(metavar="FILE.xml")] = None

@@ -23,7 +23,7 @@ from wordward.perturbation.checks import (
 from wordward.perturbation.choice import across, nearness, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.embedding import refuse_places
-from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
+from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss, yes_or_no
 from wordward.perturbation.recipes import USUAL_EPSILON, Method
 from wordward.perturbation.space import Space
 from wordward.perturbation.tap import Forward, Pass, Tap, evaluating, gradient_at
@@ -403,11 +403,15 @@ class Adversary:
     def loss(self, logits: Tensor, target: Any, counted: Tensor) -> Tensor:
         """l or l_KL of a batch, as the method measures it: the user's function, else the paper's.
 
-        `counted` (batch, time): where a token's loss counts; a user's function is not given it.
+        `counted` (batch, time): where a token's loss counts; a user's function is not given it. l_KL of a model with
+        several labels at once is the sum (or, by tokens, the mean) of its labels' own.
         """
         recipe, average = self.method.recipe, self.method.settings.average
         if isinstance(recipe.objective, str):
-            plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
+            mask = counted
+            if self._loss is None and recipe.objective == "kl" and self.tap.several_labels:
+                logits, target, mask = yes_or_no(logits), yes_or_no(target), None
+            plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
         else:
             own = recipe.objective
             plain = self._loss or (lambda logits, target: own(logits, target, counted))

@@ -173,6 +173,16 @@ def longest(model: nn.Module, tokenizer: Any) -> int:
     return min(limit for limit in (of_tokenizer, *of_positions) if limit is not None)
 
 
+def multiple_of(model: nn.Module) -> int:
+    """Of how many pieces a model reads multiples only: such a model fills texts up itself, after they were masked."""
+    config: Any = getattr(model, "config", None)
+    kind = getattr(config, "model_type", None)
+    if kind == "longformer":
+        windows = config.attention_window
+        return int(windows if isinstance(windows, int) else max(windows))
+    return int(config.block_size) if kind == "big_bird" and config.attention_type == "block_sparse" else 1
+
+
 def check_folder(source: str) -> None:
     """Refuse a folder that holds no model, and a path that does not exist."""
     folder = Path(source)
