@@ -70,8 +70,8 @@ def flags(check: Check) -> str:
         return what
     return (
         f"{what}: the lowest threshold that flags at most {guard.false_positive_rate:.1%} of the "
-        f"{count(guard.found_on)} texts that are not {guard.target}. It was found on these texts, so of others it may "
-        "flag more"
+        f"{count(guard.found_on)} texts that are not {guard.target}. It was found on these texts, so of others it "
+        "may flag more"
     )
 
 
