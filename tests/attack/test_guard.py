@@ -141,7 +141,7 @@ class TestFalsePositiveRate:
 
     @pytest.mark.parametrize("texts", [GOOD, [Example("a film")]])
     def test_texts_that_cannot_tell(self, texts: Sequence[Example], run: Run):
-        with pytest.raises(SettingError, match="false_positive_rate|to find a threshold on"):
+        with pytest.raises(SettingError, match=r"false_positive_rate|to find a threshold on"):
             guard_at(run, texts, "good", 0.1)
 
 

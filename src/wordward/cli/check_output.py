@@ -23,7 +23,7 @@ def show(check: Check, count: int) -> None:
         ends = f"{interval.low:.1%} to {interval.high:.1%}"
         table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
     console.print(table)
-    heads, groups = by_group(check)
+    heads, groups = by_group(check, ends=False)
     if groups:
         table = _table(*heads)
         for line in groups:

@@ -39,8 +39,11 @@ def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
     return [row for row in found if row[1] is not None]
 
 
-def by_group(check: Check) -> tuple[list[str], list[list[str]]]:
-    """The numbers of each group as a table: its heads, and a row for each group; empty where there are no groups."""
+def by_group(check: Check, *, ends: bool = True) -> tuple[list[str], list[list[str]]]:
+    """The numbers of each group as a table: its heads, and a row for each group; empty where there are no groups.
+
+    `ends`: with intervals.
+    """
     if not check.groups:
         return [], []
     most = check.budgets[-1]
@@ -53,12 +56,14 @@ def by_group(check: Check) -> tuple[list[str], list[list[str]]]:
     lines = []
     for group, of in check.by_group.items():
         found = {name: interval for name, interval, _ in rows(of)}
-        lines.append([group, count(len(of.results)), *(_short(found.get(name)) for name in names)])
+        lines.append([group, count(len(of.results)), *(_short(found.get(name), ends=ends) for name in names)])
     return ["group", "texts", *names], lines
 
 
-def _short(interval: Interval | None) -> str:
-    return "" if interval is None else f"{interval.value:.1%} ({interval.low:.1%} to {interval.high:.1%})"
+def _short(interval: Interval | None, *, ends: bool) -> str:
+    if interval is None:
+        return ""
+    return f"{interval.value:.1%}{f' ({interval.low:.1%} to {interval.high:.1%})' * ends}"
 
 
 def flags(check: Check) -> str:
