@@ -108,43 +108,47 @@ def faithfulness(
     chosen = _choosable(explainer, texts)
     if not chosen:
         raise DataError("expected texts with two words or more that others may stand for; there are none")
-    rows, labels = [one.reading.row for one in chosen], [one.label for one in chosen]
-    scores = {
-        "pull": [one.pulls for one in chosen],
-        "gradient": _gradients(explainer, rows, labels),
-    }
-    skipped = {}
-    if find_spec("captum") is None:
-        skipped["captum"] = "captum is not installed: pip install 'wordward[captum]'"
-    else:
-        scores["captum"] = _attributions(explainer, rows, labels)
-    rng = np.random.default_rng(seed)
-    places = {
-        name: [[max(one.candidates, key=lambda at: of_text[at])] for one, of_text in zip(chosen, values, strict=True)]
-        for name, values in scores.items()
-    }
-    places["random"] = [
-        rng.choice(list(one.candidates), min(DRAWS, len(one.candidates)), replace=False).tolist() for one in chosen
-    ]
+    places, skipped = _named(explainer, chosen, seed)
     flips = [
         _flips(run, one, {at for of_choice in places.values() for at in of_choice[number]})
         for number, one in enumerate(chosen)
     ]
     found = {
-        name: np.array([np.mean([flips[number][at] for at in of_text]) for number, of_text in enumerate(of_choice)])
-        for name, of_choice in places.items()
+        name: np.array(
+            [np.mean([flips[number][at] for at in of_text]) for number, of_text in enumerate(places[name])]
+        )
+        for name in CHOICES
+        if name in places
     }
     return Faithfulness(
         explainer.adversary.method.name,
         len(chosen),
-        {
-            name: mean(found[name]) if name == "random" else share(int(found[name].sum()), len(chosen))
-            for name in CHOICES
-            if name in found
-        },
-        {name: mean(found["pull"] - found[name]) for name in CHOICES if name in found and name != "pull"},
+        {n: mean(each) if n == "random" else share(int(each.sum()), len(chosen)) for n, each in found.items()},
+        {name: mean(found["pull"] - each) for name, each in found.items() if name != "pull"},
         skipped,
     )
+
+
+def _named(
+    explainer: Explainer, chosen: Sequence[_Choosable], seed: int
+) -> tuple[dict[str, list[list[int]]], dict[str, str]]:
+    """The words that each choice names in each text, by their positions; and which choices are left out, and why."""
+    rows, labels = [one.reading.row for one in chosen], [one.label for one in chosen]
+    scores = {"pull": [one.pulls for one in chosen], "gradient": _gradients(explainer, rows, labels)}
+    skipped = {}
+    if find_spec("captum") is None:
+        skipped["captum"] = "captum is not installed: pip install 'wordward[captum]'"
+    else:
+        scores["captum"] = _attributions(explainer, rows, labels)
+    places = {
+        name: [[max(one.candidates, key=lambda at: of_text[at])] for one, of_text in zip(chosen, values, strict=True)]
+        for name, values in scores.items()
+    }
+    rng = np.random.default_rng(seed)
+    places["random"] = [
+        rng.choice(list(one.candidates), min(DRAWS, len(one.candidates)), replace=False).tolist() for one in chosen
+    ]
+    return places, skipped
 
 
 def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
