@@ -14,6 +14,8 @@ TITLES = {
     "min_accuracy_under_attack": "accuracy under attack",
     "max_flip_rate": "flip rate",
     "max_false_positives": "false positives",
+    "min_recall": "recall",
+    "min_recall_under_attack": "recall under attack",
 }
 
 
@@ -29,6 +31,11 @@ class Condition:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
+def under(measured: str, edits: int) -> str:
+    """What is measured, and under how many edits."""
+    return measured if not edits else f"{measured} under {edits} edit{'s' * (edits != 1)}"
+
+
 def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     """Whether a number keeps to its limit."""
     least = name.startswith("min_")
@@ -42,10 +49,10 @@ def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
 
 
-def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int) -> Condition:
+def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int, measured: str = "accuracy") -> Condition:
     """Whether the model is no worse than it was, beyond chance."""
     worse, better, texts, p = earlier.compare({name: holds(one, number) for name, one in each.items()}, number)
-    title = "accuracy" if not number else f"accuracy under {number} edit{'s' * (number != 1)}"
+    title = under(measured, number)
     found = f"of {texts} texts {worse} lost, {better} won (p = {p:.2g})"
     falls = worse > better and p < 0.05
     numbers = {"edits": number, "texts": texts, "lost": worse, "won": better, "p": p}
