@@ -32,9 +32,9 @@ INFO = CorpusInfo(
         ),
     ),
     note=(
-        "The copy fetched is Seldon's, which Hugging Face's datasets used too: its SHA-256 is stated publicly; of the "
-        "publisher's own copy only an MD5 is. The paper's unlabelled texts are Amazon's film reviews, 3.3 GB: put "
-        "https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) next to it, or your "
+        "The copy fetched is Seldon's, which Hugging Face's datasets used too and state the SHA-256 of; of the "
+        "publisher's own copy only an MD5 is stated. The paper's unlabelled texts are Amazon's film reviews, "
+        "3.3 GB: put https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) next to it, or your "
         "own texts as unlabelled.txt, .csv, .tsv or .jsonl (also .gz and .xz)."
     ),
 )
