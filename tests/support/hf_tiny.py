@@ -8,8 +8,17 @@ import transformers
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews, tagged
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
+from torch.utils.data import SequentialSampler
 
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
+
+# In the order of the texts: a setting of newer transformers.
+SEQUENTIAL: dict[str, Any] = {"train_sampling_strategy": "sequential"}
+if SEQUENTIAL.keys() - transformers.TrainingArguments.__dataclass_fields__.keys():
+    SEQUENTIAL = {}
+    transformers.Trainer._get_train_sampler = lambda self, dataset=None: SequentialSampler(  # type: ignore[method-assign]
+        dataset if dataset is not None else self.train_dataset  # type: ignore[arg-type]
+    )
 
 SIZE, PAD, EOS = 40, 0, 1  # of the family models: rows of the table, and two ids
 SMALL: dict[str, Any] = {
@@ -181,7 +190,7 @@ def arguments(folder: Path, **changes: Any) -> transformers.TrainingArguments:
         "optim": "sgd",
         "max_grad_norm": 0.0,
         "lr_scheduler_type": "constant",
-        "train_sampling_strategy": "sequential",
+        **SEQUENTIAL,
         "logging_steps": 1,
     }
     still: dict[str, Any] = {"save_strategy": "no", "report_to": [], "disable_tqdm": True, "use_cpu": True}
