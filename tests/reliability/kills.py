@@ -129,7 +129,7 @@ def finished(child: int, until: Callable[[], bool] = lambda: False) -> int | Non
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return None
-        time.sleep(0.0005)
+        time.sleep(0.002)
 
 
 def moment(out: Path, seconds: float, rng: random.Random) -> Callable[[], bool]:

@@ -13,6 +13,7 @@ from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, MissingError
 from wordward.datasets.unfolding import check_unfolded
 from wordward.support.console import progress
+from wordward.support.errors import SettingError
 from wordward.support.files import whole
 from wordward.text.cache import Encoded
 from wordward.text.corpus import Corpus
@@ -123,7 +124,7 @@ def _checked(header: Any) -> dict[str, Any]:
         sound = isinstance(value, list) and all(isinstance(each, str) for each in value)
         _expect(sound and len(set(value)) == len(value), f"{name} that are not different strings")
     _expect(isinstance(header.get("tagging"), bool), "tagging that is neither true nor false")
-    _expect(isinstance(header.get("text"), dict), "text settings that are no JSON object")
+    _expect(_are_settings(header.get("text")), "text settings that there are none of")
     splits = header.get("splits")
     _expect(isinstance(splits, list) and all(map(_is_split, splits)), "splits of another form")
     names = [split[0] for split in splits]
@@ -132,6 +133,17 @@ def _checked(header: Any) -> dict[str, Any]:
         f"the splits {names!r:.80}",
     )
     return header
+
+
+def _are_settings(value: Any) -> bool:
+    """Whether these are settings of texts, with values that they may have."""
+    if not isinstance(value, dict) or any(isinstance(each, float | dict | list) for each in value.values()):
+        return False
+    try:
+        TextSettings(**value)
+    except (TypeError, SettingError):
+        return False
+    return True
 
 
 def _is_split(value: Any) -> bool:
