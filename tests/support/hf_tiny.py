@@ -12,10 +12,11 @@ from torch.utils.data import SequentialSampler
 
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
-# In the order of the texts: a setting of newer transformers.
+# The order of the texts: a setting of newer transformers.
 SEQUENTIAL: dict[str, Any] = {"train_sampling_strategy": "sequential"}
+RANDOM: dict[str, Any] = {"train_sampling_strategy": "random"}
 if SEQUENTIAL.keys() - transformers.TrainingArguments.__dataclass_fields__.keys():
-    SEQUENTIAL = {}
+    SEQUENTIAL = RANDOM = {}
     transformers.Trainer._get_train_sampler = lambda self, dataset=None: SequentialSampler(  # type: ignore[method-assign]
         dataset if dataset is not None else self.train_dataset  # type: ignore[arg-type]
     )
