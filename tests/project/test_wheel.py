@@ -35,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts of a new environment with the wheel, from which what wordward needs is seen, not installed again."""
+    """The scripts of a new environment with the wheel; what wordward needs is seen from it, not installed again."""
     env = tmp_path_factory.mktemp("env")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(env)], check=True)
     scripts = env / ("Scripts" if os.name == "nt" else "bin")

@@ -177,7 +177,8 @@ def report(damages: int, seed: int, only: str | None, *, keep: bool) -> int:
                 print(f"{outcome.run} [{outcome.damage}] {outcome.command}\n    {outcome.problem}", flush=True)
     figures = {"damages": damages, "kinds": len(kinds), "seed": seed}
     figures |= {name: counts[name] for name in ("worked", "refused", "problems")}
-    record("damaged_folders", {**figures, "seconds": round(time.monotonic() - began)}, keep=keep)
+    figures["seconds"] = round(time.monotonic() - began)
+    record("damaged_packs" if only == "packed corpus" else "damaged_folders", figures, keep=keep)
     return 1 if counts["problems"] else 0
 
 
