@@ -133,6 +133,7 @@ def fuzzed(place: Path, count: int, seed: int) -> Iterator[tuple[str, str]]:
     """So many requests: the status of each answer (or that there was none), and the problem if it is one."""
     plain = "POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
     with serving(small_run(place), limits=Limits(rate=1e9)) as address:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a line for each that is not HTTP
         port = int(address.rpartition(":")[2])
         sound = json.dumps({"text": TEXT}).encode()
         asked = (plain % port + f"Connection: close\r\nContent-Length: {len(sound)}\r\n\r\n").encode() + sound
@@ -172,5 +173,4 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     sys.exit(main(given.requests, given.seed, keep=given.record))

@@ -77,7 +77,7 @@ def soak() -> str:
     memory, answers = at["memory_mb"], ", ".join(f"{count:,} times {name}" for name, count in at["answers"].items())
     grown = at["grown_in_the_second_half_mb"]
     return (
-        f"{at['minutes']:g} minutes, {at['connections']} connections, answered {answers}. Memory (MB, about every 40 s): "
+        f"{at['minutes']:g} minutes, {at['connections']} connections, answered {answers}. Memory in MB, each round: "
         f"{', '.join(map(str, memory))}; from the middle to the end {grown:+d} MB. {_where(at)}"
     )
 
