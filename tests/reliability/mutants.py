@@ -153,8 +153,7 @@ def _run(mutant: Mutant | None, tests: list[str], note: Path) -> None:
 
 def main(names: list[str], limit: float, *, keep: bool) -> int:
     """Try every mutant of the files, and tell which survived unexplained."""
-    import hypothesis  # noqa: F401  # loaded once, for all copies
-    import numpy  # noqa: F401
+    import numpy  # noqa: F401  # loaded once, for all copies
     import pytest  # noqa: F401
     import torch  # noqa: F401
 

@@ -1,10 +1,13 @@
 """Bounded parts of the long runs: kills, files and requests."""
 
+import ast
 import os
 import sys
 from pathlib import Path
 
 import kills
+import mutants
+import page
 import pytest
 from fuzz_readers import fuzzed, readers
 from fuzz_requests import fuzzed as asked
@@ -36,3 +39,21 @@ def test_killed_commands_go_on(tmp_path: Path) -> None:
     outcomes = kills.run(tmp_path, 2, seed=0, kinds=("attack",))
     assert [outcome for outcome in outcomes if outcome.problem] == []
     assert sum(outcome.kills for outcome in outcomes) >= 2
+
+
+def test_the_page_shows_the_figures_that_were_kept() -> None:
+    """A figure that was changed by hand, or a run that was kept and not written, would differ."""
+    whole = page.PAGE.read_text(encoding="utf-8")
+    assert page.written(whole) == whole, "write it: python -m tests.reliability.page"
+    assert all(f"<!-- {name} -->" in whole for name in page.BLOCKS)
+
+
+def test_every_change_to_the_code_is_one_and_loads() -> None:
+    """Mutants differ from each other and from the code."""
+    file = mutants.CODE / "choice.py"
+    found = list(mutants.mutants(file))
+    texts = {ast.unparse(mutant.tree) for mutant in found}
+    assert len(found) == len(texts) > 50
+    assert ast.unparse(ast.parse(file.read_text())) not in texts
+    explained = {name for name in mutants.EXPLAINED if name.startswith("choice.py ")}
+    assert explained <= {mutant.name for mutant in found}
