@@ -32,7 +32,7 @@ from safetensors.torch import load_file
 from wordward.cli.main import main
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --device cpu --quiet".split()
-PATIENCE = 120  # seconds that a command may take
+PATIENCE = 600  # seconds that a command may take
 Compared = Any  # what a chain ended with
 
 

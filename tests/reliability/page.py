@@ -82,22 +82,12 @@ def soak() -> str:
     )
 
 
-def mutants() -> str:
-    """Changes to the code that tests noticed."""
-    at = recorded("mutants")
-    head = ["files", "mutants", "tried", "noticed", "explained", "unexplained"]
-    row = [", ".join(at["files"]), *(at[name] for name in ("mutants", "tried", "noticed", "explained"))]
-    listed = "".join(f"\n- `{name}`" for name in at["unexplained"])
-    return f"{_table(head, [*row, len(at['unexplained'])])}\n\n{_where(at)}{listed}"
-
-
 BLOCKS: dict[str, Callable[[], str]] = {
     "kills": kills,
     "damaged": damaged,
     "fuzzed": fuzzed,
     "load": load,
     "soak": soak,
-    "mutants": mutants,
 }
 
 

@@ -12,14 +12,18 @@ from torch.utils.data import SequentialSampler
 
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
-# The order of the texts: a setting of newer transformers.
+# The order of the texts: a setting of newer transformers; in older ones a seed of their own stands for chance.
 SEQUENTIAL: dict[str, Any] = {"train_sampling_strategy": "sequential"}
 RANDOM: dict[str, Any] = {"train_sampling_strategy": "random"}
-if SEQUENTIAL.keys() - transformers.TrainingArguments.__dataclass_fields__.keys():
-    SEQUENTIAL = RANDOM = {}
-    transformers.Trainer._get_train_sampler = lambda self, dataset=None: SequentialSampler(  # type: ignore[method-assign]
-        dataset if dataset is not None else self.train_dataset  # type: ignore[arg-type]
-    )
+if RANDOM.keys() - transformers.TrainingArguments.__dataclass_fields__.keys():
+    SEQUENTIAL, RANDOM = {}, {"data_seed": 1}
+    shuffled = transformers.Trainer._get_train_sampler
+
+    def in_order(self: Any, train_dataset: Any = None) -> Any:
+        texts = self.train_dataset if train_dataset is None else train_dataset
+        return shuffled(self, texts) if self.args.data_seed else SequentialSampler(texts)
+
+    transformers.Trainer._get_train_sampler = in_order
 
 SIZE, PAD, EOS = 40, 0, 1  # of the family models: rows of the table, and two ids
 SMALL: dict[str, Any] = {

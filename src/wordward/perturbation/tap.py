@@ -307,7 +307,7 @@ def _refuse_wrapper(model: nn.Module) -> None:
 def _refuse_checkpoint() -> None:
     """A checkpointed site is recomputed after the hook is gone, with a silently wrong gradient."""
     private = torch._C._autograd  # type: ignore[attr-defined]
-    top = getattr(private, "_top_saved_tensors_default_hooks", None)  # from PyTorch 2.7 on
+    top = getattr(private, "_top_saved_tensors_default_hooks", None)  # from PyTorch 2.8 on
     hooks = top(False) if top else None
     reentrant = not torch.is_grad_enabled()
     if reentrant or (hooks and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"):
