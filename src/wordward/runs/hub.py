@@ -27,6 +27,7 @@ SIZES = set(
 )
 SIZES |= set("hidden_dim n_embd n_positions d_model d_ff num_hidden_layers n_layers n_layer num_layers".split())
 SLACK = 4  # a size may be a part of a tensor's, as three in one, or a multiple of it
+HEADS = {False: "ForSequenceClassification", True: "ForTokenClassification"}  # by whether a model gives tags
 LONGEST = 512  # pieces, where neither tokenizer nor model says more
 
 
@@ -151,12 +152,19 @@ def _shapes(file: Path) -> list[list[int]]:
         return [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118 - no dictionary
 
 
-def known_labels(source: str) -> tuple[str, ...]:
-    """The labels that a model has been trained for, in its own order."""
+def known_labels(source: str, *, tagging: bool) -> tuple[str, ...]:
+    """The labels that a classifier (or tagger) has been trained for, in its own order; none of another model."""
     check_folder(source)
     with transformers_quietly() as transformers, explained(source, "model"):
-        named = transformers.AutoConfig.from_pretrained(source, **SAFE).id2label or {}
-    return tuple(str(named[at]) for at in sorted(named))
+        config = transformers.AutoConfig.from_pretrained(source, **SAFE)
+    if not any(name.endswith(HEADS[tagging]) for name in config.architectures or ()):
+        return ()
+    if config.problem_type == "multi_label_classification":
+        raise RunError(
+            f"{source} gives several labels at once, but these texts have one each: train for the labels of the texts "
+            "with `new_labels=True`"
+        )
+    return tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
 
 
 def longest(model: nn.Module, tokenizer: Any) -> int:

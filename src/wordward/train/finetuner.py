@@ -18,8 +18,10 @@ from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
+from wordward.support.distributed import Team
 from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
+from wordward.train.lora import merged
 from wordward.train.record import Record
 from wordward.train.step import CHECKED, diverged, settled_precision
 
@@ -47,10 +49,10 @@ class _Trainer(AdversarialTrainer):
 class FineTuning(transformers.TrainerCallback):
     """A run in progress."""
 
-    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool) -> None:
+    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
-        self.record, self.steps = Record(folder, quiet=quiet), 0
+        self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
         self._bars, self._bar = None, None
         self._deadline: float | None = None
         self.trainer = self._make(start.candidates)
@@ -66,13 +68,13 @@ class FineTuning(transformers.TrainerCallback):
         named: Any = asdict(self.config.perturbation) | {
             "method": self.config.method,
             "average": "tokens",  # as the model's own label loss
-            "unlabelled_batch_size": settings.unlabelled_batch_size,
+            "unlabelled_batch_size": max(1, settings.unlabelled_batch_size // self.team.size),
         }
         methods = parse_methods(self.config.method, self.config.perturbation)
         virtual = any(not method.recipe.needs_labels for method in methods)
         return _Trainer(
             self.model,
-            _arguments(self.config, self.folder, len(train.rows), self.device),
+            _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
             data_collator=Collator(self.tokenizer),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
@@ -104,7 +106,7 @@ class FineTuning(transformers.TrainerCallback):
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar."""
-        a_pass = math.ceil(len(self.data.train.rows) / args.train_batch_size)
+        a_pass = math.ceil(len(self.data.train.rows) / self.config.training.batch_size)
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
         epoch = self.record.epoch
@@ -120,7 +122,7 @@ class FineTuning(transformers.TrainerCallback):
             self._check()
         if every and self.steps % every == 0:
             control.should_save = True
-        if self.record.out_of_time(self._deadline):
+        if self.record.out_of_time(self._deadline, self.team):
             control.should_epoch_stop = True
 
     def _check(self) -> None:
@@ -136,13 +138,13 @@ class FineTuning(transformers.TrainerCallback):
         settings = self.config.training
         self.record.close_dev_epoch(
             settings.criterion,
-            self._dev(),
+            self.team.agree(self._dev() if self.team.first else {}),
             steps=self.steps,
             table=self.model.get_input_embeddings().weight,
             save_model=self.save_model,
         )
         last = self.record.epoch >= settings.epochs
-        if not last and (over := self.record.out_of_time(self._deadline)):
+        if not last and (over := self.record.out_of_time(self._deadline, self.team)):
             say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
             last = over
         control.should_training_stop = last or self.record.out_of_patience(settings.patience)
@@ -157,7 +159,7 @@ class FineTuning(transformers.TrainerCallback):
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
         with whole(self.folder / run_folder.TRANSFORMER) as part:
-            self.model.save_pretrained(part)
+            merged(self.model).save_pretrained(part)
             self.tokenizer.save_pretrained(part)
             for weights in part.glob("*.safetensors"):  # which are made for the owner alone
                 shutil.copymode(part / "config.json", weights)
@@ -166,7 +168,8 @@ class FineTuning(transformers.TrainerCallback):
         """Make a checkpoint whole."""
         self.record.stop_clock()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
-        write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        if self.team.first:
+            write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
         self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:
@@ -175,14 +178,16 @@ class FineTuning(transformers.TrainerCallback):
         return result | {"model": self.config.transformer}
 
 
-def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:
+def _arguments(
+    config: Any, folder: Path, texts: int, device: torch.device, processes: int
+) -> transformers.TrainingArguments:
     settings = config.training
     steps = settings.epochs * math.ceil(texts / settings.batch_size)
     half = settled_precision(settings.precision, device)
     return transformers.TrainingArguments(
         str(folder / run_folder.TRAINER),
         num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size,
+        per_device_train_batch_size=settings.batch_size // processes,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=int(WARM_UP * steps),
@@ -191,6 +196,9 @@ def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> t
         fp16=half == "fp16",
         bf16=half == "bf16",
         use_cpu=device.type == "cpu",
+        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
+        gradient_checkpointing=config.finetuning.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if config.finetuning.gradient_checkpointing else None,
         seed=settings.seed,
         save_strategy="no",  # but for those that FineTuning asks for
         save_total_limit=2,  # the last may be broken off

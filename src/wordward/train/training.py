@@ -91,15 +91,13 @@ def train(
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
     if is_open(config):
         config = _choose(config, given, quiet=quiet)
-    if config.transformer is not None:
-        from wordward.train.finetuning import fine_tune
-
-        if not resume:
-            run_folder.check_free(folder, force=force, inputs=inputs_of(config))
-        return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet)
     processes = team(config.training.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+    if config.transformer is not None:
+        from wordward.train.finetuning import fine_tune
+
+        return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet, team=processes)
     with processes.one_a_machine_first():
         settled, data = prepare(config, given, quiet=quiet)
     if resume and run_folder.begun(folder):
