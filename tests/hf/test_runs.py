@@ -562,7 +562,7 @@ class TestUse:
 
 
 class TestFamilies:
-    @pytest.mark.parametrize("name", ["roberta", "gpt2", "t5"])
+    @pytest.mark.parametrize("name", ["roberta", "gpt2", "t5", "llama", "qwen2", "gemma"])
     @pytest.mark.parametrize("task", ["sequence", "token"])
     def test_other_tokenizers(self, place: Path, tmp_path: Path, name: str, task: str):
         """Padding that is not 0, no token in front, words with their blanks; alone as among others."""
@@ -603,6 +603,9 @@ class TestFamilies:
         assert list(first.probabilities.values()) == pytest.approx(wanted.tolist(), abs=5e-6)
         (found,) = explain(run, [Example("the film was warm , said a")])
         assert [place.word for place in found.places] == "the film was warm , said a".split()
+        if task == "sequence":
+            (attacked,) = attack(run, [Example("the film was warm , said a", together[0].label)], AttackSettings())
+            assert attacked.outcome in ("flipped", "kept")
 
 
 def minilm() -> Path:

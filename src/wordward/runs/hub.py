@@ -85,24 +85,22 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
 
 
 def _glues(tokenizer: Any) -> bool:
-    """Whether a list of words is tokenised without blanks between them, as by GPT-2's tokenizer."""
-    return tokenizer.is_fast and _first_step(tokenizer).get("add_prefix_space") is False
+    """Whether a list of words is tokenised without blanks between them, as by GPT-2's and Qwen's tokenizers."""
+    return tokenizer.is_fast and any(not step.add_prefix_space for step in _blank_steps(tokenizer))
 
 
-def _first_step(tokenizer: Any) -> dict[str, Any]:
-    """The settings of the tokenizer's pre-tokenizer, which splits a text before pieces are looked for."""
+def _blank_steps(tokenizer: Any) -> list[Any]:
+    """Those steps of the tokenizer's pre-tokenizer that may put a blank before a word."""
     step = tokenizer.backend_tokenizer.pre_tokenizer
-    return {} if step is None else json.loads(step.__getstate__())
+    inside = [] if step is None else json.loads(step.__getstate__()).get("pretokenizers", [])
+    steps = [step[at] for at in range(len(inside))] if inside else [step]
+    return [each for each in steps if hasattr(each, "add_prefix_space")]
 
 
 def _put_blanks(tokenizer: Any) -> None:
     """Set `add_prefix_space`, which not every tokenizer class takes as an argument."""
-    from tokenizers import pre_tokenizers
-
-    if _glues(tokenizer):
-        state: dict[str, Any] = _first_step(tokenizer) | {"add_prefix_space": True}
-        kind = getattr(pre_tokenizers, str(state.pop("type")))
-        tokenizer.backend_tokenizer.pre_tokenizer = kind(**state)
+    for step in _blank_steps(tokenizer):
+        step.add_prefix_space = True
 
 
 def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool = False) -> Any:
@@ -161,8 +159,8 @@ def known_labels(source: str, *, tagging: bool) -> tuple[str, ...]:
         return ()
     if config.problem_type == "multi_label_classification":
         raise RunError(
-            f"{source} gives several labels at once, but these texts have one each: train for the labels of the texts "
-            "with `new_labels=True`"
+            f"{source} gives several labels at once, but these texts have one each: train for the labels of the "
+            "texts with `new_labels=True`"
         )
     return tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
 
