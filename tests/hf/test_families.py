@@ -127,7 +127,10 @@ def test_a_decoder_reads_texts_padded_on_the_left(name: str, method: str):
     places = (mask.cumsum(1) - 1).clamp(min=0)  # as generate() numbers them; GPT-2's are in a table
     chance = noise(adv.tap.dim) if method == "vat" else None
     left = adv(
-        lambda: model(input_ids=ids, attention_mask=mask, position_ids=places).logits, CLASSES, mask=mask, noise=chance
+        lambda: model(input_ids=ids, attention_mask=mask, position_ids=places).logits,
+        CLASSES,
+        mask=mask,
+        noise=chance,
     )
     own = chance[1:, 3:] if chance is not None else None
     alone = adv(lambda: logits(model, ids[1:, 3:], mask[1:, 3:]), CLASSES[1:], mask=mask[1:, 3:], noise=own)

@@ -91,7 +91,7 @@ def _glues(tokenizer: Any) -> bool:
 
 def _blank_steps(tokenizer: Any) -> list[Any]:
     """Those steps of the tokenizer's pre-tokenizer that may put a blank before a word."""
-    step = tokenizer.backend_tokenizer.pre_tokenizer
+    step: Any = tokenizer.backend_tokenizer.pre_tokenizer
     inside = [] if step is None else json.loads(step.__getstate__()).get("pretokenizers", [])
     steps = [step[at] for at in range(len(inside))] if inside else [step]
     return [each for each in steps if hasattr(each, "add_prefix_space")]

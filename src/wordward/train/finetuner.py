@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class FineTuning(transformers.TrainerCallback):
         self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
         self._bars, self._bar = None, None
         self._deadline: float | None = None
+        self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         self._former = _last(folder / run_folder.TRAINER) if resume else None
@@ -159,7 +161,12 @@ class FineTuning(transformers.TrainerCallback):
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
         with whole(self.folder / run_folder.TRANSFORMER) as part:
-            merged(self.model).save_pretrained(part)
+            model, config = merged(self.model), self.model.config
+            model.config = deepcopy(config)
+            if self._caches is not None:
+                model.config.use_cache = self._caches
+            model.save_pretrained(part)
+            model.config = config
             self.tokenizer.save_pretrained(part)
             for weights in part.glob("*.safetensors"):  # which are made for the owner alone
                 shutil.copymode(part / "config.json", weights)
