@@ -25,7 +25,7 @@ from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run, Text, as_example
+from wordward.runs.run import Run, Text
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
@@ -94,7 +94,7 @@ def attack(
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections)
-    plain = [attacker.goal.plain(as_example(text)) for text in texts]
+    plain = [attacker.goal.plain(example) for example in run.examples(texts)]
     size = CHUNK if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     attacked_chunks = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)

@@ -17,7 +17,7 @@ from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run, Text, as_example
+from wordward.runs.run import Run, Text
 from wordward.support.errors import SettingError
 
 Value = TypeVar("Value")
@@ -97,7 +97,7 @@ class Explainer:
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
         run, method = self.run, self.adversary.method
-        examples = [as_example(text) for text in texts]
+        examples = run.examples(texts)
         readings = [run.read(example) for example in examples]
         check_focuses(run, readings, focus)
         labels: list[Labels] = [None] * len(readings)

@@ -50,7 +50,7 @@ def train(
         config: All settings; its `data` names files or a corpus, unless texts are given here.
         out: The run folder to write.
         train: Texts to learn from, in the place of a file: pairs (text, label), or `Example`s, which have `tokens`
-            and `tags` for tagging.
+            and `tags` for tagging; or a table of pandas or datasets, with the columns that `config.data` names.
         dev: Labelled texts that choose the best epoch; by default a share of the training texts.
         unlabelled: Texts without labels (strings or `Example`s), for vat, ivat and the other KL methods.
         force: Replace a run that `out` already holds.
@@ -84,7 +84,14 @@ def train(
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
     given = {
-        name: examples_of(texts, name, labelled=name != "unlabelled", skip_empty=config.data.skip_empty)
+        name: examples_of(
+            texts,
+            name,
+            labelled=name != "unlabelled",
+            skip_empty=config.data.skip_empty,
+            text_column=config.data.text_column,
+            label_column=config.data.label_column,
+        )
         for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
         if texts is not None
     }
