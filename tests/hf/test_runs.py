@@ -717,11 +717,6 @@ class TestErrors:
         assert "which would be replaced" in capsys.readouterr().err
         assert before == {path: path.stat().st_mtime_ns for path in run_folder.rglob("*")}
 
-    def test_several_processes_are_refused(self, place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setenv("WORLD_SIZE", "2")
-        said = self.refused(capsys, place, "--model", place / "tiny")
-        assert "fine-tuning a Hugging Face model takes one process" in said
-
     def test_a_loss_that_is_no_number(self, place: Path, tmp_path: Path):
         with pytest.raises(RuntimeError, match="the loss is not finite at step"):
             train(config_of(place, method="baseline", learning_rate=1e30), tmp_path / "run", quiet=True)
