@@ -13,7 +13,8 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.util import find_spec
 from itertools import product
@@ -30,6 +31,7 @@ from wordward.config.settings import DataSettings, ModelSettings, TextSettings, 
 from wordward.datasets import Example, hold_out, sample
 from wordward.datasets.example import drop_shared, label_names
 from wordward.datasets.registry import folder, load
+from wordward.runs.metrics import Interval
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import scores
 from wordward.support.errors import DataError
@@ -137,6 +139,12 @@ def run_row(name: str, size: int, seed: int, row: str, kind: Any, device: str) -
     return record | {"error": error, "seconds": round(time.monotonic() - started, 1)} | found
 
 
+def error_of(found: Mapping[str, Interval]) -> float:
+    """What a tagger lacks of a perfect F of entities, or F0.5 of the rarer of two tags; the error of a classifier."""
+    measure = next((name for name in ("entity_f1", "f0.5") if name in found), None)
+    return found["error"].value if measure is None else 1 - found[measure].value
+
+
 def linear_error(few: Sequence[Example], test: Sequence[Example], labels: tuple[str, ...]) -> float:
     """The test error of the yardstick that `wordward train` shows."""
     tagging, settings = (
@@ -145,12 +153,15 @@ def linear_error(few: Sequence[Example], test: Sequence[Example], labels: tuple[
     )
     words = vocabulary_of(few, settings)
     learnt, tested = (encode(list(part), words, settings, labels, tagging=tagging, source="") for part in (few, test))
+    positive = None
     if tagging:
         tags = frequent_tags(learnt, len(words), len(labels))
         found = tag_probabilities(tags, tested, len(labels))
+        often = Counter(tag for example in few for tag in example.tags or ())
+        positive = labels.index(min(labels, key=lambda tag: often[tag])) if len(labels) == 2 else None
     else:
         found = linear_probabilities(fit_linear(learnt, len(words), len(labels)), tested)
-    return scores(tested, found, labels, positive=None, intervals=False)["error"].value
+    return error_of(scores(tested, found, labels, positive=positive, intervals=False))
 
 
 def trained(
@@ -164,7 +175,7 @@ def trained(
     with TemporaryDirectory() as place:
         result = train(config, Path(place) / "run", train=few, quiet=True, **more)
         run = load_run(Path(place) / "run", device=training.device)
-        error = run.evaluate(test).scores["error"].value
+        error = error_of(run.evaluate(test).scores)
         chosen = run.config.model.kind if run.config.transformer is None else "transformer"
         found: dict[str, Any] = {"chosen": chosen, "training_seconds": result["seconds"], "device": str(run.device)}
         if not tagging:

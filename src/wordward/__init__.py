@@ -96,7 +96,8 @@ def open_model(
             these themselves: `(model, tokenizer)`, a pipeline of transformers, a function from a list of texts to
             probabilities, or an object with `predict_proba` such as scikit-learn's.
         device: Where to compute: cpu, cuda, mps, or auto for the best there is.
-        positive: For taggers: the tag whose F0.5 counts and which attacks make it miss.
+        positive: For taggers: the tag whose F0.5 counts and which attacks make it miss. For a model with
+            several labels at once: the one whose yes or no counts and is explained and attacked.
         labels: The names of a function's labels, in the order of its probabilities; by default its own `labels` or
             `classes_`, the keys where it gives dicts, or else "0", "1", ...
 

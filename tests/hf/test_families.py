@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from hf_tiny import CLASSES, CONFIGS, IDS, MASK, TASKS, family, labels_for, logits
+import transformers
+from hf_tiny import CLASSES, CONFIGS, EOS, IDS, MASK, PAD, SIZE, TASKS, family, labels_for, logits
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -15,6 +16,7 @@ from wordward.perturbation.tap import Tap
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # DeBERTa-v2 uses it
 MODELS = [(name, task) for name in CONFIGS for task in TASKS]
 SINGLE = ("t5", "modernbert", "llama", "qwen2", "gemma")  # whose code casts some of its sums to single precision
+BART = {"layers": 1, "attention_heads": 2, "ffn_dim": 12}
 METHODS = ("advt", "iadvt", "vat", "ivat")
 every = pytest.mark.parametrize(("name", "task"), MODELS)
 
@@ -197,3 +199,37 @@ def test_a_checkpoint_around_the_embedding_is_refused(reentrant: bool):
     model.bert.embeddings.forward = outer
     with pytest.raises(RuntimeError, match="checkpoint the layers after it instead"):
         adversary(model, "iadvt")(lambda: logits(model), labels_for("sequence"), mask=MASK)
+
+
+def wide(texts: int, length: int) -> Tensor:
+    return torch.randint(5, SIZE, (texts, length), generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize("length", [4, 6])
+@pytest.mark.parametrize("method", METHODS)
+def test_xlnet_is_refused_whatever_the_shape(length: int, method: str):
+    """It reads (time, batch), which looks like (batch, time) where there are as many texts as words."""
+    sizes: Any = {"vocab_size": SIZE, "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 12, "num_labels": 3}
+    config = transformers.XLNetConfig(**sizes)
+    model, ids = transformers.XLNetForSequenceClassification(config).eval(), wide(4, length)
+    with pytest.raises(RuntimeError, match=r"given ids \(batch, time\), .* read them as\s+\(time, batch\).*XLNet"):
+        adversary(model, method)(lambda: model(ids), torch.tensor([0, 1, 2, 0]))
+
+
+def test_ids_that_are_their_own_transpose_are_read_as_they_came():
+    model, ids = family("bert", "sequence"), torch.tensor([[5, 9], [9, 7]])
+    assert torch.equal(Tap(model).run(lambda: model(ids.clone())).ids, ids)
+
+
+def test_the_decoder_of_bart_reads_the_text_unperturbed():
+    """As docs/huggingface.md says: the encoder's vectors alone are moved."""
+    sizes: Any = {f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in BART.items()}
+    config = transformers.BartConfig(vocab_size=SIZE, d_model=8, pad_token_id=PAD, eos_token_id=EOS, **sizes)
+    model = transformers.BartForSequenceClassification(config).double().eval()
+    tap, read = Tap(model), []
+    assert tap.embedding is model.model.encoder.embed_tokens
+    handle = model.model.decoder.embed_tokens.register_forward_hook(lambda module, args, out: read.append(out))
+    moved, plain = tap.run(lambda: logits(model), noise(tap.dim)).logits, logits(model)
+    handle.remove()
+    assert torch.equal(*read)
+    assert (moved - plain).abs().max() > 1e-6

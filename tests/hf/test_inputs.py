@@ -159,9 +159,15 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"iadvt points to words, .*processing_class=tokenizer, .* candidates="):
             trainer(tmp_path, given=given)
         same = [{"input_ids": [2, 7 + at, 9, 3], "labels": at % 2} for at in range(4)]
-        made = trainer(tmp_path, given=given | {"candidates": range(5, 50), "train_dataset": same})
+        given |= {"candidates": range(5, 50), "train_dataset": same}
+        with pytest.warns(
+            UserWarning, match=r"every token but the id 0 is perturbed like a word, \[CLS\] and \[SEP\] too"
+        ):
+            made = trainer(tmp_path, given=given)
         made.train()
         assert made.state.log_history[0]["iadvt_loss"] > 0
+        ends = bert("sequence", len(word_pieces()), bos_token_id=2, eos_token_id=3)
+        assert trainer(tmp_path, given=given, model=ends)._ordinary(torch.tensor([2, 7, 3])).tolist() == [0, 1, 0]
 
     def test_batches_without_ids(self, tmp_path: Path):
         made = trainer(tmp_path)
@@ -209,12 +215,70 @@ class TestBadInput:
     def test_a_divergence_of_no_classes(self, tmp_path: Path, kind: str):
         tokenizer = word_pieces()
         model = bert("sequence", len(tokenizer), problem_type=kind, num_labels=2)
-        with pytest.raises(ValueError, match=f"vat compares .* but this model is for {kind}: take advt or iadvt"):
-            trainer(tmp_path, method="advt+vat", model=model, tokenizer=tokenizer)
         data = [{**each, "labels": [0.0, 1.0]} for each in rows(tokenizer, "sequence")]
+        if kind == "regression":
+            with pytest.raises(ValueError, match=f"vat compares .* but this model is for {kind}: take advt or iadvt"):
+                trainer(tmp_path, method="advt+vat", model=model, tokenizer=tokenizer)
         made = trainer(tmp_path, model=model, tokenizer=tokenizer, given={"train_dataset": data})
         made.train()  # the model's own loss
         assert made.state.log_history[0]["iadvt_loss"] > made.state.log_history[0]["label_loss"]
+
+    @pytest.mark.parametrize("said", [None, "multi_label_classification"])
+    @pytest.mark.parametrize("method", ["vat", "ivat"])
+    def test_several_labels_at_once_have_a_divergence_each(self, tmp_path: Path, method: str, said: str | None):
+        """Transformers tell that a model is of that kind only in its first pass, where its config does not."""
+        tokenizer = word_pieces()
+        model = bert("sequence", len(tokenizer), problem_type=said, num_labels=3)
+        data = [{**each, "labels": [0.0, 1.0, 1.0]} for each in rows(tokenizer, "sequence")]
+        made = trainer(tmp_path, method=method, model=model, tokenizer=tokenizer, given={"train_dataset": data})
+        inputs = made.data_collator(data)
+        torch.manual_seed(3)
+        total = made.compute_loss(model.train(), inputs)
+        bare = {name: value for name, value in inputs.items() if name != "labels"}
+        (adversary,) = made.adversaries
+        torch.manual_seed(3)
+        outcome = adversary(lambda: model(**bare), mask=(inputs["input_ids"] > 4) | (inputs["input_ids"] == 1))
+        clean, moved = (
+            torch.distributions.Bernoulli(logits=logits.detach().double())
+            for logits in (outcome.clean, outcome.perturbed)
+        )
+        expected = float(torch.distributions.kl_divergence(clean, moved).mean())
+        assert expected > 1e-6
+        assert float((total - model(**inputs).loss).detach()) == pytest.approx(expected, rel=1e-2)
+        assert float(outcome.loss.detach()) == pytest.approx(expected, rel=1e-2)
+
+    def test_fractions_that_nothing_tells_the_kind_of(self, tmp_path: Path):
+        tokenizer = word_pieces()
+        data = [{**each, "labels": [0.25, 0.75]} for each in rows(tokenizer, "sequence")]
+
+        def mine(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
+            return F.cross_entropy(outputs.logits, labels)
+
+        model = bert("sequence", len(tokenizer))
+        given = {"train_dataset": data, "compute_loss_func": mine}
+        made = trainer(tmp_path, method="ivat", model=model, tokenizer=tokenizer, given=given)
+        with pytest.raises(ValueError, match=r"set model.config.problem_type to 'multi_label_classification' where"):
+            made.train()
+        model.config.problem_type = "single_label_classification"
+        made.train()
+
+    @pytest.mark.parametrize("task", ["sequence", "token"])
+    def test_a_table_that_is_rounded_up(self, tmp_path: Path, task: str):
+        """Its rows beyond the tokenizer are nobody's words: they are never pointed to."""
+        tokenizer = word_pieces()
+        pieces, rounded = len(tokenizer), 128
+        assert pieces < 0.9 * rounded
+        made = trainer(tmp_path, task, model=bert(task, rounded), tokenizer=tokenizer, settings={"k": None})
+        inputs = made.data_collator(made.train_dataset)  # type: ignore[arg-type]
+        candidates = made.adversaries[0].space(inputs["input_ids"]).candidates
+        assert candidates is not None
+        assert int(candidates.max()) < pieces
+        made.train()
+        model = bert("sequence", rounded, id2label={0: "bad", 1: "good"})
+        for method in ("iadvt", "advt"):
+            settings = AdversarialSettings(method=method, k=None)
+            (found,) = wordward.hf.explain(model, tokenizer, ["the film was warm"], settings=settings)
+            assert all(pull.toward for place in found.places for pull in place.pulls)
 
     def test_without_transformers(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setitem(sys.modules, "transformers", None)

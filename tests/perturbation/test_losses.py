@@ -1,6 +1,7 @@
 """What is to grow: the label loss, the divergence, and a user's own loss."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -233,3 +234,20 @@ def test_a_loss_of_ones_own_is_not_given_what_counts() -> None:
         adv(lambda: model(ids), labels, counted=ids != PAD)
     with pytest.raises(ValueError, match="mask must be"):
         wordward.advt(model)(lambda: model(ids), labels, counted=torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("average", ["sentences", "tokens"])
+def test_several_labels_at_once_have_the_divergences_of_their_own(average: objective.Average) -> None:
+    """Where a model's config says so, though it is first said between two calls."""
+    torch.manual_seed(0)
+    model: Any = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 5)).double()
+    model.config = SimpleNamespace(problem_type=None)
+    adv, ids = wordward.ivat(model, k=3, epsilon=1.0, average=average), torch.tensor([[1, 2, 3], [4, 5, 6]])
+    among = adv(lambda: model(ids))
+    model.config.problem_type = "multi_label_classification"
+    several = adv(lambda: model(ids))
+    clean, moved = (torch.distributions.Bernoulli(logits=each) for each in (several.clean, several.perturbed))
+    each = torch.distributions.kl_divergence(clean, moved)
+    expected = each.mean() if average == "tokens" else each.sum(1).mean()
+    torch.testing.assert_close(several.loss, expected)
+    assert not torch.allclose(several.perturbation, among.perturbation)  # found for that divergence, too

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from accelerate.state import AcceleratorState
-from any_model import fine_tuned
+from any_model import fine_tuned, marked, several_labels
 from documented import (
     ONLY_PARSED,
     PAGES,
@@ -64,6 +64,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(folder / "test.csv", demo)
     shutil.copytree(demo / "iadvt", folder / "RUN")
     fine_tuned(folder / "sentiment", steps=30)
+    several_labels(folder / "topics")
+    write_csv(folder / "marked.csv", marked(24))
     return folder
 
 

@@ -319,7 +319,7 @@ def test_the_page_needs_nothing_from_elsewhere(page: Page, tags: Page) -> None:
 
 def test_every_section_says_what_it_shows(page: Page) -> None:
     sections = re.findall(r'<section id="\w+">\n<h2>.*?</section>', page.source, re.S)
-    assert len(sections) == 7
+    assert len(sections) == 8
     assert all('class="rp-say"' in section for section in sections)
 
 

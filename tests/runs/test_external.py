@@ -111,7 +111,7 @@ class TestRefused:
                 r"expected a model for sequence or token classification; the architecture of .* is BertModel",
             ),
             ("sequence", {"num_labels": 1}, "one label among several"),
-            ("sequence", {"problem_type": "multi_label_classification"}, "several labels at once"),
+            ("sequence", {"problem_type": "regression"}, "this model is for regression"),
         ],
     )
     def test_no_choice_of_one_label(self, kind: str, changes: dict[str, Any], said: str, tmp_path: Path):

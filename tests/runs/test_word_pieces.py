@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from hf_tiny import bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
+from hf_tiny import SMALL, TASKS, bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
 
 import wordward
 from wordward.datasets import Example
@@ -23,6 +23,22 @@ from wordward.perturbation.tap import Tap
 from wordward.text.word_pieces import candidate_ids, piece_texts, special_ids, unperturbed_ids, words_of
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
+FILLED: dict[str, dict[str, Any]] = {
+    "longformer": {"attention_window": [6], "max_position_embeddings": 48},
+    "big_bird": {"block_size": 2, "num_random_blocks": 1, "attention_type": "block_sparse"},
+}
+REFORMER: dict[str, Any] = {"hidden_size": 8, "num_attention_heads": 2, "attention_head_size": 4} | {
+    "feed_forward_size": 12,
+    "attn_layers": ["local", "lsh"],
+    "axial_pos_shape": [6, 8],
+    "axial_pos_embds_dim": [4, 4],
+    "lsh_attn_chunk_length": 6,
+    "local_attn_chunk_length": 4,
+    "max_position_embeddings": 48,
+    "num_buckets": 2,
+    "num_hashes": 1,
+    "pad_token_id": 0,
+}
 TEXT = "The film  isn't clumsy, é😀 was warm."
 WORDS = ["The", "film", "isn", "'", "t", "clumsy", ",", "é😀", "was", "warm", "."]
 
@@ -131,7 +147,8 @@ def test_a_word_is_pulled_as_its_strongest_piece(monkeypatch: pytest.MonkeyPatch
         torch.tensor([[[0.0, 0.0]] * 2 + [[0.75, 0.25]] * 3 + [[0.0, 0.0]]]),
     )
     monkeypatch.setattr("wordward.explain.pulls.find_pulls", lambda *_, **__: pulls)
-    (found,) = run.explain(["isn warm x"], top=2)
+    assert not run.explain(["isn warm x"], top=2)[0].places[0].pulls  # what fits a piece need not fit the word
+    (found,) = run.explain(["isn warm x"], top=2, words="any")
     assert [[(p.toward, p.strength, p.relative) for p in place.pulls] for place in found.places] == [
         [("dull", 0.5, 0.25), ("cold", 0.2, 0.1)],
         [("cold", 2.0, 1.0)],
@@ -242,9 +259,10 @@ class TestExplaining:
                 explain(other, tokenizer, texts)
         one = bert("sequence", len(tokenizer), num_labels=1)
         many = bert("sequence", len(tokenizer), problem_type="multi_label_classification")
-        for other in (one, many):
-            with pytest.raises(ValueError, match="one label among several, but this model is for regression"):
-                explain(other, tokenizer, [text])
+        with pytest.raises(ValueError, match="one label among several, but this model is for regression"):
+            explain(one, tokenizer, [text])
+        with pytest.raises(ValueError, match="gives several labels at once, of which one is explained"):
+            explain(many, tokenizer, [text])
         with pytest.raises(ValueError, match="a logit for each of its 2 labels, but gave"):
             explain(transformers.BertForMaskedLM(model.config), tokenizer, [text])
 
@@ -282,6 +300,59 @@ class TestExplaining:
         strengths = [place.pulls[0].strength if place.pulls else 0.0 for place in found.places]
         assert strengths == pytest.approx([max(float(each), 0.0) for each in expected], rel=1e-4)
         assert found.given == (method == "iadvt")
+
+    def test_a_word_of_several_pieces_has_no_neighbours_of_a_piece(self, taught: tuple[Any, Any]):
+        """Neither to pull it nor to be put in its place, unless any word may be."""
+        model, tokenizer = taught
+        run, text = wordward.open_model((model, tokenizer), device="cpu"), "the film was charming"
+        row = run.read(Example(text)).row
+        assert row.single.tolist() == [True, True, True, False]
+        (fitting,), (any_word,) = run.explain([text]), run.explain([text], words="any")
+        assert not fitting.places[3].pulls
+        assert any_word.places[3].pulls
+        swapped = {}
+        for words in ("fitting", "any"):
+            settings: Any = {"words": words, "max_swaps": 4, "max_share": 1.0, "language_model": "none"}
+            for edits in (("swap",), ("swap", "typo")):
+                (found,) = run.attack([text], wordward.attack.AttackSettings(edits=edits, keep=("film",), **settings))
+                swapped[words, edits] = {change.word for change in found.changes if change.kind == "swap"}
+        assert not any("charming" in swapped["fitting", edits] for edits in (("swap",), ("swap", "typo")))
+        assert "charming" in swapped["any", ("swap",)]
+
+    @pytest.mark.parametrize("task", ["sequence", "token"])
+    @pytest.mark.parametrize(("kind", "sizes"), list(FILLED.items()))
+    def test_models_that_fill_up_texts_themselves(self, task: str, kind: str, sizes: dict[str, Any]):
+        """They are given texts that are filled up already, so that a mask fits what they read; alone as together."""
+        tokenizer, names = word_pieces(), {"id2label": {0: "bad", 1: "good"}, "pad_token_id": 0}
+        config = transformers.AutoConfig.for_model(kind, **(SMALL | sizes | names | {"vocab_size": len(tokenizer)}))
+        torch.manual_seed(0)
+        model = TASKS[task].from_config(config).eval()
+        lines = ["the film was warm and well said, and the cast is bright", "the film was dull"]
+        texts: list[Any] = [line.split() for line in lines] if task == "token" else lines
+        for method in ("iadvt", "advt", "ivat"):
+            settings = AdversarialSettings(method=method)
+            together = explain(model, tokenizer, texts, settings=settings)
+            for text, found in zip(texts, together, strict=True):
+                (alone,) = explain(model, tokenizer, [text], settings=settings)
+                pulls = [[pull.toward for pull in place.pulls] for place in alone.places]
+                assert pulls == [[pull.toward for pull in place.pulls] for place in found.places]
+        assert wordward.hf.attack(model, tokenizer, texts[:1], positive="good" if task == "token" else None)
+
+    def test_a_reformer(self):
+        tokenizer = word_pieces()
+        config = transformers.ReformerConfig(**REFORMER, vocab_size=len(tokenizer), id2label={0: "bad", 1: "good"})
+        model = transformers.ReformerForSequenceClassification(config).eval()
+        with pytest.raises(ValueError, match=r"a Reformer gives gradients in training only, .*: predict, evaluate"):
+            explain(model, tokenizer, ["the film was warm"])
+        assert wordward.open_model((model, tokenizer), device="cpu").predict(["the film was warm"])[0].label
+
+    def test_xlnet(self):
+        tokenizer = word_pieces()
+        config = transformers.XLNetConfig(vocab_size=len(tokenizer), d_model=8, n_layer=1, n_head=2, d_inner=8)
+        model = transformers.XLNetForSequenceClassification(config).eval()
+        for texts in (["the film"] * 4, ["the film was warm"]):  # as many texts as pieces, or not
+            with pytest.raises(RuntimeError, match="XLNet"):
+                explain(model, tokenizer, texts)
 
     def test_long_and_empty_texts(self, taught: tuple[Any, Any]):
         model, tokenizer = taught

@@ -8,6 +8,8 @@ import torch
 from hf_tiny import bert, word_pieces
 from reviews import BLAME, PRAISE, reviews
 
+from wordward.datasets import Example
+
 NAMES = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
 
 
@@ -58,3 +60,33 @@ def word_vectors(path: Path) -> Path:
             lines.append(f"{word} {' '.join(map(str, vector))}\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path
+
+
+SEVERAL = {"id2label": {0: "praise", 1: "blame", 2: "film"}, "label2id": {"praise": 0, "blame": 1, "film": 2}}
+
+
+def marked(count: int, seed: int = 3) -> list[Example]:
+    """Texts with all labels that they have: praise, blame, or that they are of a film; some have none."""
+    found = []
+    for each in [*reviews(count, seed=seed), *[Example("the cast is")] * (count // 8)]:
+        words = each.text.lower().replace(",", " ").split()
+        has = {"praise": set(PRAISE) & set(words), "blame": set(BLAME) & set(words), "film": "film" in words}
+        found.append(Example(each.text, "|".join(name for name in has if has[name]) or "[]"))
+    return found
+
+
+def several_labels(folder: Path, steps: int = 80) -> Path:
+    """As `fine_tuned`, of a model that gives several labels at once."""
+    tokenizer = word_pieces()
+    model = bert("sequence", len(tokenizer), problem_type="multi_label_classification", num_labels=3, **SEVERAL)
+    optimizer, examples = torch.optim.Adam(model.parameters(), 0.01), marked(64)
+    batch = tokenizer([each.text for each in examples], padding=True, return_tensors="pt")
+    batch.pop("token_type_ids", None)
+    wanted = [[float(name in str(each.label)) for name in SEVERAL["label2id"]] for each in examples]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(**batch, labels=torch.tensor(wanted)).loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -53,6 +53,14 @@ def test_many_passes_over_few_texts(texts: int, epochs: int, nothing_at_hand: No
     assert chosen.text.min_documents == (1 if texts < 500 else 2)
 
 
+@pytest.mark.parametrize(("texts", "epochs"), [(200, 120), (1_000, 57), (5_000, 13), (100_000, 3)])
+def test_unlabelled_texts_are_read_for_longer_and_teach(texts: int, epochs: int, nothing_at_hand: None) -> None:
+    chosen, _ = choose(OPEN, [Example("a warm film", "good")] * texts, 2, tagging=False, unlabelled=True)
+    assert (chosen.training.epochs, chosen.training.self_training) == (epochs, True)
+    tagger, _ = choose(OPEN, tagged(40), 2, tagging=True, unlabelled=True)
+    assert not tagger.training.self_training
+
+
 def test_tags_get_the_bi_lstm_and_their_own_case(nothing_at_hand: None) -> None:
     chosen, said = choose(OPEN, tagged(40), 2, tagging=True)
     assert (chosen.model.kind, chosen.text.lowercase) == ("lstm", False)
@@ -105,22 +113,26 @@ def test_a_run_with_nothing_said_learns_and_is_the_same_again(
     assert first.predict(["the film was warm and lovely"])[0].label == "good"
 
 
-def test_a_run_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, nothing_at_hand: None) -> None:
-    texts = reviews(80)
-    config = TrainConfig("iadvt", training=TrainingSettings(device="cpu", epochs=3, checkpoint_steps=1))
-    train(config, tmp_path / "whole", train=texts, quiet=True)
+@pytest.mark.parametrize("more", [{}, {"unlabelled": [example.text for example in reviews(60)]}])
+def test_a_run_stopped_and_resumed_is_the_one_never_stopped(
+    more: dict[str, list[str]], tmp_path: Path, nothing_at_hand: None
+) -> None:
+    texts, method = reviews(80), "ivat" if more else "iadvt"
+    config = TrainConfig(method, training=TrainingSettings(device="cpu", epochs=3, checkpoint_steps=1))
+    train(config, tmp_path / "whole", train=texts, quiet=True, **more)
+    assert load_run(tmp_path / "whole").config.training.self_training is bool(more)
     steps, saved = [0], Trainer.save
 
-    def save(self: Trainer) -> None:
-        saved(self)
+    def save(self: Trainer, written: bool = True) -> None:
+        saved(self, written)
         steps[0] += 1
         if steps[0] == 5:
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "save", save)
-        assert train(config, tmp_path / "cut", train=texts, quiet=True)["stopped"]
-    train(TrainConfig(), tmp_path / "cut", train=texts, resume=True, quiet=True)
+        assert train(config, tmp_path / "cut", train=texts, quiet=True, **more)["stopped"]
+    train(TrainConfig(), tmp_path / "cut", train=texts, resume=True, quiet=True, **more)
     whole, cut = (load_run(tmp_path / name).model.state_dict() for name in ("whole", "cut"))
     assert run_folder.read_metrics(tmp_path / "cut")[-1]["epoch"] == 3
     for name, value in whole.items():

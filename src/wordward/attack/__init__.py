@@ -3,7 +3,9 @@
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack, attack_texts
 from wordward.attack.augment import Augmented, augmented
-from wordward.attack.checking import Check, check
+from wordward.attack.checked import Check
+from wordward.attack.checking import check
+from wordward.attack.guard import Guard
 from wordward.config.attack import EDITS, AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.runs.run import Run
@@ -18,6 +20,7 @@ __all__ = [
     "Change",
     "Check",
     "CheckLimits",
+    "Guard",
     "attack",
     "attack_texts",
     "augmented",

@@ -10,6 +10,7 @@ import numpy as np
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
+from wordward.attack.guard import Flags, Guard, check_guard
 from wordward.attack.guide import Case, Guide, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
 from wordward.attack.search import TextSearch, search, text_with
@@ -39,6 +40,7 @@ def attack_texts(
     settings: AttackSettings | None = None,
     *,
     corrections: Corrections | None = None,
+    guard: Guard | None = None,
     jobs: int = 1,
 ) -> list[Attacked]:
     """Words of each text swapped, or edited otherwise, until the prediction changes, each text verified by the model.
@@ -52,6 +54,8 @@ def attack_texts(
         settings: Which kinds of edits may be made and how many, which method guides the search for swaps, and which
             swaps are allowed.
         corrections: For taggers of errors: what a flagged token should be, of `wordward.datasets.m2`.
+        guard: From which probability a text is flagged, for a classifier that is used so: only flagged texts are
+            attacked, until they are no longer.
         jobs: Processes to use, each of which loads the run; more than one need a guarded main module.
 
     Returns:
@@ -64,7 +68,7 @@ def attack_texts(
         >>> found.before, found.after, len(found.changes) > 0
         ('good', 'bad', True)
     """
-    return list(attack(run, texts, settings, corrections=corrections, jobs=jobs))
+    return list(attack(run, texts, settings, corrections=corrections, guard=guard, jobs=jobs))
 
 
 def attack(
@@ -73,6 +77,7 @@ def attack(
     settings: AttackSettings | None = None,
     *,
     corrections: Corrections | None = None,
+    guard: Guard | None = None,
     jobs: int = 1,
 ) -> Generator[Attacked, None, None]:
     """As `attack_texts`, each text as soon as it is done, in order.
@@ -82,6 +87,7 @@ def attack(
         texts: Strings, or `Example`s with their true labels.
         settings: How words to swap are looked for.
         corrections: For taggers of errors: what a flagged token should be.
+        guard: From which probability a text is flagged, for a classifier that is used so.
         jobs: Processes to use.
 
     Returns:
@@ -93,11 +99,12 @@ def attack(
         flipped
     """
     settings = settings or AttackSettings()
-    attacker = Attacker(run, settings, corrections)
+    attacker = Attacker(run, settings, corrections, guard)
     plain = [attacker.goal.plain(example) for example in run.examples(texts)]
     size = CHUNK if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
-    attacked_chunks = spread(attacker, partial(_attacker, opener(run), settings, corrections), chunks, jobs=jobs)
+    again = partial(_attacker, opener(run), settings, corrections, guard)
+    attacked_chunks = spread(attacker, again, chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
 
@@ -113,8 +120,10 @@ class Edited(NamedTuple):
 class Attacker:
     """An attack on a run; nearest words found for one text are reused for the next."""
 
-    def __init__(self, run: Run, settings: AttackSettings, corrections: Corrections | None) -> None:
-        self.run, self.goal, self.settings = run, goal_of(run, settings, corrections), settings
+    def __init__(
+        self, run: Run, settings: AttackSettings, corrections: Corrections | None, guard: Guard | None = None
+    ) -> None:
+        self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard), settings
         self.guide = self._guide() if "swap" in settings.edits else None
         self.editor = None if settings.only_swaps else Editor(run, settings, self.goal, self.guide)
 
@@ -154,13 +163,19 @@ class Attacker:
         return [_swapped(self.run, self.goal, one) for one in search(self.run, cases, self.guide)]
 
 
-def _attacker(opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None) -> Attacker:
-    return Attacker(opened(), settings, corrections)
+def _attacker(
+    opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None, guard: Guard | None
+) -> Attacker:
+    return Attacker(opened(), settings, corrections, guard)
 
 
-def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None = None) -> Goal:
+def goal_of(
+    run: Run, settings: AttackSettings, corrections: Corrections | None = None, guard: Guard | None = None
+) -> Goal:
     """What an attack on a run is to change; raises an error for settings that do not fit the run."""
     run.method(settings.method)
+    if guard is not None:
+        check_guard(run, guard.target, guard.threshold, None)
     if run.tagging:
         if other := [kind for kind in settings.edits if kind not in KEEP_WORDS]:
             raise SettingError(
@@ -192,7 +207,7 @@ def goal_of(run: Run, settings: AttackSettings, corrections: Corrections | None 
         raise RunError(
             f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"
         )
-    return Labels(run, judge)
+    return Labels(run, judge) if guard is None else Flags(run, judge, guard)
 
 
 def cases_of(
@@ -205,7 +220,7 @@ def cases_of(
     *,
     fitting: bool = False,
 ) -> dict[int, Case]:
-    """The texts that can be attacked, by their number; `fitting`: pieces of contractions are not swapped."""
+    """The texts that can be attacked, by their number; `fitting`: only words by themselves are swapped."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
@@ -224,7 +239,7 @@ def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: b
     most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
     open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
     if fitting:
-        open &= [in_one_piece(text.text, place.start, place.end) for place in places]
+        open &= text.row.single & [in_one_piece(text.text, place.start, place.end) for place in places]
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
     return Case(text.text, places, text.row, target, open, most)

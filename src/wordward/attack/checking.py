@@ -1,201 +1,26 @@
 """Whether a model holds out: how often it is right, as it is and under edits, against limits and an earlier check."""
 
-import hashlib
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wordward.attack.attacked import Attacked
-from wordward.attack.conditions import Condition, limited, no_worse
+from wordward.attack.checked import Check, key
+from wordward.attack.conditions import limited, no_worse
 from wordward.attack.earlier import Earlier
-from wordward.attack.robustness import accuracies, attack_all, holds
-from wordward.attack.summary import telling
+from wordward.attack.guard import Guard, check_guard, guard_at
+from wordward.attack.robustness import attack_all
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.datasets import DataError, Example
 from wordward.runs.counted import count_words
-from wordward.runs.metrics import Interval, share
+from wordward.runs.external import as_labels
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.errors import SettingError
-from wordward.support.version import __version__
-from wordward.text.vocabulary import split_words
 
 BUDGETS = (1, 2, 4)  # numbers of edits
 FEW, OFTEN = 500, 5  # words to judge by, and labelled texts that must hold a word for it to tell
-
-
-@dataclass(frozen=True)
-class BreakingWord:
-    """A word whose edits flip texts."""
-
-    word: str  # "" for something that is put in
-    flipped: int  # texts in whose flip it was edited
-    texts: int  # attacked texts that hold it
-    toward: tuple[str, ...]  # what came most often in its place
-
-
-@dataclass(frozen=True)
-class Check:
-    """What a check found: the numbers, what decides, and every attacked text.
-
-    Args:
-        model: The name of the model.
-        source: Where the texts are from.
-        labels: What it can predict.
-        tagging: Whether it gives each word a tag.
-        target: The label that counts as found, as a guard's; a tagger's tag.
-        settings: How the texts were attacked.
-        budgets: The numbers of edits that accuracy was measured under.
-        results: Each text with what the attack made of it.
-        conditions: What decides, in the order of its settings.
-
-    Examples:
-        >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> checked = wordward.attack.check(run, texts, limits=wordward.attack.CheckLimits(min_accuracy=0.5))
-        >>> checked.holds, sorted(checked.accuracy)
-        (True, [0, 1, 2, 4])
-    """
-
-    model: str
-    source: str
-    labels: tuple[str, ...]
-    tagging: bool
-    target: str | None
-    settings: AttackSettings
-    budgets: tuple[int, ...]
-    results: tuple[Attacked, ...]
-    conditions: tuple[Condition, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """Whether every condition is fulfilled."""
-        return all(condition.holds for condition in self.conditions)
-
-    @property
-    def given(self) -> bool:
-        """Whether the true labels are given."""
-        return all(each.given for each in self.results)
-
-    @property
-    def accuracy(self) -> dict[int, Interval]:
-        """The share of all texts predicted right under 0, 1, 2, ... edits; empty without true labels."""
-        return accuracies(self.results, (0, *self.budgets)) if self.given else {}
-
-    @property
-    def attacked(self) -> list[Attacked]:
-        """The texts that were attacked: predicted right, and with `target` of that label."""
-        tried = [each for each in self.results if each.outcome in ("flipped", "kept")]
-        return [each for each in tried if self.tagging or self.target in (None, each.label)]
-
-    @property
-    def flipped(self) -> list[Attacked]:
-        """Those that were flipped."""
-        return [each for each in self.attacked if each.flipped]
-
-    @property
-    def flip_rate(self) -> Interval | None:
-        """Flipped of attacked; None where none was attacked."""
-        return share(len(self.flipped), len(self.attacked)) if self.attacked else None
-
-    @property
-    def false_positives(self) -> Interval | None:
-        """The share of other texts that get the target's label; of sentences without its tag in which it is found."""
-        read = [each for each in self.results if each.given and each.outcome != "unreadable"]
-        if self.target is None or not read:
-            return None
-        if self.tagging:
-            others = [each for each in read if each.errors == 0]
-            wrong = [each for each in others if self.target in each.before.split()]
-        else:
-            others = [each for each in read if each.label != self.target]
-            wrong = [each for each in others if each.before == self.target]
-        return share(len(wrong), len(others)) if others else None
-
-    @property
-    def recall(self) -> Interval | None:
-        """The share of the target's texts that get its label."""
-        own = [each for each in self.results if each.given and each.label == self.target]
-        return share(len([each for each in own if each.before == self.target]), len(own)) if own else None
-
-    @property
-    def limited(self) -> dict[str, Interval | None]:
-        """The numbers that may have a limit, by the names of their settings."""
-        return {
-            "min_accuracy": self.accuracy.get(0),
-            "min_accuracy_under_attack": self.accuracy.get(self.budgets[-1]),
-            "max_flip_rate": self.flip_rate,
-            "max_false_positives": self.false_positives,
-        }
-
-    @property
-    def senses(self) -> dict[str, int]:
-        """How many of the flipped texts have edits judged to keep the sense, to change it, or are not judged."""
-        found = Counter(each.sense for each in self.flipped)
-        return {name: found[name] for name in ("kept", "changed", "unknown") if found[name]}
-
-    def words(self, count: int = 10) -> list[BreakingWord]:
-        """The words whose edits flip most texts, those of a text sharing its flip, with what came in their place."""
-        swaps: dict[str, Counter[str]] = {}
-        flips: Counter[str] = Counter()
-        blame: Counter[str] = Counter()
-        for each in self.flipped:
-            flips.update({change.word.lower() for change in each.changes})
-            for change in each.changes:
-                blame[change.word.lower()] += 1 / len(each.changes)  # type: ignore[assignment]
-                swaps.setdefault(change.word.lower(), Counter())[change.toward] += 1
-        held = Counter(word for each in self.attacked for word in set(split_words(each.text, "words", True)))
-        order = sorted(flips, key=lambda word: (-blame[word], -flips[word], word))
-        return [
-            BreakingWord(
-                word,
-                flips[word],
-                max(held[word], flips[word]) if word else len(self.attacked),
-                tuple(toward for toward, _ in swaps[word].most_common(3)),
-            )
-            for word in order[:count]
-        ]
-
-    def examples(self, count: int = 5) -> list[Attacked]:
-        """The flipped texts that tell most: first those whose sense is kept, of few edits, of large effect."""
-        order = ("kept", "unknown", "changed")
-        return sorted(telling(self.flipped), key=lambda each: order.index(each.sense))[:count]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything for `json.dumps`; `each` identifies a text without showing it, for a later check."""
-        return {
-            "wordward": __version__,
-            "model": self.model,
-            "texts": len(self.results),
-            "source": self.source,
-            "task": "tag" if self.tagging else "classify",
-            "labels": list(self.labels),
-            "target": self.target,
-            "holds": self.holds,
-            "accuracy": {str(number): interval._asdict() for number, interval in self.accuracy.items()},
-            "attacked": len(self.attacked),
-            "flipped": len(self.flipped),
-            "flip_rate": self.flip_rate and self.flip_rate._asdict(),
-            "false_positives": self.false_positives and self.false_positives._asdict(),
-            "recall": self.recall and self.recall._asdict(),
-            "sense": self.senses,
-            "conditions": [asdict(condition) for condition in self.conditions],
-            "words": [asdict(word) for word in self.words()],
-            "examples": [asdict(attacked) for attacked in self.examples()],
-            "settings": asdict(self.settings),
-            "budgets": list(self.budgets),
-            "each": [
-                {"text": key(each), "right": holds(each, 0), "flips_at": len(each.changes) if each.flipped else None}
-                for each in self.results
-            ],
-        }
-
-
-def key(attacked: Attacked) -> str:
-    """What identifies a text with its label in a file of results."""
-    return hashlib.sha256(f"{attacked.label}\n{attacked.text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def check(
@@ -206,6 +31,8 @@ def check(
     limits: CheckLimits | None = None,
     budgets: Sequence[int] = BUDGETS,
     target: str | None = None,
+    threshold: float | None = None,
+    false_positive_rate: float | None = None,
     against: str | Path | None = None,
     sense_from: Sequence[Example] = (),
     source: str = "",
@@ -223,6 +50,10 @@ def check(
         budgets: Numbers of edits to measure accuracy under; the largest is how many a text may get.
         target: The label that counts as found, as a guard's: for false positives and recall, and its texts alone
             count for the flip rate. A tagger's is its positive tag.
+        threshold: The probability of `target` from which a text is flagged, for a classifier that is used as a guard:
+            a text flips where it falls below, and only flagged texts of `target` are attacked.
+        false_positive_rate: In its place the share of the other texts that may be flagged; the lowest threshold that
+            keeps to it is found on `texts` and told in every output.
         against: The JSON file of an earlier check: being worse on the same texts than that, beyond chance, falls
             short.
         sense_from: Labelled texts, such as those a model was trained on that wordward did not train, whose words are
@@ -245,23 +76,58 @@ def check(
         raise DataError("expected texts to check the model with; there are none", source or None)
     if not budgets or min(budgets) < 1:
         raise SettingError("budgets", f"expected numbers of edits, 1 or more; got {list(budgets)}")
+    run, texts, sense_from = _deciding(run, target, texts, sense_from)
     target = run.labels[run.positive] if run.tagging and run.positive is not None else target
     if target is not None and target not in run.labels:
         raise SettingError("target", f"expected a label of the model, {', '.join(run.labels)}; got {target!r}")
     most = max(budgets)
+    if threshold is not None or false_positive_rate is not None:
+        check_guard(run, target, threshold, false_positive_rate)
     run = _judging(run, sense_from or texts)
     settings = replace(_judgeable(run, settings, quiet=quiet), max_swaps=most)
-    earlier = None if against is None else Earlier.read(against, settings)  # refused before time is spent
-    _check_measurable(run, texts, limits, target, against)
-    results = attack_all(run, texts, settings, "check", quiet=quiet, jobs=jobs)
+    guard = None if threshold is None else Guard(str(target), threshold)
+    guarding = guard is not None or false_positive_rate is not None
+    # What cannot be measured or compared is refused before time is spent.
+    earlier = None if against is None else Earlier.read(against, settings, target if guarding else None)
+    _check_measurable(run, texts, limits, target, against, guarding=guarding)
+    if false_positive_rate is not None:
+        guard = guard_at(run, texts, str(target), false_positive_rate)
+    results = attack_all(run, texts, settings, "check", guard=guard, quiet=quiet, jobs=jobs)
     found = Check(
-        run.name, source, run.labels, run.tagging, target, settings, tuple(sorted(set(budgets))), tuple(results)
+        run.name,
+        source,
+        run.labels,
+        run.tagging,
+        target,
+        settings,
+        tuple(sorted(set(budgets))),
+        tuple(results),
+        guard=guard,
+        groups=_groups(texts),
     )
     conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
     if earlier is not None:
         each = {key(one): one for one in results}
-        conditions += [no_worse(earlier, each, number) for number in (0, most)]
+        measured = "accuracy" if guard is None else "right decisions"
+        conditions += [no_worse(earlier, each, number, measured) for number in (0, most)]
     return replace(found, conditions=tuple(conditions))
+
+
+def _deciding(
+    run: Run, target: str | None, *texts: Sequence[Example]
+) -> tuple[Run, Sequence[Example], Sequence[Example]]:
+    """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so."""
+    if run.several_labels:
+        run = run.deciding(target)  # type: ignore[attr-defined]
+    some, more = (as_labels(run, each) if getattr(run, "among", ()) else each for each in texts)
+    return run, some, more
+
+
+def _groups(texts: Sequence[Example]) -> tuple[str, ...]:
+    """The group of each text; empty where none has one."""
+    if all(each.group is None for each in texts):
+        return ()
+    return tuple(each.group or "(none)" for each in texts)
 
 
 def _judging(run: Run, texts: Sequence[Example]) -> Run:
@@ -289,12 +155,24 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSett
 
 
 def _check_measurable(
-    run: Run, texts: Sequence[Example], limits: CheckLimits, target: str | None, against: Any
+    run: Run, texts: Sequence[Example], limits: CheckLimits, target: str | None, against: Any, *, guarding: bool
 ) -> None:
     """Refuse limits on what these texts cannot tell, before time is spent."""
     labelled = all((each.tags if run.tagging else each.label) is not None for each in texts)
     needing = [name for name in limits.given() if name != "max_flip_rate"] + (["against"] if against else [])
     if not labelled and needing:
         raise SettingError(needing[0], f"`{needing[0]}` needs texts with their true labels; some have none")
-    if limits.max_false_positives is not None and target is None:
-        raise SettingError("target", f"`max_false_positives` needs `target`, one of {', '.join(run.labels)}")
+    for name in ("max_false_positives", "min_recall", "min_recall_under_attack"):
+        if name in limits.given() and target is None:
+            raise SettingError("target", f"`{name}` needs `target`, one of {', '.join(run.labels)}")
+        if name in limits.given() and run.tagging and name != "max_false_positives":
+            other = name.replace("recall", "accuracy")
+            raise SettingError(
+                name, f"`{name}` is for classifiers; a tagger's accuracy is its recall: give `{other}`"
+            )
+    for name in ("min_accuracy", "min_accuracy_under_attack"):
+        if name in limits.given() and guarding:
+            other = name.replace("accuracy", "recall")
+            raise SettingError(
+                name, f"with a threshold `{name}` is not measured: give `{other}`, `max_false_positives`"
+            )

@@ -14,6 +14,8 @@ TITLES = {
     "min_accuracy_under_attack": "accuracy under attack",
     "max_flip_rate": "flip rate",
     "max_false_positives": "false positives",
+    "min_recall": "recall",
+    "min_recall_under_attack": "recall under attack",
 }
 
 
@@ -29,6 +31,11 @@ class Condition:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
+def under(measured: str, edits: int) -> str:
+    """What is measured, and under how many edits."""
+    return measured if not edits else f"{measured} under {edits} edit{'s' * (edits != 1)}"
+
+
 def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     """Whether a number keeps to its limit."""
     least = name.startswith("min_")
@@ -42,12 +49,12 @@ def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
 
 
-def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int) -> Condition:
+def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int, measured: str = "accuracy") -> Condition:
     """Whether the model is no worse than it was, beyond chance."""
     now = {name: holds(one, number) for name, one in each.items() if one.errors != 0}
     numbers = {"edits": number, **earlier.compare(now, number)}
     before, after, lost, won, p = (numbers[name] for name in ("before", "after", "lost", "won", "p"))
-    title = "accuracy" if not number else f"accuracy under {number} edit{'s' * (number != 1)}"
+    title = under(measured, number)
     found = f"{before:.1%} before, {after:.1%} now; of {numbers['texts']} texts {lost} lost, {won} won (p = {p:.2g})"
     falls = lost > won and p < 0.05
     return Condition("against", title, f"no worse than {earlier.name}", found, not falls, numbers)

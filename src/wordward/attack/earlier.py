@@ -20,11 +20,15 @@ class Earlier:
     flips_at: Mapping[str, int | None]
 
     @classmethod
-    def read(cls, path: str | Path, settings: AttackSettings) -> "Earlier":
-        """The one in a file that `wordward check` wrote as JSON; one that attacked in another way is refused."""
+    def read(cls, path: str | Path, settings: AttackSettings, guards: str | None = None) -> "Earlier":
+        """The one in a file that `wordward check` wrote as JSON; one that attacked in another way is refused.
+
+        `guards`: the label that texts are flagged for by a threshold, which need not be as it was.
+        """
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
             each, made = record["each"], record["settings"]
+            before = (record.get("guard") or {}).get("target")
             right = {one["text"]: bool(one["right"]) for one in each}
             flips_at = {one["text"]: one["flips_at"] for one in each}
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -36,6 +40,12 @@ class Earlier:
             raise DataError(
                 f"it was made with other settings of the attack ({other}), so what it tells cannot be compared: give "
                 "the same, or make it again",
+                path,
+            )
+        if before != guards:
+            then, now = (f"for {name!r}" if name else "by no threshold" for name in (before, guards))
+            raise DataError(
+                f"texts were flagged {then} then, and are flagged {now} now, so what it tells cannot be compared",
                 path,
             )
         return cls(str(path), right, flips_at)

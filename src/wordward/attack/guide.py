@@ -50,9 +50,13 @@ class Target:
     lose: int | np.ndarray  # the class; a tagger's (words,): the tag, IGNORE where no tag is to change
     watched: np.ndarray | None = None  # a tagger's (words,) bool, where that tag must not be in the end
     never: frozenset[Replacement] = frozenset()  # swaps that may not be made
+    odds: float | None = None  # a guard's: the logarithm of the odds below which the class is lost
 
     def margin(self, logits: np.ndarray) -> float:
         """How far the logits (classes,) or (time, classes) are from another prediction."""
+        if self.odds is not None:
+            others = np.logaddexp.reduce(np.delete(logits, self.lose).astype(np.float64))
+            return float(logits[self.lose] - others - self.odds)
         if self.watched is None:
             return float(logits[self.lose] - np.delete(logits, self.lose).max())
         tag = int(np.max(self.lose))  # IGNORE is below every tag

@@ -54,11 +54,12 @@ class Proposer:
         return frozenset(map(str.lower, words)) | STOP_WORDS | CLOSED | set(INSERTED + APPENDED)
 
     def open(self, reading: Reading, target: Target, *, fitting: bool = False) -> np.ndarray:
-        """Which words may be swapped, (words,) bool; `fitting`: no pieces of contractions."""
+        """Which words may be swapped, (words,) bool; `fitting`: only words by themselves."""
         tokens = range(len(reading.tokens))
         open = np.array([fold(reading.written(at)) not in self.kept for at in tokens], dtype=bool)
         if fitting:
-            open &= [in_one_piece(reading.text, token.start, token.end) for token in reading.tokens]
+            whole = [in_one_piece(reading.text, token.start, token.end) for token in reading.tokens]
+            open &= reading.row.single & whole
         if isinstance(target.lose, np.ndarray):
             open &= target.lose != IGNORE
         return open

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of, goal_of
+from wordward.attack.guard import Guard
 from wordward.attack.guide import TEXTS, TOKENS, Guide
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
@@ -91,12 +92,20 @@ def holds(attacked: Attacked, swaps: int) -> bool:
 
 
 def attack_all(
-    run: Run, examples: Sequence[Example], settings: AttackSettings, name: str, *, quiet: bool, jobs: int = 1
+    run: Run,
+    examples: Sequence[Example],
+    settings: AttackSettings,
+    name: str,
+    *,
+    guard: Guard | None = None,
+    quiet: bool,
+    jobs: int = 1,
 ) -> list[Attacked]:
     """Attack all texts, with a progress bar of this name."""
     with progress(quiet=quiet) as bars:
         bar = bars.add_task(name, total=len(examples), unit="texts")
-        return list(bars.track(attack(run, examples, settings, jobs=jobs), len(examples), task_id=bar))
+        found = attack(run, examples, settings, guard=guard, jobs=jobs)
+        return list(bars.track(found, len(examples), task_id=bar))
 
 
 def compare_guides(

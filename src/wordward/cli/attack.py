@@ -49,7 +49,8 @@ class Attack:
     labels: bool = True
     """Read the true labels, and attack only texts predicted correctly; without, attack whatever is predicted."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
-    """For taggers: the tag that is to be missed; by default the run's own."""
+    """For taggers: the tag that is to be missed; by default the run's own. For models that give several labels at
+    once: the one whose yes or no is to change."""
     corrections: Annotated[str | None, tyro.conf.arg(metavar="FILE.m2")] = None
     """For taggers: corrections in M2 format, which say what a flagged token should be."""
     out: Annotated[str | None, tyro.conf.arg(metavar="FILE.jsonl")] = None

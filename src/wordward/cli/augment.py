@@ -11,6 +11,7 @@ from wordward.cli.arguments import Device, FileColumns, Model
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
+from wordward.config.settings import Name
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked
@@ -33,6 +34,8 @@ class Augment:
     """Attack only this many of the texts: a random but fixed selection."""
     only_new: bool = False
     """Write the adversarial texts only."""
+    positive: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
+    """For models that give several labels at once: the one whose yes or no is attacked."""
     force: bool = False
     """Overwrite --out."""
     jobs: int | None = None
@@ -50,7 +53,7 @@ class Augment:
         from wordward.runs.opening import open_model
         from wordward.support.console import say
 
-        run = open_model(self.run, device=self.device)
+        run = open_model(self.run, device=self.device, positive=self.positive)
         if run.tagging:
             raise UsageError(f"expected a run that labels texts; {self.run} is a tagger, whose sentences have tags")
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))

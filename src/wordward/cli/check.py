@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -15,7 +15,7 @@ from wordward.config.check import CheckLimits
 from wordward.config.settings import Name
 
 if TYPE_CHECKING:
-    from wordward.attack.checking import Check as Found
+    from wordward.attack.checked import Check as Found
     from wordward.datasets import Example
     from wordward.runs.run import Run
 
@@ -43,6 +43,14 @@ class Check:
     target: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
     """The label that counts as found, as a guard's: other texts that get it are false positives, and the flip rate is
     of its texts alone."""
+    threshold: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """The probability of --target from which a text is flagged: only flagged texts of that label are attacked, and
+    one flips where it falls below."""
+    false_positive_rate: Annotated[float | None, tyro.conf.arg(metavar="RATE")] = None
+    """In place of --threshold: the share of the other texts that may be flagged. The lowest threshold that keeps to
+    it is found on TEXTS and told; take it as --threshold for texts that it was not found on."""
+    group_column: Annotated[Name, tyro.conf.arg(metavar="COLUMN")] = None
+    """Name of a column, such as the language: the numbers are told for each of its values, too."""
     sense_from: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """Labelled texts, such as those a model was trained on that wordward did not train, whose words are counted by
     label to judge which edits change the sense; by default TEXTS."""
@@ -54,7 +62,8 @@ class Check:
     labels: bool = True
     """Read the true labels; without, whatever is predicted is attacked, and only the flip rate is measured."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
-    """For taggers: the tag that is to be missed; by default the run's own."""
+    """For taggers: the tag that is to be missed; by default the run's own. For models that give several labels at
+    once: the one whose yes or no is checked; --target names it, too."""
     json: Annotated[str | None, tyro.conf.arg(metavar="FILE|-")] = None
     """Write everything as JSON, for --against of a later check; - prints it instead of tables."""
     junit: Annotated[str | None, tyro.conf.arg(metavar="FILE.xml")] = None
@@ -93,6 +102,8 @@ class Check:
                 limits=self.limits,
                 budgets=self.budgets,
                 target=self.target,
+                threshold=self.threshold,
+                false_positive_rate=self.false_positive_rate,
                 against=self.against,
                 sense_from=self._read(run, self.sense_from) if self.sense_from else (),
                 source=source,
@@ -112,13 +123,13 @@ class Check:
     def _examples(self, run: "Run") -> "list[Example]":
         from wordward.datasets import sample
 
-        examples = self._read(run, self.texts, labelled=self.labels)
+        examples = self._read(run, self.texts, labelled=self.labels, group_column=self.group_column)
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
         return sample(examples, self.limit)
 
-    def _read(self, run: "Run", file: str, *, labelled: bool = True) -> "list[Example]":
-        return texts_of(run, file, labelled=labelled, quiet=self.quiet, **vars(self.columns))
+    def _read(self, run: "Run", file: str, **how: Any) -> "list[Example]":
+        return texts_of(run, file, quiet=self.quiet, **how, **vars(self.columns))
 
     def _write(self, found: "Found") -> None:
         """Show what was found, and write the files that are asked for."""

@@ -4,9 +4,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wordward.attack.checking import Check
+from wordward.attack.checked import Check
 from wordward.explain.wording import plain
-from wordward.report.checked import JUDGED, edited, flipped, inline, judged, rows, verdict
+from wordward.report.checked import JUDGED, by_group, edited, flags, flipped, inline, judged, rows, verdict
 
 
 def show(check: Check, count: int) -> None:
@@ -14,6 +14,8 @@ def show(check: Check, count: int) -> None:
     console = Console(highlight=False)
     unit = "sentences" if check.tagging else "texts"
     console.print(escape(plain(f"{check.model} on {len(check.results):,} {unit} of {check.source}")), soft_wrap=True)
+    if told := flags(check):
+        console.print(escape(plain(told)), soft_wrap=True)
     console.print()
     table = _table("", "", "95 % interval", "of")
     for name, interval, of in rows(check):
@@ -21,6 +23,13 @@ def show(check: Check, count: int) -> None:
         ends = f"{interval.low:.1%} to {interval.high:.1%}"
         table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
     console.print(table)
+    heads, groups = by_group(check, ends=False)
+    if groups:
+        table = _table(*heads)
+        for line in groups:
+            table.add_row(*(escape(plain(cell)) for cell in line))
+        console.print()
+        console.print(table)
     if check.flipped:
         _flips(console, check, count)
     console.print()

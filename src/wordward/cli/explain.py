@@ -42,6 +42,8 @@ class Explain:
     columns: FileColumns = field(default_factory=FileColumns)
     label: Name = None
     """The true label, whose loss is to rise; by default what the model predicts. With --focus: that word's tag."""
+    positive: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
+    """For models that give several labels at once: the one whose yes or no is explained."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "iadvt"
     """The method that finds the words, from `wordward methods`."""
     compare: Annotated[str | None, tyro.conf.arg(metavar="METHOD")] = None
@@ -79,7 +81,7 @@ class Explain:
         from wordward.support.workers import jobs_for
 
         self._check()
-        run = open_model(self.run, device=self.device)
+        run = open_model(self.run, device=self.device, positive=self.positive)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")

@@ -26,6 +26,8 @@ class Report:
     """Other runs with the same labels, to compare with."""
     out: Annotated[str, tyro.conf.arg(metavar="FILE.html")] = "report.html"
     """The page to write; an existing one is replaced."""
+    json: Annotated[str | None, tyro.conf.arg(metavar="FILE.json")] = None
+    """Write its numbers, too: scores, accuracy under attack and faithfulness, with intervals."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
     """The tag of taggers whose F0.5 counts and which attacks make them miss; by default the runs' own."""
     sentences: int = 4
@@ -51,7 +53,15 @@ class Report:
         settings = ReportSettings(
             self.test, self.sentences, self.attack, self.seed, self.positive, columns, self.edits
         )
-        path = write_report(self.out, self.run, settings, against=self.against, device=self.device, quiet=self.quiet)
+        path = write_report(
+            self.out,
+            self.run,
+            settings,
+            against=self.against,
+            device=self.device,
+            quiet=self.quiet,
+            json=self.json,
+        )
         say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
 
     def _check(self) -> None:
@@ -59,5 +69,7 @@ class Report:
         from wordward.support.files import check_file
 
         check_file(self.out, "out")
+        if self.json is not None:
+            check_file(self.json, "json")
         if Path(self.out).suffix.lower() not in (".html", ".htm"):
             raise UsageError(f"--out {self.out}: expected a name that ends in .html")

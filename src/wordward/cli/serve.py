@@ -7,6 +7,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
 from wordward.cli.texts import texts_in, warn
+from wordward.config.settings import Name
 from wordward.support.errors import MissingExtraError, SettingError
 
 EXAMPLES = 12
@@ -27,6 +28,8 @@ class Serve:
     examples: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """File whose first texts the page offers, in any format that can be trained on; by default our own."""
     columns: FileColumns = field(default_factory=FileColumns)
+    positive: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
+    """For models that give several labels at once: the one whose yes or no is explained."""
     device: Device = "auto"
     """Where to compute."""
 
@@ -47,7 +50,7 @@ class Serve:
             raise SettingError("port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
-            runs = [open_model(folder, device=self.device) for folder in folders]
+            runs = [open_model(folder, device=self.device, positive=self.positive) for folder in folders]
             for run in runs:
                 run.adversary("iadvt")  # the page explains: a function without gradients is refused here
             warn(*runs)

@@ -22,10 +22,20 @@ def is_split(run: "Run", data: str) -> bool:
     return bool(run.config.data.corpus) and data in SPLITS
 
 
-def texts_of(run: "Run", data: str, *, labelled: bool = True, quiet: bool = False, **columns: Any) -> "list[Example]":
+def texts_of(
+    run: "Run",
+    data: str,
+    *,
+    labelled: bool = True,
+    group_column: str | None = None,
+    quiet: bool = False,
+    **columns: Any,
+) -> "list[Example]":
     """The texts of a split, or of a file."""
     if not is_split(run, data):
-        return texts_in(run, data, labelled=labelled, quiet=quiet, **columns)
+        return texts_in(run, data, labelled=labelled, group_column=group_column, quiet=quiet, **columns)
+    if group_column is not None:
+        raise UsageError(f"--group-column names a column of a file, but {data} is a split of a known corpus")
     from wordward.support.console import waiting
     from wordward.text.chosen import split_examples
 
@@ -33,7 +43,15 @@ def texts_of(run: "Run", data: str, *, labelled: bool = True, quiet: bool = Fals
         return split_examples(replace(run.config.data, limit=None), data)
 
 
-def texts_in(run: "Run", file: str, *, labelled: bool = True, quiet: bool = False, **columns: Any) -> "list[Example]":
+def texts_in(
+    run: "Run",
+    file: str,
+    *,
+    labelled: bool = True,
+    group_column: str | None = None,
+    quiet: bool = False,
+    **columns: Any,
+) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
     from wordward.runs.external import as_labels
     from wordward.support.console import waiting
@@ -41,7 +59,8 @@ def texts_in(run: "Run", file: str, *, labelled: bool = True, quiet: bool = Fals
 
     chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
     with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
-        examples = read_as(replace(run.config.data, limit=None, **chosen), file, labelled=labelled, quiet=quiet)
+        data = replace(run.config.data, limit=None, **chosen)
+        examples = read_as(data, file, labelled=labelled, group_column=group_column, quiet=quiet)
     return as_labels(run, examples)
 
 

@@ -33,7 +33,8 @@ class Evaluate:
     corpus."""
     columns: FileColumns = field(default_factory=FileColumns)
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
-    """The tag of a tagger whose precision, recall and F0.5 count; by default the run's own."""
+    """The tag of a tagger, or the one of several labels at once, whose precision, recall and F0.5 count; by default
+    the run's own."""
     json: bool = False
     """Print JSON instead of a table."""
     device: Device = "auto"
@@ -46,12 +47,11 @@ class Evaluate:
         run = open_model(self.run, device=self.device, positive=self.positive)
         source = "standard input" if self.data == "-" else self.data
         if is_split(run, self.data):
-            corpus = run.split(self.data)
+            evaluation = run.evaluate_corpus(run.split(self.data), source, quiet=False)
         else:
             examples = texts_of(run, self.data, **vars(self.columns))
-            corpus = run.encode(examples, labelled=True, source=source)
-        evaluation = run.evaluate_corpus(corpus, source, quiet=False)
-        classes = dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
+            evaluation = run.evaluate(examples, source=source, quiet=False)
+        classes = evaluation.several or dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
         if self.json:
             record: dict[str, Any] = {name: interval._asdict() for name, interval in evaluation.scores.items()}
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}

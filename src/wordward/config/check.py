@@ -23,6 +23,10 @@ class CheckLimits:
     """Greatest share of the attacked texts, those predicted right, that edits flip; with `target` only its texts."""
     max_false_positives: float | None = None
     """Greatest share of the texts of other labels that get the label of `target`."""
+    min_recall: float | None = None
+    """Least share of the texts of `target` that are found."""
+    min_recall_under_attack: float | None = None
+    """The same whatever the largest number of edits, as far as an attack finds."""
 
     def __post_init__(self) -> None:
         """Refuse what is no share."""

@@ -22,19 +22,21 @@ _TAGS = set("tag tags label labels ner".split())
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold the text and its label or tags, whether these are read, and texts that are empty, too."""
+    """Which columns hold the text, its label or tags and its group, and whether labels and empty texts are read."""
 
     text: str = "text"
     label: str = "label"
     tag: int = -1
     labelled: bool = True
     skip_empty: bool = False
+    group: str | None = None
 
     @property
     def wanted(self) -> dict[str, str]:
         """The columns to look for, by the setting that names each."""
         label = {"label_column": self.label} if self.labelled else {}
-        return {"text_column": self.text} | label
+        group = {} if self.group is None else {"group_column": self.group}
+        return {"text_column": self.text} | label | group
 
 
 def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list[int]]:

@@ -22,6 +22,7 @@ class Example:
         tokens: The words of a sentence that is tagged.
         tags: A tag for each of them.
         line: Where it begins in its file, counted from 1.
+        group: What it is counted with, such as its language, where a check tells groups apart.
 
     Examples:
         >>> from wordward.datasets import Example
@@ -34,6 +35,7 @@ class Example:
     tokens: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     line: int = 0
+    group: str | None = None
 
     @property
     def names(self) -> tuple[str | None, ...]:

@@ -18,7 +18,7 @@ from wordward.datasets.snap import is_snap, reviews
 from wordward.datasets.tables import example_of, has_columns, rows_of, table
 from wordward.datasets.unfolding import LONGEST, too_long
 from wordward.support.console import say
-from wordward.support.errors import DataError, MissingError
+from wordward.support.errors import ColumnError, DataError, MissingError
 
 # The first ending that matches decides; Elec publishes its files of one text per line as .txt.tok.
 _ENDINGS = {
@@ -50,6 +50,7 @@ def read(
     format: str | None = None,
     tag_column: int = -1,
     skip_empty: bool = False,
+    group_column: str | None = None,
 ) -> list[Example]:
     """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, text, Parquet, Excel, also .gz or .xz) or a folder.
 
@@ -64,6 +65,7 @@ def read(
         format: csv, tsv, jsonl, conll, txt, parquet or excel, where the file name does not tell.
         tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
         skip_empty: Leave out texts that are empty, which are refused otherwise.
+        group_column: The column of what texts are counted by, such as their language.
 
     Returns:
         An `Example` for each text or tagged sentence.
@@ -78,7 +80,7 @@ def read(
         >>> [example.label for example in wordward.datasets.read(file)]
         ['good', 'bad']
     """
-    columns = Columns(str(text_column), str(label_column), tag_column, labelled, skip_empty)
+    columns = Columns(str(text_column), str(label_column), tag_column, labelled, skip_empty, group_column)
     return list(read_each(Path(path), columns, format))
 
 
@@ -91,6 +93,8 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
         kind = "folder" if path.is_dir() else format or _format(path, columns)
         if kind not in _READERS:
             raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
+        if columns.group is not None and kind in ("conll", "txt", "folder"):
+            raise ColumnError(f"`group_column` needs a file of columns with names; this one is read as {kind}", path)
         count = empty = 0
         examples = _READERS[kind](path, columns)
         for example in examples:

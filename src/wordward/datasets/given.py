@@ -103,7 +103,7 @@ def _is_missing(value: Any) -> bool:
 def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
     wanted = "an Example or a pair (text, label)" if labelled else "an Example or a text"
     if isinstance(value, Example):
-        example = Example(value.text, value.label, value.tokens, value.tags, number)
+        example = Example(value.text, value.label, value.tokens, value.tags, number, value.group)
     elif isinstance(value, str) and not labelled:
         example = Example(value.strip(), line=number)
     elif isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str):

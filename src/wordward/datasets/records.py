@@ -69,9 +69,9 @@ def _example(record: Mapping[str, Any], path: Path, columns: Columns, number: in
                 number,
             )
         missing = value is None or value != value
-        empty = columns.skip_empty and option == "text_column" and missing
+        empty = missing and (option == "group_column" or (columns.skip_empty and option == "text_column"))
         values.append("" if empty else _text(value, option, name, path, number))
-    return example_of(values, path, number)
+    return example_of(values, path, number, grouped=columns.group is not None)
 
 
 def _field(record: Any, name: str) -> Any:
@@ -99,7 +99,7 @@ def _text(value: object, option: str, name: str, path: Path, line: int) -> str:
         except UnicodeEncodeError as error:
             raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", path, line) from None
         return value
-    label = option == "label_column"
+    label = option != "text_column"
     # A missing value may be written as NaN.
     if label and isinstance(value, (bool, int, float)) and value == value:
         return json.dumps(value)

@@ -30,18 +30,20 @@ def table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Ex
     for line, fields in rows if headed else chain([first], rows):
         check_row((line, fields), first, path, headed=headed)
         # A label that occurs again is a label, whatever it looks like.
-        suspect = suspect and (line == first[0] or fields[places[-1]].strip() != first[1][places[-1]].strip())
-        yield example_of([fields[at] for at in places], path, line)
+        label = places[1] if columns.labelled else places[0]
+        suspect = suspect and (line == first[0] or fields[label].strip() != first[1][label].strip())
+        yield example_of([fields[at] for at in places], path, line, grouped=columns.group is not None)
     if suspect:
         refuse_header(first, places, path, columns)
 
 
-def example_of(values: list[str], path: Source, line: int = 0) -> Example:
-    """An example from [text] or [text, label]; its text may be empty."""
+def example_of(values: list[str], path: Source, line: int = 0, *, grouped: bool = False) -> Example:
+    """An example from [text] or [text, label], and last its group if `grouped`; its text may be empty."""
     text, *label = (value.strip() for value in values)
+    group = label.pop() if grouped else None
     if text and label == [""]:
         raise DataError("expected a label; it is empty: fill it in or delete the row", path, line)
-    return Example(text, label[0] if label else None, line=line)
+    return Example(text, label[0] if label else None, line=line, group=group)
 
 
 def rows_of(path: Path, columns: Columns, usual: str) -> Iterator[TableRow]:

@@ -2,6 +2,7 @@
 
 from wordward.explain.explainer import Explanations, explain
 from wordward.explain.explanation import Explanation, Place, Pull, from_json, to_json
+from wordward.explain.faithfulness import Faithfulness, faithfulness
 from wordward.explain.figure import figure
 from wordward.explain.html import STYLE, html_fragment, page
 from wordward.explain.swaps import Swap, apply, swaps
@@ -14,11 +15,13 @@ __all__ = [
     "STYLE",
     "Explanation",
     "Explanations",
+    "Faithfulness",
     "Place",
     "Pull",
     "Swap",
     "apply",
     "explain",
+    "faithfulness",
     "figure",
     "from_json",
     "html_fragment",

@@ -141,12 +141,19 @@ class Explainer:
         return replace(known, label=label if counts else None, predicted=predicted, probabilities=by_name)
 
     def _kept(self, text: Reading, found: TextPulls, label: str | None) -> list[list[bool]]:
-        """Which pulls are shown, (words, top): where only fitting words pull, no piece of a contraction is pulled.
+        """Which pulls are shown, (words, top): where only fitting words pull, none on what is no word by itself.
 
+        That is a piece of a contraction, or a word of several pieces, each of which has neighbours of its own.
         If the run's training texts tell which words speak for a label, only those that are sensible; or all pulls, if
         none is.
         """
-        whole = [not self.fitting or in_one_piece(text.text, token.start, token.end) for token in text.tokens]
+        whole = [True] * len(text.tokens)
+        if self.fitting:
+            single = text.row.single.tolist()
+            whole = [
+                alone and in_one_piece(text.text, token.start, token.end)
+                for token, alone in zip(text.tokens, single, strict=True)
+            ]
         own = text.row.ids[text.row.first]
         all_of_them = [  # a word that no other fits is filled up with itself
             [alone and toward != itself for toward in of_word]

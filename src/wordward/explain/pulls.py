@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wordward.explain.labels import Labels, numbered
 from wordward.perturbation.adversary import Adversary, Found
+from wordward.perturbation.checks import checked_mask
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.space import BLOCK
 from wordward.perturbation.tap import evaluating, gradient_at
@@ -124,12 +125,14 @@ def gradient_of(
     if not (recipe.needs_labels and recipe.follows_gradient):
         with torch.no_grad():
             clean = adversary.tap.run(forward)
+        checked_mask(batch.mask, clean.ids)
         if not recipe.follows_gradient:
             return None, clean.logits
         with torch.enable_grad():
             return adversary.kl_gradient(forward, clean, batch.mask, noise, counted=counted), clean.logits
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
+        checked_mask(batch.mask, clean.ids)
         assert batch.labels is not None
         labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
         loss = adversary.loss(clean.logits, labels, batch.mask if counted is None else counted)

@@ -28,7 +28,8 @@ def attack(
         labels: A text's true label by name, for a tagger a list of them; a text is attacked only where it is
             predicted. None: whatever is predicted is attacked.
         settings: Which method guides the search, how many words may be swapped, and which swaps are allowed.
-        positive: For taggers: the tag that the model is to miss.
+        positive: For taggers: the tag that the model is to miss. For a model that gives several labels at once: the
+            one whose yes or no is to change.
 
     Returns:
         An `Attacked` for each text, in the same order.

@@ -9,7 +9,8 @@ from wordward.datasets import Example
 from wordward.explain import explainer
 from wordward.explain.explainer import Explanations
 from wordward.hf.settings import AdversarialSettings
-from wordward.runs.external import ExternalRun, in_memory
+from wordward.runs.external import in_memory, with_positive
+from wordward.runs.external_run import ExternalRun
 from wordward.support.errors import SettingError
 
 Text = str | Sequence[str]  # as it is, or as the words of a tagger
@@ -23,6 +24,7 @@ def explain(
     labels: Sequence[Any] | None = None,
     settings: AdversarialSettings | None = None,
     top: int = 3,
+    positive: str | None = None,
 ) -> Explanations:
     """For each text the words that pull each of its words, where a label's loss rises most.
 
@@ -33,6 +35,7 @@ def explain(
         labels: A text's label by name, for a tagger a list of them; None where the model's own prediction counts.
         settings: Its `method` is one method, such as iadvt; what the method and the candidates are like.
         top: How many pulling words each word gets, the strongest first.
+        positive: For a model that gives several labels at once: the one whose yes or no is explained.
 
     Returns:
         An `Explanation` for each text, in the same order.
@@ -46,7 +49,7 @@ def explain(
     tagging = given_as_words(texts)
     if not texts:
         return Explanations()
-    run = open_model(model, tokenizer, settings, tagging=tagging)
+    run = with_positive(open_model(model, tokenizer, settings, tagging=tagging), positive)
     return explainer.explain(run, examples_of(run, texts, labels), method=settings.method, top=top)
 
 

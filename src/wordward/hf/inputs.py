@@ -1,19 +1,20 @@
 """What an AdversarialTrainer is given, checked: its arguments, its labels, its unlabelled texts."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from math import ceil
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.distributed import DistributedSampler
 
 from wordward.perturbation.objective import IGNORE
 from wordward.support.errors import SettingError
 
-NO_KL = ("regression", "multi_label_classification")
+REGRESSION, SEVERAL = "regression", "multi_label_classification"
 
 
 def refuse_arguments(trainer: Any) -> None:
@@ -59,14 +60,27 @@ def refuse_arguments(trainer: Any) -> None:
 
 
 def refuse_divergence(model: Any, method: str) -> None:
-    """Refuse KL for a model whose logits are not those of one label among several."""
+    """Refuse KL for a model whose logits are numbers to be foretold, not labels."""
     config = getattr(model, "config", None)
     kind, labels = getattr(config, "problem_type", None), getattr(config, "num_labels", None)
-    if kind in NO_KL or labels == 1:
+    if kind == REGRESSION or (labels == 1 and kind != SEVERAL):
         raise SettingError(
             "method",
-            f"{method} compares the probabilities of two or more classes, but this model is for "
-            f"{kind or 'regression'}: take advt or iadvt, which raise the model's own loss",
+            f"{method} compares the probabilities of labels, but this model is for regression: take advt or "
+            "iadvt, which raise the model's own loss",
+        )
+
+
+def refuse_unclear_labels(model: Any, inputs: Any) -> None:
+    """Refuse KL where neither the model nor a pass of its own says what its fractional labels are."""
+    config, labels = getattr(model, "config", None), inputs.get("labels")
+    fractions = isinstance(labels, Tensor) and labels.is_floating_point()
+    if fractions and config is not None and getattr(config, "problem_type", None) is None:
+        raise SettingError(
+            "problem_type",
+            "labels are fractions, and a loss of your own does not say what KL is to compare: set "
+            "model.config.problem_type to 'multi_label_classification' where each is a label's own yes or no, or to "
+            "'single_label_classification' where they are the probabilities of one label among several",
         )
 
 
@@ -80,6 +94,22 @@ def refuse_plain_texts(dataset: Any) -> None:
         )
 
 
+def special_ids_of(model: Any) -> list[int]:
+    """Ids of tokens that stand for no text, as far as a model's config names them; says if some may be missing."""
+    config = getattr(model, "config", None)
+    named = {role: getattr(config, f"{role}_token_id", None) for role in ("pad", "bos", "eos", "cls", "sep")}
+    known = {role: number for role, number in named.items() if isinstance(number, int)}
+    if not known.keys() & {"bos", "cls"} or not known.keys() & {"eos", "sep"}:
+        ids = ", ".join(map(str, sorted(known.values())))
+        warnings.warn(
+            f"no tokenizer was given, so every token{f' but the id {ids}' if ids else ''} is perturbed like a word, "
+            "[CLS] and [SEP] too: pass processing_class=tokenizer (or a collator that has one), or name their ids in "
+            "model.config (bos_token_id, eos_token_id)",
+            stacklevel=4,
+        )
+    return sorted(set(known.values()))
+
+
 class CheckedCollator:
     """A collator whose labels must be the model's: on a GPU a wrong one only ends in a device-side assert."""
 
@@ -88,7 +118,7 @@ class CheckedCollator:
         self.tokenizer = getattr(collator, "tokenizer", None)  # the Trainer saves it with the model
         config = getattr(model, "config", None)
         words = getattr(model, "get_output_embeddings", lambda: None)()  # of a language model: its labels
-        one_of = words is None and getattr(config, "problem_type", None) not in NO_KL
+        one_of = words is None and getattr(config, "problem_type", None) not in (REGRESSION, SEVERAL)
         self.classes: int = getattr(config, "num_labels", 0) if one_of else 0  # fewer than 2: not checked
 
     def __call__(self, features: Sequence[Any]) -> Any:
@@ -183,8 +213,3 @@ def label_count(batch: Any) -> Tensor:
     """How many labels of a batch count."""
     labels = batch.get("labels")
     return torch.zeros(()) if labels is None else labels.ne(IGNORE).sum()
-
-
-def unwrapped(model: nn.Module) -> nn.Module:
-    """The model inside DDP, which shares its modules."""
-    return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model

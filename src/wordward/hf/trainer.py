@@ -14,13 +14,14 @@ from wordward.hf.inputs import (
     refuse_arguments,
     refuse_divergence,
     refuse_plain_texts,
+    refuse_unclear_labels,
+    special_ids_of,
     tagged,
-    unwrapped,
 )
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
-from wordward.perturbation.tap import Tap, gradient_at, logits_of
+from wordward.perturbation.tap import Tap, gradient_at, logits_of, unwrapped
 from wordward.support.errors import MissingExtraError, ModelError, SettingError
 from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
 
@@ -59,6 +60,7 @@ class AdversarialTrainer(Trainer):
         >>> import tempfile, torch, transformers
         >>> from wordward.hf import AdversarialSettings, AdversarialTrainer
         >>> small = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+        >>> small |= dict(bos_token_id=2, eos_token_id=3)  # which no tokenizer tells here
         >>> model = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=20, **small))
         >>> texts = [{"input_ids": torch.tensor([2, 5 + n, 3]), "labels": n % 2} for n in range(8)]
         >>> arguments = transformers.TrainingArguments(
@@ -137,6 +139,8 @@ class AdversarialTrainer(Trainer):
                 f"{self.adversarial.method} points to words, which a tokenizer knows: pass "
                 "processing_class=tokenizer, or the ids that may be pointed to as candidates=",
             )
+        elif self.methods:
+            self._special = torch.tensor(special_ids_of(self._module), dtype=torch.long)
 
     @property
     def _module(self) -> nn.Module:
@@ -255,6 +259,7 @@ class AdversarialTrainer(Trainer):
         virtual = [adversary for adversary in self.adversaries if not adversary.method.recipe.needs_labels]
         if not virtual:
             return {}
+        refuse_unclear_labels(model, inputs)
         if self.unlabelled_dataset is not None:
             inputs = self._drawn.pop(0) if self._drawn else self._draw()
         bare = {name: value for name, value in inputs.items() if name not in self.label_names}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,10 +23,10 @@ from wordward.perturbation.checks import (
 from wordward.perturbation.choice import across, nearness, sampled, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.embedding import refuse_places
-from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss
+from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss, yes_or_no
 from wordward.perturbation.recipes import USUAL_EPSILON, Method
 from wordward.perturbation.space import Space
-from wordward.perturbation.tap import Forward, Pass, Tap, gradient_at
+from wordward.perturbation.tap import Forward, Pass, Tap, evaluating, gradient_at
 from wordward.support.errors import SettingError
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
@@ -163,6 +164,7 @@ class Adversary:
         counted: Tensor | None = None,
         noise: Noise = None,
         count: bool = True,
+        target: Callable[[Tensor], Tensor] | None = None,
     ) -> Outcome:
         """Find the perturbation of one batch, and its loss.
 
@@ -173,6 +175,8 @@ class Adversary:
             counted: Where a token's loss counts, (batch, time); by default as `mask`.
             noise: What random draws are replaced by: a tensor, or a function of its shape and type.
             count: Whether this is a step of its own; False for parts of a batch whose step `tick` has counted.
+            target: For the VAT family, makes from the clean logits those to compare with; the clean pass is then
+                one without dropout.
 
         Returns:
             The loss to add to yours, the logits of the text itself, and the perturbation.
@@ -194,7 +198,7 @@ class Adversary:
                     raise SettingError(
                         "labels", f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
                     )
-                return self._virtual(forward, mask, counted, noise)
+                return self._virtual(forward, mask, counted, noise, target)
             if labels is None:
                 raise SettingError("labels", f"{self.method.name} increases the label loss, so it needs `labels`")
             return self._supervised(forward, labels, mask, counted, noise)
@@ -215,10 +219,19 @@ class Adversary:
         )
         return self._outcome(clean, mask, ascent)
 
-    def _virtual(self, forward: Forward, mask: Tensor | None, counted: Tensor | None, noise: Noise) -> Outcome:
+    def _virtual(
+        self,
+        forward: Forward,
+        mask: Tensor | None,
+        counted: Tensor | None,
+        noise: Noise,
+        target: Callable[[Tensor], Tensor] | None,
+    ) -> Outcome:
         """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
-        with torch.no_grad():
+        with torch.no_grad(), evaluating(self.tap.model) if target else nullcontext():
             clean = self.tap.run(forward)
+            if target:
+                clean = clean._replace(logits=target(clean.logits))
         torch.clear_autocast_cache()  # casts made without a graph must not be reused by passes that need one
         mask, counted = self._masks(clean, mask, counted)
         check_rows("rows of logits", clean.logits, clean.ids)
@@ -392,11 +405,15 @@ class Adversary:
     def loss(self, logits: Tensor, target: Any, counted: Tensor) -> Tensor:
         """l or l_KL of a batch, as the method measures it: the user's function, else the paper's.
 
-        `counted` (batch, time): where a token's loss counts; a user's function is not given it.
+        `counted` (batch, time): where a token's loss counts; a user's function is not given it. l_KL of a model with
+        several labels at once is the sum (or, by tokens, the mean) of its labels' own.
         """
         recipe, average = self.method.recipe, self.method.settings.average
         if isinstance(recipe.objective, str):
-            plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=counted, average=average)
+            mask = counted
+            if self._loss is None and recipe.objective == "kl" and self.tap.several_labels:
+                logits, target, mask = yes_or_no(logits), yes_or_no(target), None
+            plain = self._loss or partial(OBJECTIVES[recipe.objective], mask=mask, average=average)
         else:
             own = recipe.objective
             plain = self._loss or (lambda logits, target: own(logits, target, counted))

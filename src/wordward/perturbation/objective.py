@@ -52,6 +52,11 @@ def kl(logits: Tensor, clean: Tensor, mask: Tensor | None = None, *, average: Av
     return _mean(divergences, counted, average)
 
 
+def yes_or_no(logits: Tensor) -> Tensor:
+    """Logits of several labels at once, each as those of no and yes, (batch, labels, 2)."""
+    return torch.stack([torch.zeros_like(logits), logits], -1)
+
+
 def entropy(divergence: Loss, logits: Tensor) -> Tensor:
     """KL(certain || uniform) - KL(p || uniform) = H(p) = -sum p log p; a user's own divergence serves too."""
     if logits.dim() < 2 or logits.shape[-1] < 2:

@@ -99,11 +99,27 @@ class Tap:
         """Where the table is."""
         return self._weight.device
 
+    @property
+    def several_labels(self) -> bool:
+        """Whether a Hugging Face model says that each of its logits is a label's own yes or no.
+
+        Asked anew each time: transformers may find it out in the first pass with labels.
+        """
+        config = getattr(unwrapped(self.model), "config", None)
+        return getattr(config, "problem_type", None) == "multi_label_classification"
+
     @torch.no_grad()
     def words(self, ids: Tensor) -> Tensor:
         """w_k without dropout, read through the embedding module since some scale their output."""
         with evaluating(self.embedding), unwritten(self.embedding):  # some apply dropout, too
             vectors = self.embedding(ids)
+        if not isinstance(vectors, Tensor):
+            raise SettingTypeError(
+                "embedding",
+                f"the embedding must give one tensor of vectors, but {type(self.embedding).__name__} gave "
+                f"{type(vectors).__name__}: pass another `embedding=`; if it is the model's only one, its words "
+                "cannot be perturbed",
+            )
         return vectors.detach().to(self.dtype)  # a hook on it may require gradients nevertheless
 
     def table(self) -> Tensor:
@@ -135,6 +151,7 @@ class Tap:
         before = pinned_state(self.model) if self.same_dropout and again is None else again
         hooks = _Hooks(shift, watch=watch)
         with (
+            _hooked(self.model, hooks.given, before=True, with_kwargs=True),
             _hooked(self.embedding, hooks.read, with_kwargs=True),
             _hooked(self.site, hooks.add),
             _ready_for_backward(self.model),
@@ -158,8 +175,13 @@ class _Hooks:
                 "no gradient can be taken under torch.inference_mode: call it outside, or under torch.no_grad"
             )
         self.shift, self.watch, self.graded = shift, watch, torch.is_grad_enabled()
+        self.input: Any = None  # what the model was called with first: its ids, mostly
         self.ids: Tensor | None = None
         self.added: Tensor | None = None  # what was added, a leaf where it is watched
+
+    def given(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """At the model: note its input."""
+        self.input = kwargs.get("input_ids", args[0] if args else None)
 
     def read(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         """At the embedding: note the ids."""
@@ -213,6 +235,12 @@ class _Hooks:
                 "texts, and pack or reshape its vectors; if it does not read words, pass the one that does as "
                 "`embedding=`",
             )
+        if _turned(self.ids, self.input):
+            raise ModelError(
+                f"the model was given ids (batch, time), {tuple(self.input.shape)}, but its embedding read them as "
+                "(time, batch), which is not supported (nor is XLNet, which always does so): let the embedding read "
+                "ids as they came, and transpose its vectors"
+            )
         return self.ids
 
 
@@ -232,8 +260,11 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
 
 
 @contextmanager
-def _hooked(module: nn.Module, hook: Callable[..., Any], *, with_kwargs: bool = False) -> Iterator[None]:
-    handle = module.register_forward_hook(hook, with_kwargs=with_kwargs)
+def _hooked(
+    module: nn.Module, hook: Callable[..., Any], *, before: bool = False, with_kwargs: bool = False
+) -> Iterator[None]:
+    register = module.register_forward_pre_hook if before else module.register_forward_hook
+    handle = register(hook, with_kwargs=with_kwargs)
     try:
         yield
     finally:
@@ -278,6 +309,14 @@ def _ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     return value
 
 
+def _turned(read: Tensor, given: Any) -> bool:
+    """Whether an embedding read the transpose of the ids that its model was given; compares values if it may be."""
+    if not isinstance(given, Tensor) or given.dtype != read.dtype or given.shape != read.T.shape:
+        return False
+    same = given.data_ptr() == read.data_ptr() and given.stride() == read.stride()  # no need to wait for the device
+    return not same and not (given.shape == read.shape and torch.equal(given, read)) and torch.equal(given.T, read)
+
+
 def logits_of(output: Any, *, tuples: bool = True) -> Tensor:
     """The logits in a model's output: the tensor itself, or what the attribute or key `logits` holds.
 
@@ -294,6 +333,11 @@ def logits_of(output: Any, *, tuples: bool = True) -> Tensor:
             f"for example `lambda: model(ids)[{key}]`",
         )
     return held
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside DDP, which shares its modules."""
+    return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
 
 
 def _refuse_wrapper(model: nn.Module) -> None:

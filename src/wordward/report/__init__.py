@@ -3,5 +3,6 @@
 from wordward.report.checked import card, check_page, junit
 from wordward.report.gathering import ReportSettings, gather
 from wordward.report.html import draw, write_report
+from wordward.report.record import record
 
-__all__ = ["ReportSettings", "card", "check_page", "draw", "gather", "junit", "write_report"]
+__all__ = ["ReportSettings", "card", "check_page", "draw", "gather", "junit", "record", "write_report"]

@@ -3,7 +3,8 @@
 from xml.etree import ElementTree
 
 from wordward.attack.attacked import Attacked
-from wordward.attack.checking import BreakingWord, Check
+from wordward.attack.checked import BreakingWord, Check
+from wordward.attack.conditions import under
 from wordward.explain.html import render
 from wordward.explain.wording import plain
 from wordward.report.tables import between, count, rate
@@ -12,7 +13,7 @@ from wordward.runs.metrics import Interval
 from wordward.support.version import __version__
 
 SHOWN = 5  # texts on a card and on a page
-BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate")  # conditions on what edits flip
+BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate", "min_recall_under_attack")  # conditions on what edits flip
 JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense not judged"}
 
 
@@ -24,17 +25,59 @@ def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
         of_all = f"sentences with a word tagged {check.target}"
     found: list[tuple[str, Interval | None, str]] = []
     for number, interval in check.accuracy.items():
-        name = "accuracy" if not number else f"accuracy under {number} edit{'s' * (number != 1)}"
-        found.append((name, interval, of_all))
+        found.append((under("accuracy", number), interval, of_all))
     attacked = f"{count(len(check.attacked))} {unit} predicted right" if check.given else f"{of_all}, as predicted"
     if check.target is not None and not check.tagging:
-        found.append((f"{check.target} found", check.recall, f"the {check.target} texts"))
+        own = sum(each.given and each.label == check.target for each in check.results)
+        for number, interval in check.recalls.items():
+            found.append((under("recall", number), interval, f"{count(own)} {check.target} texts"))
         attacked = f"{count(len(check.attacked))} {check.target} texts that are found"
     found.append(("flip rate", check.flip_rate, attacked))
     if check.target is not None:
         other = f"sentences without {check.target}" if check.tagging else f"texts that are not {check.target}"
         found.append(("false positives", check.false_positives, other))
     return [row for row in found if row[1] is not None]
+
+
+def by_group(check: Check, *, ends: bool = True) -> tuple[list[str], list[list[str]]]:
+    """The numbers of each group as a table: its heads, and a row for each group; empty where there are no groups.
+
+    `ends`: with intervals.
+    """
+    if not check.groups:
+        return [], []
+    most = check.budgets[-1]
+    names = ["recall", under("recall", most), "flip rate", "false positives"]
+    names = (
+        names
+        if check.target is not None and not check.tagging
+        else ["accuracy", under("accuracy", most), "flip rate"]
+    )
+    lines = []
+    for group, of in check.by_group.items():
+        found = {name: interval for name, interval, _ in rows(of)}
+        lines.append([group, count(len(of.results)), *(_short(found.get(name), ends=ends) for name in names)])
+    return ["group", "texts", *names], lines
+
+
+def _short(interval: Interval | None, *, ends: bool) -> str:
+    if interval is None:
+        return ""
+    return f"{interval.value:.1%}{f' ({interval.low:.1%} to {interval.high:.1%})' * ends}"
+
+
+def flags(check: Check) -> str:
+    """From where on texts are flagged, and how that was found, in words; empty where no threshold decides."""
+    if (guard := check.guard) is None:
+        return ""
+    what = f"a text is flagged where p({guard.target}) is {guard.threshold:g} or more"
+    if guard.false_positive_rate is None:
+        return what
+    return (
+        f"{what}: the lowest threshold that flags at most {guard.false_positive_rate:.1%} of the "
+        f"{count(guard.found_on)} texts that are not {guard.target}. It was found on these texts, so of others it "
+        "may flag more"
+    )
 
 
 def judged(check: Check) -> str:
@@ -99,7 +142,11 @@ def card(check: Check) -> str:
     for name, interval, of in rows(check):
         assert interval is not None
         lines.append(f"| {_cell(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_cell(of)} |")
-    lines += ["", f"Texts: {count(len(check.results))} of {_mark(check.source)}. {_how(check)}"]
+    lines += ["", f"Texts: {count(len(check.results))} of {_mark(check.source)}. {_mark(_how(check))}"]
+    heads, groups = by_group(check)
+    if groups:
+        lines += ["", "## By group", "", f"| {' | '.join(map(_cell, heads))} |", f"|{'---|' * len(heads)}"]
+        lines += [f"| {' | '.join(map(_cell, line))} |" for line in groups]
     if check.flipped:
         lines += ["", f"Flipped texts: {count(len(check.flipped))} ({judged(check)}).", ""]
         lines += ["## Words that break it most", "", "| word | edited to | flipped texts |", "|---|---|---|"]
@@ -116,11 +163,14 @@ def card(check: Check) -> str:
 
 def _how(check: Check) -> str:
     most = check.budgets[-1]
-    return (
-        f"An attack edits up to {most} word{'s' * (most != 1)} of each text that is predicted right until the "
-        "prediction changes; every flip was verified by predicting the edited text. Not finding one is no proof that "
-        "there is none."
-    )
+    words, told = f"{most} word{'s' * (most != 1)}", flags(check)
+    if check.guard is None:
+        how = f"An attack edits up to {words} of each text that is predicted right until the prediction changes"
+    else:
+        flagged = f"{told[:1].upper()}{told[1:]}. An attack edits up to {words} of each flagged {check.target} text"
+        how = f"{flagged} until it no longer is"
+    verified = "every flip was verified by predicting the edited text"
+    return f"{how}; {verified}. Not finding one is no proof that there is none."
 
 
 def _cell(text: str) -> str:
@@ -151,6 +201,7 @@ def check_page(check: Check) -> str:
         title=f"Robustness of {check.model}",
         check=check,
         rows=rows(check),
+        groups=by_group(check),
         verdict=verdict(check),
         judged=judged(check),
         how=_how(check),
@@ -192,6 +243,16 @@ def junit(check: Check) -> str:
     for title, interval, _ in rows(check):
         assert interval is not None
         ElementTree.SubElement(properties, "property", {"name": plain(title), "value": f"{interval.value:.4f}"})
+    if check.guard is not None:
+        value = f"{check.guard.threshold:g}"
+        ElementTree.SubElement(
+            properties, "property", {"name": f"threshold of {plain(check.guard.target)}", "value": value}
+        )
+    for group, of in check.by_group.items():
+        for title, interval, _ in rows(of):
+            assert interval is not None
+            name_of = plain(f"{group}: {title}")
+            ElementTree.SubElement(properties, "property", {"name": name_of, "value": f"{interval.value:.4f}"})
     for condition in check.conditions:
         title = plain(f"{condition.title} {condition.asked}")
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": title})

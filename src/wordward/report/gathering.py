@@ -1,6 +1,7 @@
 """Everything that a report on a run says, gathered before any of it is drawn."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from wordward.attack.sense import judge_of
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
-from wordward.datasets import Example, sample
+from wordward.datasets import DataError, Example, sample
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
+from wordward.explain.faithfulness import Faithfulness, faithfulness
 from wordward.report.closeness import Opposites, opposites
 from wordward.report.telling import Telling, telling
 from wordward.report.texts import dev_texts, texts_to_score
@@ -31,6 +33,7 @@ from wordward.support.rules import NOT_NEGATIVE, check
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
 SENSES = {"any": "any swaps", "kept": "swaps judged to keep the sense"}  # which swaps attacks may make
 WORDS = 6  # words whose neighbours are shown
+FAITHFUL = 100  # of the texts to attack, those on which pulls are measured
 SHOWN = 40  # words of a text whose bars fit on a page without a cut
 
 
@@ -81,6 +84,7 @@ class Subject:
     attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
     notes: tuple[str, ...] = ()
     edits: tuple[str, ...] = ("swap",)  # that the attacks may make
+    faithfulness: Faithfulness | None = None  # of its pulls; None where that cannot be measured
     yardstick: Yardstick | None = None  # what it was measured against on dev; runs of older versions have none
 
     @property
@@ -169,6 +173,8 @@ def gather(
     to_attack = sample(texts, settings.attack, seed=settings.seed)
     subjects = [replace(each, edits=settings.edits) for each in subjects]
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
+    say("measuring what pulls tell", quiet=quiet)
+    subjects = [replace(each, faithfulness=_faithfulness(each, to_attack[:FAITHFUL])) for each in subjects]
     report = Report(
         tuple(subjects),
         settings,
@@ -265,6 +271,14 @@ def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> d
         )
         for sense in kinds
     }
+
+
+def _faithfulness(subject: Subject, examples: Sequence[Example]) -> Faithfulness | None:
+    """How far a classifier's pulls name words that matter; None where there is nothing to measure that on."""
+    if subject.run.tagging or not subject.run.has_gradients or not examples:
+        return None
+    with suppress(DataError):  # no text with two words that others may stand for
+        return faithfulness(subject.run, examples)
 
 
 def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:

@@ -1,15 +1,18 @@
 """A report as one HTML page that needs nothing from elsewhere."""
 
 from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
 
 from wordward.attack.summary import told
+from wordward.explain.faithfulness import CHOICES
 from wordward.explain.html import html_fragment, render
 from wordward.explain.wording import title
 from wordward.perturbation.recipes import parse_methods
 from wordward.report.charts import kind, strip
 from wordward.report.gathering import SWAPS, Report, ReportSettings, gather
-from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, rate
+from wordward.report.record import record
+from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, points, rate
 from wordward.report.words import groups, rank, stretches, summaries
 from wordward.runs.run_folder import config_text
 from wordward.support.files import write
@@ -24,6 +27,7 @@ def write_report(
     against: Sequence[str | Path] = (),
     device: str = "auto",
     quiet: bool = False,
+    json: str | Path | None = None,
 ) -> Path:
     """Gather a report on a run and write its page, whole or not at all.
 
@@ -34,6 +38,7 @@ def write_report(
         against: Folders of other runs with the same labels, to compare with.
         device: cpu, cuda or mps; auto takes the fastest available.
         quiet: Show no progress.
+        json: A file for its numbers, those of `record`.
 
     Returns:
         The path of the page.
@@ -45,7 +50,10 @@ def write_report(
         'report.html'
     """
     path = Path(out)
-    write(path, draw(gather(run, settings, against=against, device=device, quiet=quiet)))
+    report = gather(run, settings, against=against, device=device, quiet=quiet)
+    write(path, draw(report))
+    if json is not None:
+        write(Path(json), dumps(record(report), ensure_ascii=False, indent=1) + "\n")
     return path
 
 
@@ -66,7 +74,7 @@ def draw(report: Report) -> str:
     from markupsafe import Markup
 
     first, run = report.subjects[0], report.subjects[0].run
-    functions = (between, best_epoch, config_text, count, kind, meaning, rank, rate, stretches, strip, told)
+    functions = (between, best_epoch, config_text, count, kind, meaning, points, rank, rate, stretches, strip, told)
     return render(
         "report/templates/report.html.j2",
         title=f"Report on {first.name}",
@@ -82,6 +90,7 @@ def draw(report: Report) -> str:
         groups=groups(report),
         summaries=summaries(first),
         METRICS=NAMES,
+        CHOICES=CHOICES,
         SWAPS=SWAPS,
         version=__version__,
         fragment=lambda explanations: Markup(html_fragment(explanations)),
@@ -98,6 +107,7 @@ def _sections(report: Report) -> dict[str, str]:
         "learning": ("How it learnt", any(subject.run.trained_here for subject in report.subjects)),
         "labels": (f"Which {'tags' if first.run.tagging else 'labels'} it mixes up", first.scored),
         "sentences": ("What changes its mind", report.tellings),
+        "faithful": ("Whether pulls name words that matter", any(each.faithfulness for each in report.subjects)),
         "attack": ("Adversarial texts", first.attacks),
         "words": (f"Nearest words{'' if report.words_note else ', before and after'}", report.words),
         "made": ("How it was made", True),

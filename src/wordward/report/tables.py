@@ -58,6 +58,12 @@ def between(interval: Interval, digits: int = 2) -> str:
     return f"{100 * interval.low:.{digits}f} to {rate(interval.high, digits)}"
 
 
+def points(difference: Interval) -> str:
+    """A difference of two shares in words, with its interval."""
+    value, low, high = (f"{100 * each:+.1f}" for each in difference)
+    return f"{value} percentage points (95\u00a0% interval {low} to {high})".replace("-", "−")
+
+
 def meaning(metric: str, report: Report) -> str:
     """What a metric measures, in one line."""
     run = report.subjects[0].run

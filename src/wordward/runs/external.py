@@ -1,19 +1,18 @@
-"""A Hugging Face model that wordward did not train, as a run: of a folder, of the hub, or in memory."""
+"""Opening a Hugging Face model that wordward did not train: of a folder, of the hub, or in memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.datasets import Example
-from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.recipes import Method, MethodSettings
+from wordward.perturbation.recipes import MethodSettings
 from wordward.perturbation.tap import Tap
-from wordward.runs.counted import Counted, FromElsewhere
+from wordward.runs.external_run import CheckedLogits, ExternalRun
 from wordward.runs.hub import (
     HEADS,
     SAFE,
@@ -24,63 +23,12 @@ from wordward.runs.hub import (
     load_tokenizer,
     transformers_quietly,
 )
-from wordward.runs.pieces import LogitsModel, PieceVocabulary
-from wordward.runs.transformer import TransformerRun
+from wordward.runs.pieces import PieceVocabulary
+from wordward.runs.several import SeveralLabels
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
 
-NO_CHOICE = ("regression", "multi_label_classification")
-
-
-class CheckedLogits(LogitsModel):
-    """A model whose logits are of the labels that it names, for a text, or for each piece where texts are words."""
-
-    def __init__(self, model: nn.Module, labels: int, *, tagging: bool) -> None:
-        super().__init__(model)
-        self.labels, self.tagging = labels, tagging
-
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, classes), or (batch, time, classes)."""
-        logits = super().forward(ids, mask)
-        if logits.shape[-1] != self.labels:
-            raise SettingError(
-                "model",
-                f"the model must give a logit for each of its {self.labels} labels, but gave {logits.shape[-1]}: "
-                "take one for sequence or token classification",
-            )
-        if (logits.dim() > 2) != self.tagging:
-            raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
-        return logits
-
-
-@dataclass(frozen=True)
-class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
-    """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
-
-    embedding: str | None = None  # name of the module that reads the ids; found where not given
-    site: str | None = None  # name of the module after which r is added
-    source: str | None = None  # what to open it by again; None: it is in memory only
-    counted: Counted | None = None  # words by label of texts like those it was trained on
-
-    @property
-    def weights(self) -> list[Path]:
-        return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
-
-    def _learnt(self, word: str) -> int:
-        return 0 if self.counted is None else self.counted.vocabulary[word.lower()]
-
-    def starting_table(self) -> tuple[Tensor | None, str]:
-        return None, "The vectors that this model started from are not known."
-
-    def _adversary(self, method: Method) -> Adversary:
-        found = Tap(self.model.model, embedding=self.embedding, site=self.site)
-        return Adversary(
-            self.model,
-            method,
-            embedding=found.embedding,
-            site=found.site,
-            candidates=torch.from_numpy(self.vocabulary.candidates()),
-        )
+REGRESSION, SEVERAL = "regression", "multi_label_classification"  # what a model's config may say of its labels
 
 
 def in_memory(
@@ -98,7 +46,8 @@ def in_memory(
     labels = _names(model)
     table = Tap(model, embedding=embedding)
     check_size(tokenizer, table.size)
-    return ExternalRun(
+    kind = SeveralLabels if table.several_labels and not tagging else ExternalRun
+    return kind(
         Path(name or type(model).__name__),
         _config(type(model).__name__, tagging=tagging, perturbation=perturbation),
         PieceVocabulary(tokenizer, table.size, whole_words=whole_words),
@@ -137,9 +86,11 @@ def open_pair(
 
 
 def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
-    """The run with the tag of a tagger that counts."""
+    """The run with the tag of a tagger that counts, or of one label among several at once."""
     if tag is None:
         return run
+    if isinstance(run, SeveralLabels):
+        return run.deciding(tag)
     if not run.tagging or tag not in run.labels:
         what = f"among the tags of {run.folder}, {', '.join(run.labels)}" if run.tagging else "for a tagger only"
         raise SettingError("positive", f"expected `positive` {what}; got {tag!r}")
@@ -148,8 +99,11 @@ def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
 
 def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:
     """Examples whose labels are the model's, for a model that had them before wordward read its texts."""
-    started = run.config.transformer is not None
-    return list(examples) if run.trained_here and not started else with_names(run.labels, examples)
+    if run.trained_here and run.config.transformer is None:
+        return list(examples)
+    if run.several_labels or getattr(run, "among", ()):
+        return [*map(run.example, examples)]
+    return with_names(run.labels, examples)
 
 
 def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Example]:
@@ -216,12 +170,13 @@ def _names(model: nn.Module) -> tuple[str, ...]:
     named = getattr(config, "id2label", None)
     if not named:
         raise SettingError("model", "the model must name its labels: set model.config.id2label = {0: ..., 1: ...}")
-    if len(named) < 2 or getattr(config, "problem_type", None) in NO_CHOICE:
+    kind = getattr(config, "problem_type", None)
+    if kind == REGRESSION or (len(named) < 2 and kind != SEVERAL):
         raise SettingError(
             "model",
-            "what is scored, explained and attacked is the choice of one label among several, but this model is for "
-            "regression or for several labels at once: give a function from texts to the probabilities of one choice "
-            "(module:name), or use wordward.iadvt with your own `loss=`, and wordward.explain.swaps",
+            "what is scored, explained and attacked is the choice of several labels at once, or of one label among "
+            "several, but this model is for regression: give a function from texts to the probabilities of labels "
+            f"(module:name); or, if its one logit is a label's yes or no, problem_type={SEVERAL!r} in its config",
         )
     return tuple(str(named[at]) for at in sorted(named))
 

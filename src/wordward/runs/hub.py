@@ -92,7 +92,9 @@ def _glues(tokenizer: Any) -> bool:
 def _blank_steps(tokenizer: Any) -> list[Any]:
     """Those steps of the tokenizer's pre-tokenizer that may put a blank before a word."""
     step: Any = tokenizer.backend_tokenizer.pre_tokenizer
-    inside = [] if step is None else json.loads(step.__getstate__()).get("pretokenizers", [])
+    if step is None:
+        return []
+    inside = json.loads(step.__getstate__()).get("pretokenizers", [])
     steps = [step[at] for at in range(len(inside))] if inside else [step]
     return [each for each in steps if hasattr(each, "add_prefix_space")]
 
@@ -177,6 +179,16 @@ def longest(model: nn.Module, tokenizer: Any) -> int:
     if of_tokenizer is None and not of_positions:
         return getattr(getattr(model, "config", None), "max_position_embeddings", None) or LONGEST
     return min(limit for limit in (of_tokenizer, *of_positions) if limit is not None)
+
+
+def multiple_of(model: nn.Module) -> int:
+    """Of how many pieces a model reads multiples only: such a model fills texts up itself, after they were masked."""
+    config: Any = getattr(model, "config", None)
+    kind = getattr(config, "model_type", None)
+    if kind == "longformer":
+        windows = config.attention_window
+        return int(windows if isinstance(windows, int) else max(windows))
+    return int(config.block_size) if kind == "big_bird" and config.attention_type == "block_sparse" else 1
 
 
 def check_folder(source: str) -> None:

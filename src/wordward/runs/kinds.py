@@ -39,6 +39,7 @@ CHECKPOINT: Kind = {
     "unlabelled?": (None, [int]),
     "scaler?": {str: (float, None)},
     "recent?": [float],
+    "predicted?": (None, [float]),
     "tokens?": int,
     "data?": str,
 }

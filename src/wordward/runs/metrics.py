@@ -89,6 +89,16 @@ def macro_f1(
     return _interval(_ratio(2 * hits, counted).sum(axis=1) / (counted > 0).sum(axis=1))
 
 
+def mean_f1(
+    hits: np.ndarray, gold: np.ndarray, predicted: np.ndarray, *, resamples: int = 1000, seed: int = 0
+) -> Interval:
+    """Mean F1 of the labels that occur among gold or predicted, (texts, labels) bool each; bootstrap over texts."""
+    kinds, sizes = np.unique(np.hstack([hits, gold, predicted]).astype(np.int64), axis=0, return_counts=True)
+    right, true, found = np.split(_draw(sizes, resamples, seed) @ kinds, 3, axis=1)  # (1 + resamples, labels) each
+    counted = true + found
+    return _interval(_ratio(_ratio(2 * right, counted).sum(axis=1), (counted > 0).sum(axis=1)))
+
+
 def by_class(confusion: np.ndarray) -> list[ClassScores]:
     """The scores of each class, from counts (true, predicted); a ratio with denominator 0 is 0."""
     hits, gold, predicted = np.diag(confusion), confusion.sum(1), confusion.sum(0)

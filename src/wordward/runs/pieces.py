@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.settings import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of
 from wordward.support.console import progress
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
@@ -93,16 +95,20 @@ class PieceCorpus(Corpus):
 
     pad_id: int = 0
     first: Sequence[np.ndarray] | None = None  # of a tagger, where each word begins
+    multiple: int = 1  # of which the model reads batches only
 
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
         """The texts at `index`, padded; the mask comes from lengths, since the padding id may occur in a text."""
         rows = [self.rows[at] for at in index]
-        ids = to_device(torch.from_numpy(pad(rows, self.pad_id)), device)
+        ids = to_device(torch.from_numpy(pad(rows, self.pad_id, self.multiple)), device)
         lengths = to_device(torch.tensor([len(row) for row in rows]), device)
         mask = torch.arange(ids.shape[1], device=device) < lengths.unsqueeze(-1)
         if self.first is not None:  # the labels are words', and serve for scores alone
             return Batch(ids, mask, None)
-        return Batch(ids, mask, self.labels_of(index, device))
+        labels = self.labels_of(index, device)
+        if labels is not None and labels.dim() == 2:
+            labels = F.pad(labels, (0, ids.shape[1] - labels.shape[1]), value=IGNORE)
+        return Batch(ids, mask, labels)
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """A tagger's output for each word of a row: that for the word's first piece."""
@@ -116,6 +122,7 @@ class PieceReader:
     tokenizer: Any
     tagging: bool
     most: int  # pieces that the model can read, special tokens included
+    multiple: int = 1  # of which it reads batches only
     _pieceless: dict[str, bool] = field(default_factory=dict)
 
     def encoding(self, texts: Sequence[str] | Sequence[Sequence[str]], *, most: int | None = None) -> Any:
@@ -178,7 +185,8 @@ class PieceReader:
             numbers = label_numbers(examples, labels, settings, tagging=self.tagging, source=source)
             if first is not None:
                 numbers = [tags[: len(words)] for tags, words in zip(numbers, first, strict=True)]
-        return PieceCorpus(rows, numbers, pad_id=self.tokenizer.pad_token_id, first=first)
+        pad_id = self.tokenizer.pad_token_id
+        return PieceCorpus(rows, numbers, pad_id=pad_id, first=first, multiple=self.multiple)
 
     def text_of(self, example: Example) -> Any:
         """A classifier's text, or a tagger's list of words: its tokens, or else its text split at blanks."""

@@ -26,6 +26,8 @@ class Prediction:
         probabilities: A classifier's probability of each label.
         tokens: A tagger's labels, one for each token.
         problem: Why the text could not be read; None where it was.
+        several: Its labels where a model may give several at once, each of a probability of its own that is 0.5 or
+            more; `label` has them with | between. None for other models.
         warning: What makes the prediction doubtful, such as a text of unknown words only.
     """
 
@@ -35,6 +37,7 @@ class Prediction:
     tokens: tuple[TokenPrediction, ...] = ()
     problem: str | None = None
     warning: str | None = None
+    several: tuple[str, ...] | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -50,6 +53,7 @@ class Prediction:
             record["tokens"] = [dict(vars(token)) for token in self.tokens]
         else:
             record |= {"label": self.label, "probabilities": self.probabilities}
+            record |= {} if self.several is None else {"labels": list(self.several)}
         return record if self.warning is None else record | {"warning": self.warning}
 
 

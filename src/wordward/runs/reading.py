@@ -30,6 +30,11 @@ class Row(NamedTuple):
         first = self.first - np.where(later, pieces[-1] - pieces[0], 0)
         return Row(put(self.ids, word), put(self.word, position), first, put(self.numbers, word))
 
+    @property
+    def single(self) -> np.ndarray:
+        """Which words are one id each, (words,) bool: a piece has other neighbours than its word."""
+        return np.bincount(self.word[self.word >= 0], minlength=len(self.first)) == 1
+
     def at_first(self, labels: np.ndarray) -> np.ndarray:
         """Labels of words, (words,), as labels of ids, (time,): each at its word's first piece, IGNORE elsewhere."""
         of_ids = np.full(len(self.ids), IGNORE, dtype=np.int64)

@@ -80,6 +80,11 @@ class Run(ABC):
         return True
 
     @property
+    def several_labels(self) -> bool:
+        """Whether a text may get several labels at once, each by a yes or no of its own."""
+        return False
+
+    @property
     def positive(self) -> int | None:
         """The number of the class whose precision, recall and F0.5 are measured; None if there is none."""
         name = self.config.training.positive
@@ -203,6 +208,10 @@ class Run(ABC):
         new = row.swapped(position, word)
         return new if np.array_equal(self.ids_of(text), new.ids) else None
 
+    def example(self, text: Text) -> Example:
+        """A text as an `Example`, whose label is written as this run's are."""
+        return as_example(text)
+
     def predict(self, texts: Sequence[Text]) -> list[Prediction]:
         """The label of each text; for a tagger, of each of its tokens.
 
@@ -221,11 +230,10 @@ class Run(ABC):
     def examples(self, texts: Any) -> list[Example]:
         """Texts as Examples: strings, Examples, or a table of pandas or datasets with the run's columns."""
         if not is_table(texts):
-            return [as_example(text) for text in texts]
+            return [self.example(text) for text in texts]
         data = self.config.data
-        return examples_of(
-            texts, "texts", labelled=False, text_column=data.text_column, label_column=data.label_column
-        )
+        named: Any = {"text_column": data.text_column, "label_column": data.label_column}
+        return [self.example(each) for each in examples_of(texts, "texts", labelled=False, **named)]
 
     def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:
         """Like `predict`, for texts that are tokenised already."""
@@ -233,7 +241,7 @@ class Run(ABC):
         filled = [at for at, problem in enumerate(problems) if problem is None]
         corpus = self.corpus([readings[at].row.ids for at in filled])
         predictions = [Prediction(reading.text, problem=why) for reading, why in zip(readings, problems, strict=True)]
-        for at, found in zip(filled, probabilities(self.model, corpus, self.device), strict=True):
+        for at, found in zip(filled, self.probabilities(corpus), strict=True):
             predictions[at] = self._prediction(readings[at], found)
         return predictions
 
@@ -274,5 +282,9 @@ class Run(ABC):
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""
-        found = probabilities(self.model, corpus, self.device, quiet=quiet)
+        found = self.probabilities(corpus, quiet=quiet)
         return evaluation(corpus, found, self.labels, positive=self.positive, source=source)
+
+    def probabilities(self, corpus: Corpus, *, quiet: bool = True) -> list[np.ndarray]:
+        """What the model gives each text: (classes,), or (time, classes) for a tagger."""
+        return probabilities(self.model, corpus, self.device, several=self.several_labels, quiet=quiet)

@@ -9,8 +9,19 @@ from torch import nn
 
 from wordward.perturbation.tap import evaluating
 from wordward.runs.entities import by_type, entity_scores, mark_entities
-from wordward.runs.metrics import ClassScores, Interval, error_rate, macro_f1, precision_recall_f
+from wordward.runs.metrics import (
+    ClassScores,
+    Interval,
+    error_rate,
+    f_of_counts,
+    macro_f1,
+    mean_f1,
+    precision_recall_f,
+    scores_of_counts,
+    share,
+)
 from wordward.support.console import progress
+from wordward.support.errors import DataError
 from wordward.text.corpus import Corpus
 
 EVALUATION_BATCH = 32
@@ -26,16 +37,23 @@ class Evaluation:
     confusion: np.ndarray  # (true, predicted), texts or tokens
     wrong: np.ndarray  # (texts or tokens,) bool
     entities: dict[str, ClassScores] = field(default_factory=dict)  # by type, where tags mark entities
+    several: dict[str, ClassScores] = field(default_factory=dict)  # by label, where texts may have several
 
 
 @torch.no_grad()
-def probabilities(model: nn.Module, corpus: Corpus, device: torch.device, *, quiet: bool = True) -> list[np.ndarray]:
-    """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger."""
+def probabilities(
+    model: nn.Module, corpus: Corpus, device: torch.device, *, several: bool = False, quiet: bool = True
+) -> list[np.ndarray]:
+    """p(Y|X) of each text in its own order: (classes,), or (time, classes) for a tagger.
+
+    `several`: each logit is a label's own yes or no, so that probabilities do not add up to 1.
+    """
     by_text: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
     with evaluating(model), progress(quiet=quiet) as bars:
         bar = bars.add_task("scoring", total=len(corpus.rows), unit="texts")
         for index, batch in corpus.in_order(EVALUATION_BATCH, device):
-            found = model(batch.ids, batch.mask).float().softmax(-1).cpu().numpy()
+            logits = model(batch.ids, batch.mask).float()
+            found = (logits.sigmoid() if several else logits.softmax(-1)).cpu().numpy()
             for at, of_text in zip(index, found, strict=True):
                 by_text[at] = of_text if of_text.ndim == 1 else corpus.of_row(at, of_text)
             bars.advance(bar, len(index))
@@ -86,6 +104,25 @@ def evaluation(
     if "entity_f1" in measured:
         entities = by_type(_names(each_gold, classes), _names(each_predicted, classes))
     return Evaluation(source, len(corpus.rows), measured, confusion, gold != predicted, entities)
+
+
+def several_evaluation(gold: np.ndarray, found: np.ndarray, classes: Sequence[str], *, source: str) -> Evaluation:
+    """The scores of several labels at once, (texts, labels) bool each: all labels right, and F1 over labels.
+
+    The confusion is that of no and yes over all labels; a text is wrong if one of its labels is.
+    """
+    if not len(gold):
+        raise DataError("expected texts to score the model on; there are none", source)
+    hits, wrong = gold & found, (gold != found).any(1)
+    counts = [[int(values[:, at].sum()) for values in (hits, gold, found)] for at in range(len(classes))]
+    by_label = {name: scores_of_counts(*of_label) for name, of_label in zip(classes, counts, strict=True)}
+    of_texts = zip(hits.sum(1).tolist(), gold.sum(1).tolist(), found.sum(1).tolist(), strict=True)
+    micro = f_of_counts(list(of_texts), 1.0)
+    measured = {"error": share(int(wrong.sum()), len(wrong)), "micro_f1": micro.f}
+    measured["macro_f1"] = mean_f1(hits, gold, found)
+    confusion = np.zeros((2, 2), dtype=np.int64)
+    np.add.at(confusion, (gold.astype(int).ravel(), found.astype(int).ravel()), 1)
+    return Evaluation(source, len(gold), measured, confusion, wrong, several=by_label)
 
 
 def _tagged(corpus: Corpus) -> bool:

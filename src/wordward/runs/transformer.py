@@ -16,7 +16,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
-from wordward.runs.hub import load_model, load_tokenizer, longest
+from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
 from wordward.runs.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
@@ -57,7 +57,7 @@ class TransformerRun(Run):
         """Reads texts as pieces: a classifier's up to `max_length`, a tagger's as far as the model can."""
         can = longest(self.model.model, self.tokenizer)
         asked = None if self.tagging else self.config.text.max_length
-        return PieceReader(self.tokenizer, self.tagging, min(can, asked or can))
+        return PieceReader(self.tokenizer, self.tagging, min(can, asked or can), multiple_of(self.model.model))
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
@@ -82,7 +82,7 @@ class TransformerRun(Run):
 
     def corpus(self, rows: Sequence[np.ndarray], labels: Any = None) -> Corpus:
         """A corpus of rows of pieces; a tagger's labels are given for each piece, not for each word."""
-        return PieceCorpus(rows, labels, pad_id=self.tokenizer.pad_token_id)
+        return PieceCorpus(rows, labels, pad_id=self.tokenizer.pad_token_id, multiple=self.reader.multiple)
 
     def read(self, example: Example) -> Reading:
         lowercase, text = self.text.lowercase, example.text

@@ -95,6 +95,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     decay: float = 0.9998
     schedule: Literal["exponential", "linear"] = "exponential"
     gradual: bool = False
+    self_training: bool = False
     clip: float = 5.0
     averaging: float = 0.0
     criterion: Literal["auto", "error", "macro_f1"] = "auto"

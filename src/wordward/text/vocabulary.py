@@ -288,9 +288,9 @@ def small_batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.n
         yield from (index[start : start + count] for start in range(0, len(index), count))
 
 
-def pad(rows: Sequence[Sequence[int]], value: int = PAD) -> np.ndarray:
-    """Rows of ids as one matrix, filled up on the right with `value`."""
-    longest = max((len(row) for row in rows), default=0)
+def pad(rows: Sequence[Sequence[int]], value: int = PAD, multiple: int = 1) -> np.ndarray:
+    """Rows of ids as one matrix, filled up on the right with `value`, to a multiple of some length."""
+    longest = -(-max((len(row) for row in rows), default=0) // multiple) * multiple
     matrix = np.full((len(rows), longest), value, dtype=np.int64)  # (batch, time)
     for at, row in enumerate(rows):
         matrix[at, : len(row)] = row

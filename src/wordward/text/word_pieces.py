@@ -7,6 +7,7 @@ from unicodedata import category
 from wordward.support.errors import SettingError
 
 Tokenizer = Any  # a transformers.PreTrainedTokenizerBase: named so that this file needs no transformers
+ROUNDED = 128  # rows to whose multiple a table may be rounded up; others are 8, 16, 32 and 64
 BEFORE = "a"  # a word that stands before the one whose pieces are looked at
 
 
@@ -37,8 +38,9 @@ def unperturbed_ids(tokenizer: Tokenizer) -> list[int]:
 def check_size(tokenizer: Tokenizer, size: int) -> None:
     """Refuse a tokenizer whose ids are not those of a table of `size` rows."""
     pieces = len(tokenizer)
-    # Tables are often a little longer than the vocabulary, rounded up for speed.
-    if not 0.9 * size <= pieces <= size:
+    # Tables are often a little longer than the vocabulary: by some rows, or rounded up for speed.
+    rounded = -(-pieces // ROUNDED) * ROUNDED
+    if pieces > size or (0.9 * size > pieces and size > rounded):
         raise SettingError(
             "tokenizer",
             f"the tokenizer has {pieces} pieces, but the model's table has {size} rows: pass the tokenizer that the "

@@ -31,10 +31,11 @@ FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
 TRANSFORMER_SECONDS = 240  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
 PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
+STEPS = 2_000  # in which unlabelled texts have taught what they can
 MANY = 10  # classes, beyond which a Transformer needs more epochs
 TOO_MANY = 20  # classes, beyond which a convolution learns more from the same texts
 # Settings of our own models alone, so that one who gives them is not given a Transformer.
-OURS = ("decay", "schedule", "gradual", "averaging", "min_candidate_count", "checkpoint_steps")
+OURS = ("decay", "schedule", "gradual", "self_training", "averaging", "min_candidate_count", "checkpoint_steps")
 READING = TextSettings(tokenizer="punctuation", lowercase=True)
 
 
@@ -49,9 +50,9 @@ def is_open(config: TrainConfig) -> bool:
 
 
 def choose(
-    config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool
+    config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool, unlabelled: bool = False
 ) -> tuple[TrainConfig, str]:
-    """The config with a model for these texts, and what was chosen, in a line."""
+    """The config with a model for these texts, and what was chosen, in a line; `unlabelled`: there are others too."""
     if tagging and config.model.kind == "convolution":
         raise SettingError("kind", "a convolution gives labels to whole texts, but these have tags: leave `kind` out")
     words = [words_of(example, READING) for example in _some(examples)]
@@ -70,7 +71,9 @@ def choose(
         vectors=vectors,
         text=_text(config.text, len(examples) < (SOME if vectors else FEW), tagging=tagging),
         model=_model(kind, Path(vectors) if vectors else None),
-        training=replace(config.training, **_open(config.training, _training(kind, len(examples)))),
+        training=replace(
+            config.training, **_open(config.training, _training(kind, len(examples), unlabelled and not tagging))
+        ),
     )
     start = f"the word vectors of {_source(Path(vectors))}" if vectors else "word vectors computed from the texts"
     if tagging and not vectors:
@@ -116,10 +119,13 @@ def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
     return {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
 
 
-def _training(kind: str, texts: int) -> dict[str, Any]:
-    """Epochs that suit the number of texts: many passes over few."""
+def _training(kind: str, texts: int, self_training: bool) -> dict[str, Any]:
+    """Epochs that suit the number of texts: many passes over few, more where there are unlabelled ones to be read."""
     epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40)) + (2 if kind == "lstm" else 0)
-    return {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear", "gradual": True}
+    if self_training:
+        epochs = min(3 * epochs, max(epochs, round(STEPS / (texts / TrainingSettings().batch_size))))
+    chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear", "gradual": True}
+    return chosen | {"self_training": self_training}
 
 
 def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:

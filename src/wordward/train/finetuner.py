@@ -23,7 +23,7 @@ from wordward.support.distributed import Team
 from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.lora import merged
-from wordward.train.record import Record
+from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged, settled_precision
 
 WARM_UP = 0.1  # share of the steps
@@ -138,12 +138,14 @@ class FineTuning(transformers.TrainerCallback):
         self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
         settings = self.config.training
+        dev = self.team.agree(self._dev() if self.team.first else {})
         self.record.close_dev_epoch(
             settings.criterion,
-            self.team.agree(self._dev() if self.team.first else {}),
+            dev,
             steps=self.steps,
             table=self.model.get_input_embeddings().weight,
             save_model=self.save_model,
+            tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)),
         )
         last = self.record.epoch >= settings.epochs
         if not last and (over := self.record.out_of_time(self._deadline, self.team)):

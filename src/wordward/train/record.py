@@ -1,7 +1,9 @@
 """How far training has come: losses, epochs, the best of them, time; what is written and said after each epoch."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from wordward.runs.metrics import Interval
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.train.data import Data
+
+RARELY = 10  # times as long as writing a checkpoint takes, at least, until the next one is written
 
 
 class Record:
@@ -31,6 +35,7 @@ class Record:
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
+        self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
         self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
@@ -42,6 +47,19 @@ class Record:
         if self._started is not None:
             self.seconds += time.monotonic() - self._started
         self._started = None
+
+    @property
+    def checkpoint_due(self) -> bool:
+        """Whether so much has been done since the last checkpoint that it is worth the time of writing one."""
+        return time.monotonic() >= self._next_checkpoint
+
+    @contextmanager
+    def writing_checkpoint(self) -> Iterator[None]:
+        """Measure how long it takes."""
+        began = time.monotonic()
+        yield
+        now = time.monotonic()
+        self._next_checkpoint = now + RARELY * (now - began)
 
     def add(self, loss: Tensor) -> None:
         """Add the loss of a step, without waiting for the device."""
@@ -178,6 +196,16 @@ class Record:
             "steps": steps,
             "seconds": round(self.seconds, 1),
         }
+
+
+def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:
+    """By how much a later epoch's score may be below the best, where the learning rate falls to zero.
+
+    Then later is better, but for chance: one standard error of the difference of two error rates on so many texts,
+    of which one more is reckoned wrong and one more right, since no error in few texts is a small error at best.
+    """
+    error = (dev["error"].value * texts + 1) / (texts + 2)
+    return sqrt(2 * error * (1 - error) / texts) if criterion == "error" else 0.0
 
 
 def say_compared(result: dict[str, Any], config: TrainConfig, *, quiet: bool) -> None:

@@ -20,6 +20,7 @@ from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import DivergedError
 from wordward.text.corpus import Batch
 from wordward.train.averaging import MovingAverage
+from wordward.train.beliefs import Beliefs
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 RECENT = 0.98  # of a label loss's weight is left after each step
@@ -114,6 +115,7 @@ class Stepper:
 
     `steps` is how many there will be, for a learning rate that falls to zero with the last. `chance` is the label
     loss of a model that has learnt nothing: the methods' losses then count in proportion to what has been learnt.
+    With `beliefs`, the KL methods compare with what they make of the predictions.
     """
 
     def __init__(
@@ -128,10 +130,11 @@ class Stepper:
         quiet: bool = False,
         steps: int | None = None,
         chance: float | None = None,
+        beliefs: Beliefs | None = None,
     ) -> None:
         self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
-        self.steps, self.chance = steps, chance
+        self.steps, self.chance, self.beliefs = steps, chance, beliefs
         self.recent = torch.zeros(2, device=device)  # label losses, recent ones counting most, and how many
         self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
         self.supervised = [a for a in adversaries if a.method.recipe.needs_labels]
@@ -151,7 +154,9 @@ class Stepper:
             adversary.tick()
         while (losses := self._backpropagated(labelled, unlabelled)) is None:
             release()  # only now: the exception kept references to what filled the memory
-        loss, of_labels = self.updater.finish(losses).unbind()
+        loss, of_labels, *predicted = self.updater.finish(losses).unbind()
+        if self.beliefs is not None and predicted:
+            self.beliefs.update(torch.stack(predicted))
         self.recent = RECENT * self.recent + torch.stack([of_labels, torch.ones_like(of_labels)]).to(self.recent)
         return loss
 
@@ -171,7 +176,7 @@ class Stepper:
         return settings.learning_rate * settings.decay**done
 
     def _backpropagated(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
-        """Backpropagate all losses; returns their sum and that of the labels' alone, (2,).
+        """Backpropagate all losses; returns their sum, that of the labels alone, with beliefs the mean prediction.
 
         None if the batches did not fit in memory, to be tried again in smaller parts.
         """
@@ -181,9 +186,11 @@ class Stepper:
             for part in self._parts(labelled):
                 loss, perturbed = self._labelled(part)
                 total, of_labels = total + loss + perturbed, of_labels + loss
+            predicted = []
             for part in self._parts(unlabelled) if unlabelled is not None else ():
-                total = total + self._unlabelled(part)
-            return torch.stack([total, of_labels])
+                total = total + self._unlabelled(part, predicted)
+            found = [torch.stack(predicted).sum(0)] if predicted else []
+            return torch.cat([torch.stack([total, of_labels]), *found])
         except torch.OutOfMemoryError:
             batches = [labelled] if unlabelled is None else [labelled, unlabelled]
             taken = min(self.fits, max(batch.ids.numel() for batch in batches))
@@ -236,17 +243,29 @@ class Stepper:
         )
         return torch.stack(ascent.losses).sum()
 
-    def _unlabelled(self, batch: Batch) -> Tensor:
-        """Backpropagate the divergence of the texts perturbed from the texts."""
+    def _unlabelled(self, batch: Batch, predicted: list[Tensor]) -> Tensor:
+        """Backpropagate the divergence of the texts perturbed from the texts; with beliefs, adds to `predicted`."""
         total = torch.zeros((), device=self.device)
         for adversary in self.virtual:
             noise = self._noise(adversary, batch)
+            target = partial(self._target, batch, predicted if adversary is self.virtual[0] else [])
             with self.updater.autocast():
                 outcome = adversary(
-                    lambda: self.model(batch.ids, batch.mask), mask=batch.mask, noise=noise, count=False
+                    lambda: self.model(batch.ids, batch.mask),
+                    mask=batch.mask,
+                    noise=noise,
+                    count=False,
+                    target=target if self.beliefs else None,
                 )
             total = total + self.updater.backward(self._learnt() * self._share(batch) * outcome.loss)
         return total
+
+    def _target(self, batch: Batch, predicted: list[Tensor], logits: Tensor) -> Tensor:
+        """What predictions are compared with; the share of their mean in that of all processes is noted."""
+        assert self.beliefs is not None
+        found = logits.float().softmax(-1)
+        predicted.append(self._share(batch) * found.mean(0))
+        return self.beliefs.target(found)
 
     def _forward(self, batch: Batch) -> Tensor:
         with self.updater.autocast():

@@ -17,9 +17,10 @@ from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.ragged import Chosen
+from wordward.train.beliefs import beliefs_of
 from wordward.train.building import adversaries, build
 from wordward.train.data import Data
-from wordward.train.record import Record
+from wordward.train.record import Record, tolerance
 from wordward.train.step import Stepper
 
 
@@ -45,6 +46,7 @@ class Trainer:
             quiet=quiet,
             steps=settings.epochs * len(self.labelled),
             chance=data.chance_loss(average) if settings.gradual else None,
+            beliefs=beliefs_of(data, self.device) if settings.self_training and not data.tagging else None,
         )
         self._fork_rng()
         self.unlabelled: Stream | None = None
@@ -53,9 +55,15 @@ class Trainer:
             size = settings.unlabelled_batch_size
             self.unlabelled = Stream(pool, size, seed=(settings.seed, 2), team=team)
         self.record = Record(folder, quiet=quiet, first=team.first)
+        self._written = True  # the checkpoint of what has been learnt so far
 
     def fit(self) -> None:
         """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
+        self._fit()
+        if not self._written and self.team.first:
+            self._write()
+
+    def _fit(self) -> None:
         settings = self.config.training
         deadline = self.record.deadline(settings.minutes)
         while self.record.epoch < settings.epochs:
@@ -116,29 +124,21 @@ class Trainer:
         return scores(dev, predicted, self.data.classes, positive=self.data.positive, intervals=False)
 
     def _close_epoch(self) -> None:
-        """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from."""
+        """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from, if one is due."""
+        settings = self.config.training
+        falling = settings.schedule == "linear"
         with self.stepper.updater.averaged():
             dev = self.team.agree(self._dev())
             self.record.close_dev_epoch(
-                self.config.training.criterion,
+                settings.criterion,
                 dev,
                 steps=self.stepper.updater.steps,
                 table=self.model.words.table.weight,
                 save_model=self._save_weights,
-                tolerance=self._tolerance(dev["error"].value),
+                tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)) if falling else None,
             )
         self.labelled.go_to(self.record.epoch, 0)
-        self.save()
-
-    def _tolerance(self, error: float) -> float | None:
-        """By how much a later epoch's score may be below the best, if the learning rate falls to zero.
-
-        Then later is better, but for chance: one standard error of an error rate on so many texts.
-        """
-        if self.config.training.schedule != "linear":
-            return None
-        texts = len(self.data.dev.rows)
-        return sqrt(error * (1 - error) / texts) if self.config.training.criterion == "error" else 0.0
+        self.save(self.record.checkpoint_due)
 
     def _save_weights(self) -> None:
         checkpoint.save_weights(self.folder, self.model, self.data.vocabulary)
@@ -151,11 +151,13 @@ class Trainer:
     def _fork_rng(self) -> None:
         self.team.fork_rng(self.device, seed=self.config.training.seed, steps=self.stepper.updater.steps)
 
-    def save(self) -> None:
-        """Write everything needed to resume from here."""
+    def save(self, written: bool = True) -> None:
+        """Write everything needed to resume from here; if not `written`, go on as if it were."""
         self.team.meet(self.device)
-        if self.team.first:
-            self._write()
+        if self.team.first and written:
+            with self.record.writing_checkpoint():
+                self._write()
+        self._written = written
         self._fork_rng()
         self.stepper.refresh()
 
@@ -167,6 +169,7 @@ class Trainer:
             "unlabelled": [extra.epoch, extra.at] if extra else None,
             "scaler": self.stepper.updater.scaler.state_dict(),
             "recent": self.stepper.recent.tolist(),
+            "predicted": self.stepper.beliefs.predicted.tolist() if self.stepper.beliefs else None,
             "data": self.data.fingerprint,
         }
         updater = self.stepper.updater
@@ -201,6 +204,8 @@ class Trainer:
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
         loss, count = state["recent"]
         self.stepper.recent = torch.tensor([loss, count], device=self.device)
+        if self.stepper.beliefs:
+            self.stepper.beliefs.predicted = torch.tensor(state["predicted"], device=self.device)
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])

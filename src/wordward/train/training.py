@@ -138,7 +138,8 @@ def _choose(config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool
             given["train"] = read_as(replace(config.data, limit=None), config.data.train)
     examples = given["train"][: config.data.limit]
     tagging = bool(examples) and examples[0].tags is not None
-    config, said = choose(config, examples, len({example.label for example in examples}), tagging=tagging)
+    labels, unlabelled = {example.label for example in examples}, bool(config.data.unlabelled)
+    config, said = choose(config, examples, len(labels), tagging=tagging, unlabelled=unlabelled)
     say(said, quiet=quiet)
     return config
 

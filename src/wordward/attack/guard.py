@@ -1,0 +1,135 @@
+"""A guard: a classifier that flags texts whose target label is probable enough, and attacks that hide them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from wordward.attack.attacked import Attacked, Outcome
+from wordward.attack.goal import Labels
+from wordward.attack.guide import Target
+from wordward.datasets import Example
+from wordward.runs.prediction import Prediction
+from wordward.runs.run import Run
+from wordward.support.errors import SettingError
+
+STEP = 1e-6  # predictions have their probabilities with so many decimals
+
+
+@dataclass(frozen=True)
+class Guard:
+    """From which probability of which label a text is flagged.
+
+    Args:
+        target: The label.
+        threshold: The least probability of a text that is flagged.
+        false_positive_rate: The share of other texts for which the threshold was found; None where it was given.
+        found_on: On how many such texts.
+
+    Examples:
+        >>> from wordward.attack import Guard
+        >>> Guard("bad", 0.9).target
+        'bad'
+    """
+
+    target: str
+    threshold: float
+    false_positive_rate: float | None = None
+    found_on: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no probability."""
+        if not 0 < self.threshold <= 1:
+            raise SettingError(
+                "threshold", f"threshold must be a probability above 0 and up to 1, but is {self.threshold:g}"
+            )
+
+    @property
+    def odds(self) -> float:
+        """The logarithm of the odds from which the probability, rounded as a prediction has it, is high enough."""
+        least = math.ceil(self.threshold / STEP - 1e-3) * STEP - STEP / 2
+        return math.log(least / (1 - least))
+
+    def decision(self, predicted: Prediction) -> str:
+        """The target where the text is flagged, else the likeliest of the other labels."""
+        if predicted.probabilities[self.target] >= self.threshold:
+            return self.target
+        others = {label: p for label, p in predicted.probabilities.items() if label != self.target}
+        return max(others, key=lambda label: others[label])
+
+
+def check_guard(run: Run, target: str | None, threshold: float | None, rate: float | None) -> None:
+    """Refuse settings of a guard that do not fit each other or the model, before time is spent."""
+    name = "threshold" if threshold is not None else "false_positive_rate"
+    if threshold is not None and rate is not None:
+        raise SettingError(
+            "false_positive_rate", "give `threshold` or `false_positive_rate`, which finds one, not both"
+        )
+    if rate is not None and not 0 <= rate < 1:
+        raise SettingError(
+            name, f"false_positive_rate must be a share from 0 to below 1, such as 0.01, but is {rate:g}"
+        )
+    if run.tagging:
+        raise SettingError(name, f"`{name}` is for a classifier; this model gives each word a tag")
+    if target not in run.labels:
+        given = "" if target is None else f"; got {target!r}"
+        raise SettingError("target", f"`{name}` needs `target`, one of {', '.join(run.labels)}{given}")
+
+
+def guard_at(run: Run, texts: Sequence[Example], target: str, rate: float) -> Guard:
+    """The guard with the lowest threshold at which at most this share of the texts of other labels is flagged."""
+    if any(example.label is None for example in texts):
+        raise SettingError(
+            "false_positive_rate", "`false_positive_rate` needs texts with their true labels; some have none"
+        )
+    benign = [example for example in texts if example.label != target]
+    predicted = [each for each in run.predict(benign) if each.problem is None]
+    if not predicted:
+        raise SettingError(
+            "false_positive_rate", f"expected texts that are not {target} to find a threshold on; none is"
+        )
+    found = sorted((each.probabilities[target] for each in predicted), reverse=True)
+    allowed = min(int(rate * len(found) + 1e-9), len(found) - 1)
+    threshold = round(found[allowed] + STEP, 6)
+    if threshold > 1:
+        sure = sum(p == found[0] for p in found)
+        raise SettingError(
+            "false_positive_rate",
+            f"no threshold flags at most {rate:g} of the texts that are not {target}: {sure} of {len(found)} get it "
+            "with a probability of 1; give a larger rate",
+        )
+    return Guard(target, threshold, rate, len(found))
+
+
+@dataclass(frozen=True)
+class Flags(Labels):
+    """A text that a guard flags is to be flagged no longer; others are not attacked."""
+
+    guard: Guard | None = None
+
+    def target(self, example: Example, predicted: Prediction) -> Target | None:
+        """The flag, unless the text has none or is not the target's."""
+        assert self.guard is not None
+        flagged = self.guard.decision(predicted) == self.guard.target
+        if not flagged or example.label not in (None, self.guard.target):
+            return None
+        return Target(self.run.labels.index(self.guard.target), odds=self.guard.odds)
+
+    def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
+        """Flipped where a flagged text is below the threshold; right where it is flagged as its label says."""
+        assert self.guard is not None
+        if before.problem is not None:
+            return super().verdict(example, before, after)
+        name, first = self.guard.target, self.guard.decision(before)
+        last, label = self.guard.decision(after), example.label or first
+        outcome: Outcome = "wrong" if (first == name) != (label == name) else "kept"
+        if outcome == "kept" and first == name != last:
+            outcome = "flipped"
+        return replace(
+            super().verdict(example, before, after),
+            label=label,
+            before=first,
+            after=last,
+            probability_before=before.probabilities[first],
+            probability_after=after.probabilities[first],
+            outcome=outcome,
+        )

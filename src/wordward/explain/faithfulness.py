@@ -1,0 +1,259 @@
+"""Whether pulls point at what matters: how often swaps of the word they choose flip a prediction, beside others."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from wordward.datasets import DataError
+from wordward.explain.explainer import Explainer
+from wordward.explain.explanation import Place
+from wordward.explain.labels import Labels
+from wordward.explain.pulls import TextPulls, gradient_of, text_pulls
+from wordward.explain.swaps import apply
+from wordward.explain.word_kinds import in_one_piece
+from wordward.perturbation.tap import evaluating
+from wordward.runs.metrics import Interval, mean, share
+from wordward.runs.reading import Reading, Row
+from wordward.runs.run import Run, Text, as_example
+from wordward.support.errors import SettingError
+from wordward.text.vocabulary import small_batches
+
+CHOICES = {
+    "pull": "the strongest pull",
+    "gradient": "the largest gradient",
+    "captum": "Captum's integrated gradients",
+    "random": "a word at random",
+}
+DRAWS = 5  # words of a text that are drawn at random; their mean counts
+STEPS = 50  # of the path that gradients are integrated along
+TEXTS, TOKENS = 16, 1 << 13  # at a time, at most
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """How often the word that each choice names can be swapped so that the prediction changes.
+
+    Args:
+        method: Whose pulls were taken.
+        texts: On how many texts, predicted right where their labels are given, with two words to choose from or more.
+        flips: By choice, one of `CHOICES`: the share of texts that one of the candidate words in that place flips.
+        ahead: By other choice: by how much the share of the strongest pull is larger, over the same texts.
+        skipped: By choice: why it was left out.
+
+    Examples:
+        >>> found = wordward.explain.faithfulness(run, ["the film was warm and funny", "the film was dull and cold"])
+        >>> found.texts, sorted(found.ahead)
+        (2, ['captum', 'gradient', 'random'])
+    """
+
+    method: str
+    texts: int
+    flips: dict[str, Interval]
+    ahead: dict[str, Interval]
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything for `json.dumps`."""
+        return {
+            "method": self.method,
+            "texts": self.texts,
+            "flips": {name: interval._asdict() for name, interval in self.flips.items()},
+            "ahead": {name: interval._asdict() for name, interval in self.ahead.items()},
+            "skipped": self.skipped,
+        }
+
+
+class _Choosable(NamedTuple):
+    """A text with the words that may be put in each place, and how strongly each place is pulled."""
+
+    reading: Reading
+    label: int
+    candidates: dict[int, list[int]]  # by the position of a word: ids
+    pulls: dict[int, float]
+
+
+def faithfulness(
+    run: Run, texts: Sequence[Text], *, method: str = "iadvt", word_space: str = "auto", seed: int = 0
+) -> Faithfulness:
+    """Whether the word with the strongest pull flips the prediction more often than a word chosen in another way.
+
+    Each choice names one word of a text: the strongest pull, the largest norm of the gradient at its vector, the
+    largest attribution of Captum's LayerIntegratedGradients, or chance. Then the same is done for all: every word
+    that could pull the word in that place is put there, and the text is predicted again as plain text; it flips if
+    one of them changes the label.
+
+    Args:
+        run: A classifier with gradients, as `wordward.load_run` or `wordward.open_model` opens it.
+        texts: Strings, or `Example`s; where their labels are given only those predicted right count.
+        method: Whose pulls are taken.
+        word_space: As in `explain`.
+        seed: Of the words that are drawn at random.
+
+    Returns:
+        A `Faithfulness`: `flips` by choice and `ahead`, each with a 95 % interval; `skipped` where Captum is missing.
+
+    Examples:
+        >>> found = wordward.explain.faithfulness(run, ["the film was warm and funny", "the film was dull and cold"])
+        >>> 0 <= found.flips["pull"].value <= 1
+        True
+    """
+    if run.tagging:
+        raise SettingError("run", "faithfulness is measured for classifiers; this model gives each word a tag")
+    explainer = Explainer(run, method, word_space=word_space)
+    chosen = _choosable(explainer, texts)
+    if not chosen:
+        raise DataError("expected texts with two words or more that others may stand for; there are none")
+    places, skipped = _named(explainer, chosen, seed)
+    flips = [
+        _flips(run, one, {at for of_choice in places.values() for at in of_choice[number]})
+        for number, one in enumerate(chosen)
+    ]
+    found = {
+        name: np.array(
+            [np.mean([flips[number][at] for at in of_text]) for number, of_text in enumerate(places[name])]
+        )
+        for name in CHOICES
+        if name in places
+    }
+    return Faithfulness(
+        explainer.adversary.method.name,
+        len(chosen),
+        {n: mean(each) if n == "random" else share(int(each.sum()), len(chosen)) for n, each in found.items()},
+        {name: mean(found["pull"] - each) for name, each in found.items() if name != "pull"},
+        skipped,
+    )
+
+
+def _named(
+    explainer: Explainer, chosen: Sequence[_Choosable], seed: int
+) -> tuple[dict[str, list[list[int]]], dict[str, str]]:
+    """The words that each choice names in each text, by their positions; and which choices are left out, and why."""
+    rows, labels = [one.reading.row for one in chosen], [one.label for one in chosen]
+    scores = {"pull": [one.pulls for one in chosen], "gradient": _gradients(explainer, rows, labels)}
+    skipped = {}
+    if find_spec("captum") is None:
+        skipped["captum"] = "captum is not installed: pip install 'wordward[captum]'"
+    else:
+        scores["captum"] = _attributions(explainer, rows, labels)
+    places = {
+        name: [[max(one.candidates, key=lambda at: of_text[at])] for one, of_text in zip(chosen, values, strict=True)]
+        for name, values in scores.items()
+    }
+    rng = np.random.default_rng(seed)
+    places["random"] = [
+        rng.choice(list(one.candidates), min(DRAWS, len(one.candidates)), replace=False).tolist() for one in chosen
+    ]
+    return places, skipped
+
+
+def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
+    """The texts that are predicted right and in which two words or more may be swapped."""
+    run, examples = explainer.run, [as_example(text) for text in texts]
+    readings = [run.read(example) for example in examples]
+    predicted = run.predict_readings(readings)
+    right = [
+        at
+        for at, (example, one) in enumerate(zip(examples, predicted, strict=True))
+        if one.problem is None and example.label in (None, one.label)
+    ]
+    names: list[Labels] = [[predicted[at].label] for at in right]
+    chosen, writable = [readings[at] for at in right], run.writable()
+    k = explainer.adversary.method.settings.k or explainer.top
+    found: dict[int, _Choosable] = {}
+    for pulls in text_pulls(run, explainer.adversary, chosen, names, top=k, focus=None):
+        reading = chosen[pulls.number]
+        of_words = _candidates(explainer, reading, pulls, writable)
+        if len(of_words) > 1:
+            strongest = {at: max(strength for _, strength in of) for at, of in of_words.items()}
+            words = {at: [word for word, _ in of] for at, of in of_words.items()}
+            label = run.labels.index(str(predicted[right[pulls.number]].label))
+            found[pulls.number] = _Choosable(reading, label, words, strongest)
+    return [found[number] for number in sorted(found)]
+
+
+def _candidates(
+    explainer: Explainer, reading: Reading, pulls: TextPulls, writable: np.ndarray
+) -> dict[int, list[tuple[int, float]]]:
+    """By the position of a word that may be swapped: the words that may come, with their strengths."""
+    own = reading.row.ids[reading.row.first].tolist()
+    found = {}
+    for at, token in enumerate(reading.tokens):
+        if explainer.fitting and not in_one_piece(reading.text, token.start, token.end):
+            continue
+        of_word = zip(pulls.words[at], pulls.strengths[at], strict=True)
+        may_come = [(word, strength) for word, strength in of_word if word != own[at] and writable[word]]
+        if may_come:
+            found[at] = may_come
+    return found
+
+
+def _batches(run: Run, rows: Sequence[Row], labels: Sequence[int]) -> Iterator[tuple[list[int], Any]]:
+    corpus = run.corpus([row.ids for row in rows], list(labels))
+    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
+        yield index.tolist(), corpus.batch(index, run.device)
+
+
+def _of_words(row: Row, of_ids: np.ndarray) -> dict[int, float]:
+    """Values of ids, (time,), summed over the pieces of each word."""
+    real = row.word >= 0
+    sums = np.bincount(row.word[real], of_ids[: len(row.ids)][real], minlength=len(row.first))
+    return dict(enumerate(sums.tolist()))
+
+
+def _gradients(explainer: Explainer, rows: Sequence[Row], labels: Sequence[int]) -> list[dict[int, float]]:
+    """Of each word the squared norm of the gradient of the label's loss at its vectors."""
+    run, adversary = explainer.run, explainer.run.adversary("iadvt")
+    found: list[dict[int, float]] = [{} for _ in rows]
+    with evaluating(run.model):
+        for index, batch in _batches(run, rows, labels):
+            forward = partial(run.model, batch.ids, batch.mask)
+            gradient, _ = gradient_of(adversary, forward, batch._replace(mask=run.perturbed(batch)), None)
+            assert gradient is not None
+            squares = gradient.float().square().sum(-1).cpu().numpy()  # (batch, time)
+            for at, number in enumerate(index):
+                found[number] = _of_words(rows[number], squares[at])
+    return found
+
+
+def _attributions(explainer: Explainer, rows: Sequence[Row], labels: Sequence[int]) -> list[dict[int, float]]:
+    """Of each word what it gives the label's logit by integrated gradients, from a text of padding."""
+    from captum.attr import LayerIntegratedGradients
+
+    run, tap = explainer.run, explainer.adversary.tap
+    integrated = LayerIntegratedGradients(run.model, tap.embedding)
+    found: list[dict[int, float]] = [{} for _ in rows]
+    with evaluating(run.model), torch.backends.cudnn.flags(enabled=False):  # which has no gradient of an LSTM at rest
+        for index, batch in _batches(run, rows, labels):
+            blank = torch.where(run.perturbed(batch), tap.padding or 0, batch.ids)
+            given = integrated.attribute(
+                batch.ids,
+                blank,
+                target=batch.labels,
+                additional_forward_args=(batch.mask,),
+                n_steps=STEPS,
+                internal_batch_size=TEXTS * 4,
+            )
+            sums = torch.as_tensor(given).float().sum(-1).detach().cpu().numpy()  # (batch, time)
+            for at, number in enumerate(index):
+                found[number] = _of_words(rows[number], sums[at])
+    return found
+
+
+def _flips(run: Run, one: _Choosable, positions: set[int]) -> dict[int, bool]:
+    """Of some places whether one of the words that may come there changes the label."""
+    reading, made = one.reading, []
+    for at in sorted(positions):
+        token = reading.tokens[at]
+        place = Place(at, reading.written(at), token.start, token.end, reading.known[at], ())
+        for word in one.candidates[at]:
+            text = apply(reading.text, [(place, run.vocabulary.word(word))], lowercase=run.text.lowercase)
+            if run.swapped(reading.row, at, word, text) is not None:
+                made.append((at, text))
+    predicted = run.predict([text for _, text in made]) if made else []
+    changed = {at for (at, _), each in zip(made, predicted, strict=True) if each.label != run.labels[one.label]}
+    return {at: at in changed for at in positions}

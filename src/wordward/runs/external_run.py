@@ -1,0 +1,89 @@
+"""A Hugging Face model that wordward did not train, as a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from wordward.datasets import Example
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.objective import yes_or_no
+from wordward.perturbation.recipes import Method
+from wordward.perturbation.tap import Tap
+from wordward.runs.counted import Counted, FromElsewhere
+from wordward.runs.label_cells import decided
+from wordward.runs.pieces import LogitsModel
+from wordward.runs.run import Text, as_example
+from wordward.runs.transformer import TransformerRun
+from wordward.support.errors import SettingError
+from wordward.text.corpus import Corpus
+
+
+class CheckedLogits(LogitsModel):
+    """A model whose logits are of the labels that it names, for a text, or for each piece where texts are words.
+
+    `which`: the one of several labels at once whose no and yes are given instead.
+    """
+
+    def __init__(self, model: nn.Module, labels: int, *, tagging: bool, which: int | None = None) -> None:
+        super().__init__(model)
+        self.labels, self.tagging, self.which = labels, tagging, which
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(batch, classes), or (batch, time, classes)."""
+        logits = super().forward(ids, mask)
+        if logits.shape[-1] != self.labels:
+            raise SettingError(
+                "model",
+                f"the model must give a logit for each of its {self.labels} labels, but gave {logits.shape[-1]}: "
+                "take one for sequence or token classification",
+            )
+        if (logits.dim() > 2) != self.tagging:
+            raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
+        return logits if self.which is None else yes_or_no(logits[:, self.which])
+
+
+@dataclass(frozen=True)
+class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
+    """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
+
+    embedding: str | None = None  # name of the module that reads the ids; found where not given
+    site: str | None = None  # name of the module after which r is added
+    source: str | None = None  # what to open it by again; None: it is in memory only
+    counted: Counted | None = None  # words by label of texts like those it was trained on
+    among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
+
+    @property
+    def weights(self) -> list[Path]:
+        return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
+
+    def _learnt(self, word: str) -> int:
+        return 0 if self.counted is None else self.counted.vocabulary[word.lower()]
+
+    def example(self, text: Text) -> Example:
+        """A text with its label; that of one of several labels at once is its no or yes."""
+        return decided(as_example(text), self.among, *self.labels) if self.among else as_example(text)
+
+    def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
+        return super().encode([*map(self.example, examples)], labelled=labelled, source=source, cut=cut)
+
+    def starting_table(self) -> tuple[Tensor | None, str]:
+        return None, "The vectors that this model started from are not known."
+
+    def _adversary(self, method: Method) -> Adversary:
+        if getattr(getattr(self.model.model, "config", None), "model_type", None) == "reformer":
+            raise SettingError(
+                "model",
+                "a Reformer gives gradients in training only, where all texts must have one fixed length, so it "
+                "cannot be explained, nor its words swapped: predict, evaluate, attacks with other `edits` take it",
+            )
+        found = Tap(self.model.model, embedding=self.embedding, site=self.site)
+        return Adversary(
+            self.model,
+            method,
+            embedding=found.embedding,
+            site=found.site,
+            candidates=torch.from_numpy(self.vocabulary.candidates()),
+        )

@@ -1,0 +1,50 @@
+"""How files write the labels of a text that has several at once, or none."""
+
+from ast import literal_eval
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wordward.datasets import DataError, Example
+
+BETWEEN = "|"  # what stands between the labels of a text
+OTHERS = (BETWEEN, ";", ",")  # what files may have there
+NONE = ("", "[]", "none")  # how files write that a text has no label
+
+
+def decided(example: Example, among: Sequence[str], no: str, yes: str) -> Example:
+    """A text with its label `no` or `yes`: whether `yes` is among its labels; a column of 0 and 1 says so, too."""
+    if example.label is None:
+        return example
+    if (cell := example.label.strip().casefold()) in ("0", "1", no.casefold()) and example.label not in among:
+        return replace(example, label=yes if cell == "1" else no)
+    return replace(example, label=yes if yes in labels_in(example, among) else no)
+
+
+def labels_in(example: Example, known: Sequence[str], source: str = "") -> list[str]:
+    """The labels of a text, in the model's order: one, several with | ; or , between, or a list as JSON writes it."""
+    cell = str(example.label)
+    by_name = {name.casefold(): name for name in known} | {name: name for name in known}
+
+    def found(parts: Sequence[object]) -> list[str | None]:
+        return [by_name.get(name) or by_name.get(name.casefold()) for name in (str(part).strip() for part in parts)]
+
+    if cell.strip().casefold() in NONE and None in found([cell]):
+        return []
+    for parts in ([cell], _listed(cell), *(cell.split(between) for between in OTHERS)):
+        if parts and None not in (names := found(parts)):
+            return [name for name in known if name in names]
+    raise DataError(
+        f"expected labels that the model knows ({', '.join(known)}), with {BETWEEN} between where there are several, "
+        f"or {NONE[1]} for none; got {cell!r}",
+        source,
+        example.line,
+    )
+
+
+def _listed(cell: str) -> list[object]:
+    """The values of a list in brackets; none if it is no such list."""
+    try:
+        values = literal_eval(cell.strip()) if cell.strip().startswith("[") else []
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return values if isinstance(values, list) else []

@@ -1,0 +1,42 @@
+"""What a model believes of texts without labels: what the KL methods compare with in self-training."""
+
+import torch
+from torch import Tensor
+
+from wordward.train.data import Data
+
+RECENT = 0.98  # of the weight of earlier predictions is left after each step
+SHARPNESS = 2.0  # power that probabilities are raised to
+
+
+class Beliefs:
+    """Targets from predictions: balanced, so that classes are as frequent as among the labels, and sharpened.
+
+    Without the balance (distribution alignment, Berthelot et al. 2020), a class that is predicted too often draws in
+    ever more texts.
+    """
+
+    def __init__(self, shares: Tensor) -> None:
+        self.shares = shares  # (classes,): how frequent each is among the labels
+        self.predicted = shares.clone()  # how frequent each is predicted to be, of late
+
+    def target(self, predicted: Tensor) -> Tensor:
+        """Logits (texts, classes) to compare with, from p(Y|X) as predicted.
+
+        >>> beliefs = Beliefs(torch.tensor([0.5, 0.5]))
+        >>> beliefs.predicted = torch.tensor([0.8, 0.2])  # too often the first class
+        >>> beliefs.target(torch.tensor([[0.6, 0.4]])).softmax(-1)
+        tensor([[0.1233, 0.8767]])
+        """
+        balanced = predicted * (self.shares / self.predicted.clamp(min=1e-6))
+        return SHARPNESS * balanced.clamp(min=1e-9).log()
+
+    def update(self, predicted: Tensor) -> None:
+        """Take in the mean prediction (classes,) of a step's texts."""
+        self.predicted = RECENT * self.predicted + (1 - RECENT) * predicted.to(self.predicted)
+
+
+def beliefs_of(data: Data, device: torch.device) -> Beliefs:
+    """Beliefs that start from how frequent each label is."""
+    counts = torch.bincount(torch.as_tensor(data.train.labels), minlength=len(data.classes))
+    return Beliefs(((counts + 0.5) / (counts + 0.5).sum()).to(device))

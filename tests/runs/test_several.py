@@ -1,0 +1,227 @@
+"""Models that give several labels at once: each a yes or no of its own, one of which is explained and attacked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from any_model import marked, several_labels
+from hf_tiny import bert, word_pieces
+from reviews import write_csv
+
+import wordward
+from wordward.cli.main import main
+from wordward.datasets import DataError, Example
+from wordward.runs.label_cells import labels_in
+from wordward.runs.opening import opener
+from wordward.runs.scoring import several_evaluation
+from wordward.support.errors import SettingError
+
+LABELS = ("praise", "blame", "film")
+TEXTS = ["the film was warm and funny", "the script was dull", "this cast was bland"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return several_labels(tmp_path_factory.mktemp("hub") / "several")
+
+
+def loaded(folder: Path) -> tuple[Any, Any]:
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+    return model, transformers.AutoTokenizer.from_pretrained(folder)
+
+
+class TestCells:
+    @pytest.mark.parametrize(
+        ("cell", "expected"),
+        [
+            ("film", ["film"]),
+            ("film|praise", ["praise", "film"]),
+            ("film ; PRAISE", ["praise", "film"]),
+            ("film, praise", ["praise", "film"]),
+            ('["film", "blame"]', ["blame", "film"]),
+            ("['film']", ["film"]),
+            ("[]", []),
+            ("", []),
+            ("None", []),
+        ],
+    )
+    def test_the_ways_in_which_labels_are_written(self, cell: str, expected: list[str]):
+        assert labels_in(Example("a text", cell), LABELS) == expected
+
+    def test_a_label_may_hold_what_stands_between_others(self):
+        known = ("war, peace", "war", "none")
+        assert labels_in(Example("a text", "war, peace"), known) == ["war, peace"]
+        assert labels_in(Example("a text", "war|war, peace"), known) == ["war, peace", "war"]
+        assert labels_in(Example("a text", "none"), known) == ["none"]
+
+    @pytest.mark.parametrize("cell", ["film|cake", "1", "[film", "film praise", "[['film']]"])
+    def test_others_are_refused(self, cell: str):
+        with pytest.raises(DataError, match=r"line 7: expected labels that the model knows \(praise, blame, film\)"):
+            labels_in(Example("a text", cell, line=7), LABELS, "texts.csv")
+
+
+class TestScores:
+    def test_they_are_those_of_scikit_learn(self):
+        from sklearn.metrics import f1_score, precision_recall_fscore_support
+
+        rng = np.random.default_rng(0)
+        gold, found = rng.random((40, 3)) < 0.4, rng.random((40, 3)) < 0.5
+        scored = several_evaluation(gold, found, LABELS, source="")
+        assert scored.scores["error"].value == (gold != found).any(1).mean()
+        for name in ("micro", "macro"):
+            value, low, high = scored.scores[f"{name}_f1"]
+            assert value == pytest.approx(f1_score(gold, found, average=name))
+            assert low < value < high
+        each = np.array(precision_recall_fscore_support(gold, found)).T  # (labels, 4)
+        for of_label, (precision, recall, f1, support) in zip(scored.several.values(), each, strict=True):
+            assert of_label == (support, of_label.predicted, *map(pytest.approx, (precision, recall, f1)))
+        assert scored.confusion.sum() == gold.size
+
+
+class TestAFolder:
+    def test_predicts_as_transformers_do(self, folder: Path):
+        model, tokenizer = loaded(folder)
+        run = wordward.open_model(folder, device="cpu")
+        assert run.labels == LABELS
+        for text, found in zip(TEXTS, run.predict(TEXTS), strict=True):
+            expected = model.eval()(**tokenizer(text, return_tensors="pt")).logits.sigmoid()[0].detach()
+            assert list(found.probabilities.values()) == pytest.approx(expected.tolist(), abs=1e-5)
+            assert found.several == tuple(np.array(LABELS)[expected.numpy() >= 0.5])
+            assert found.label == "|".join(found.several or ())
+        assert run.predict(TEXTS)[0].several == ("praise", "film")
+
+    def test_is_scored_label_by_label(self, folder: Path):
+        run = wordward.open_model(folder, device="cpu")
+        scored = run.evaluate(marked(40))
+        assert scored.scores["error"].value < 0.2
+        assert scored.scores["micro_f1"].value > 0.9
+        assert list(scored.several) == list(LABELS)
+        right = run.predict([each.text for each in marked(40)])
+        wrong = [each.label != (found.label or "[]") for each, found in zip(marked(40), right, strict=True)]
+        assert scored.wrong.tolist() == wrong
+
+    def test_one_label_is_a_run_of_its_own(self, folder: Path):
+        several = wordward.open_model(folder, device="cpu")
+        run = wordward.open_model(folder, device="cpu", positive="blame")
+        assert run.labels == ("not blame", "blame")
+        for found, one in zip(several.predict(TEXTS), run.predict(TEXTS), strict=True):
+            assert one.probabilities["blame"] == pytest.approx(found.probabilities["blame"], abs=1e-6)
+            assert (one.label == "blame") == ("blame" in (found.several or ()))
+        by_label = several.evaluate(marked(40)).several["blame"]
+        scored = run.evaluate(marked(40)).scores
+        assert (scored["precision"].value, scored["recall"].value) == (by_label.precision, by_label.recall)
+        assert opener(run)().predict(TEXTS) == run.predict(TEXTS)
+
+    def test_is_explained_by_the_gradient_of_that_label(self, folder: Path):
+        """What pulls is what raises the loss of one logit's yes or no."""
+        model, tokenizer = loaded(folder)
+        run = wordward.open_model((model, tokenizer), device="cpu", positive="film")
+        (found,) = run.explain([Example(TEXTS[0], "film|praise")], words="any")
+        assert (found.label, found.given, found.predicted) == ("film", True, "film")
+        batch = tokenizer(TEXTS[0], return_tensors="pt")
+
+        def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.softplus(-logits[:, 2]).mean()
+
+        adv = wordward.iadvt(model.eval(), loss=loss, candidates=run.vocabulary.candidates())
+        ids = batch["input_ids"]
+        out = adv(lambda: model(**batch), torch.zeros(1), mask=ids > 4)
+        strongest = out.strengths[0].amax(-1)[1:-1]
+        shown = [place.pulls[0].strength if place.pulls else 0.0 for place in found.places]
+        assert shown == pytest.approx(strongest.clamp(min=0).tolist(), abs=1e-4)
+
+    def test_attacks_change_that_label_s_yes_or_no(self, folder: Path):
+        run = wordward.open_model(folder, device="cpu", positive="blame")
+        settings = wordward.attack.AttackSettings(words="any")
+        found = run.attack(marked(24), settings)
+        assert {each.outcome for each in found} >= {"flipped"}
+        several = wordward.open_model(folder, device="cpu")
+        for each in found:
+            assert (each.label == "blame") == (each.before == "blame") or each.outcome == "wrong"
+            if each.outcome == "flipped":
+                names = [set(several.predict([text])[0].several or ()) for text in (each.text, each.adversarial)]
+                assert ("blame" in names[0]) != ("blame" in names[1])
+        model, tokenizer = loaded(folder)
+        texts, labels = [each.text for each in marked(24)], [each.label for each in marked(24)]
+        assert found == wordward.hf.attack(
+            model, tokenizer, texts, labels=labels, settings=settings, positive="blame"
+        )
+        (explained,) = wordward.hf.explain(model, tokenizer, texts[:1], positive="blame")
+        assert explained.predicted in run.labels
+
+    def test_a_check_of_one_label(self, folder: Path):
+        settings = wordward.attack.AttackSettings(sense="any")
+        checks = [
+            wordward.attack.check(run, marked(24), settings, target=target, budgets=(1, 2))
+            for run, target in (
+                (wordward.open_model(folder, device="cpu"), "blame"),
+                (wordward.open_model(folder, device="cpu", positive="blame"), "blame"),
+            )
+        ]
+        assert checks[0].results == checks[1].results
+        assert checks[0].false_positives is not None
+        assert checks[0].accuracy[0].value > 0.9
+
+    def test_which_label_must_be_said(self, folder: Path):
+        said = r"gives several labels at once, .* expected `positive`, one of praise, blame, film; got"
+        with pytest.raises(SettingError, match=f"{said} 'cake'"):
+            wordward.open_model(folder, device="cpu", positive="cake")
+        for use in ("attack", "explain"):
+            with pytest.raises(SettingError, match=said):
+                getattr(wordward.hf, use)(*loaded(folder), TEXTS)
+        run = wordward.open_model(folder, device="cpu")
+        for edits in (("swap",), ("typo",)):
+            with pytest.raises(SettingError, match=said):
+                run.attack(TEXTS, wordward.attack.AttackSettings(edits=edits))
+        with pytest.raises(SettingError, match=said):
+            wordward.attack.check(run, marked(24))
+
+    def test_one_logit_that_is_a_yes_or_no(self, tmp_path: Path):
+        tokenizer, names = word_pieces(), {"id2label": {0: "toxic"}, "label2id": {"toxic": 0}}
+        model = bert("sequence", len(tokenizer), num_labels=1, problem_type="multi_label_classification", **names)
+        run = wordward.open_model((model, tokenizer), device="cpu", positive="toxic")
+        assert run.predict(TEXTS)[0].label in ("toxic", "not toxic")
+
+
+class TestCommands:
+    def test_predict_and_evaluate(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        assert main(["predict", str(folder), TEXTS[0], "--device", "cpu"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["label"], found["labels"]) == ("praise|film", ["praise", "film"])
+        data = write_csv(tmp_path / "test.csv", marked(40))
+        assert main(["evaluate", str(folder), str(data), "--device", "cpu"]) == 0
+        said = capsys.readouterr().out
+        assert "micro_f1" in said
+        assert "blame" in said
+        assert main(["evaluate", str(folder), str(data), "--device", "cpu", "--json"]) == 0
+        assert set(json.loads(capsys.readouterr().out)["classes"]) == set(LABELS)
+        assert main(["evaluate", str(folder), str(data), "--device", "cpu", "--positive", "film"]) == 0
+        assert "not film" in capsys.readouterr().out
+
+    def test_explain_attack_and_check(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        data, given = write_csv(tmp_path / "test.csv", marked(16)), ["--device", "cpu", "--positive", "blame"]
+        assert main(["explain", str(folder), TEXTS[1], *given]) == 0
+        assert main(["attack", str(folder), str(data), "--limit", "6", *given]) == 0
+        found = tmp_path / "check.json"
+        assert main(["check", str(folder), str(data), *given[:2], "--target", "blame", "--json", str(found)]) == 0
+        assert json.loads(found.read_text(encoding="utf-8"))["target"] == "blame"
+        capsys.readouterr()
+        for command in (["explain", str(folder), TEXTS[1]], ["attack", str(folder), str(data)]):
+            assert main([*command, "--device", "cpu"]) == 1
+            assert "expected --positive, one of praise, blame, film; got none" in capsys.readouterr().err
+
+    def test_a_column_of_zeros_and_ones(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        """As files have that give each label a column of its own."""
+        data, said = tmp_path / "wide.csv", []
+        lines = [f'"{each.text}",{int("blame" in str(each.label))}' for each in marked(20)]
+        data.write_text("\n".join(["text,blame", *lines]) + "\n", encoding="utf-8")
+        flags = ["--device", "cpu", "--positive", "blame"]
+        assert main(["evaluate", str(folder), str(data), "--label-column", "blame", *flags]) == 0
+        said.append(capsys.readouterr().out.replace("wide.csv", "test.csv"))
+        assert main(["evaluate", str(folder), str(write_csv(tmp_path / "test.csv", marked(20))), *flags]) == 0
+        said.append(capsys.readouterr().out)
+        assert said[0] == said[1]
