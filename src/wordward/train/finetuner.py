@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
+from wordward.support.distributed import Team
 from wordward.support.files import whole, write
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
+from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged, settled_precision
 
@@ -47,12 +50,13 @@ class _Trainer(AdversarialTrainer):
 class FineTuning(transformers.TrainerCallback):
     """A run in progress."""
 
-    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool) -> None:
+    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
-        self.record, self.steps = Record(folder, quiet=quiet), 0
+        self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
         self._bars, self._bar = None, None
         self._deadline: float | None = None
+        self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         self._former = _last(folder / run_folder.TRAINER) if resume else None
@@ -66,13 +70,13 @@ class FineTuning(transformers.TrainerCallback):
         named: Any = asdict(self.config.perturbation) | {
             "method": self.config.method,
             "average": "tokens",  # as the model's own label loss
-            "unlabelled_batch_size": settings.unlabelled_batch_size,
+            "unlabelled_batch_size": max(1, settings.unlabelled_batch_size // self.team.size),
         }
         methods = parse_methods(self.config.method, self.config.perturbation)
         virtual = any(not method.recipe.needs_labels for method in methods)
         return _Trainer(
             self.model,
-            _arguments(self.config, self.folder, len(train.rows), self.device),
+            _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
             data_collator=Collator(self.tokenizer),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
@@ -104,7 +108,7 @@ class FineTuning(transformers.TrainerCallback):
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar."""
-        a_pass = math.ceil(len(self.data.train.rows) / args.train_batch_size)
+        a_pass = math.ceil(len(self.data.train.rows) / self.config.training.batch_size)
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
         epoch = self.record.epoch
@@ -120,7 +124,7 @@ class FineTuning(transformers.TrainerCallback):
             self._check()
         if every and self.steps % every == 0:
             control.should_save = True
-        if self.record.out_of_time(self._deadline):
+        if self.record.out_of_time(self._deadline, self.team):
             control.should_epoch_stop = True
 
     def _check(self) -> None:
@@ -133,7 +137,8 @@ class FineTuning(transformers.TrainerCallback):
         self._check()
         self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
-        settings, dev = self.config.training, self._dev()
+        settings = self.config.training
+        dev = self.team.agree(self._dev() if self.team.first else {})
         self.record.close_dev_epoch(
             settings.criterion,
             dev,
@@ -143,7 +148,7 @@ class FineTuning(transformers.TrainerCallback):
             tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)),
         )
         last = self.record.epoch >= settings.epochs
-        if not last and (over := self.record.out_of_time(self._deadline)):
+        if not last and (over := self.record.out_of_time(self._deadline, self.team)):
             say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
             last = over
         control.should_training_stop = last or self.record.out_of_patience(settings.patience)
@@ -158,7 +163,12 @@ class FineTuning(transformers.TrainerCallback):
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
         with whole(self.folder / run_folder.TRANSFORMER) as part:
-            self.model.save_pretrained(part)
+            model, config = merged(self.model), self.model.config
+            model.config = deepcopy(config)
+            if self._caches is not None:
+                model.config.use_cache = self._caches
+            model.save_pretrained(part)
+            model.config = config
             self.tokenizer.save_pretrained(part)
             for weights in part.glob("*.safetensors"):  # which are made for the owner alone
                 shutil.copymode(part / "config.json", weights)
@@ -167,7 +177,8 @@ class FineTuning(transformers.TrainerCallback):
         """Make a checkpoint whole."""
         self.record.stop_clock()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
-        write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        if self.team.first:
+            write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
         self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:
@@ -176,14 +187,16 @@ class FineTuning(transformers.TrainerCallback):
         return result | {"model": self.config.transformer}
 
 
-def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:
+def _arguments(
+    config: Any, folder: Path, texts: int, device: torch.device, processes: int
+) -> transformers.TrainingArguments:
     settings = config.training
     steps = settings.epochs * math.ceil(texts / settings.batch_size)
     half = settled_precision(settings.precision, device)
     return transformers.TrainingArguments(
         str(folder / run_folder.TRAINER),
         num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size,
+        per_device_train_batch_size=settings.batch_size // processes,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=int(WARM_UP * steps),
@@ -192,6 +205,9 @@ def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> t
         fp16=half == "fp16",
         bf16=half == "bf16",
         use_cpu=device.type == "cpu",
+        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
+        gradient_checkpointing=config.finetuning.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if config.finetuning.gradient_checkpointing else None,
         seed=settings.seed,
         save_strategy="no",  # but for those that FineTuning asks for
         save_total_limit=2,  # the last may be broken off
