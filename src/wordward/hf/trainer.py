@@ -229,6 +229,13 @@ class AdversarialTrainer(Trainer):
             return loss, outputs
         return loss * (label_count(inputs) * together.steps / together.labels), outputs
 
+    def _weight(self) -> Tensor | float:
+        """For how much the methods' losses count in this step."""
+        return 1.0
+
+    _target: Callable[[Tensor], Tensor] | None = None
+    """What the clean prediction is turned into before the KL methods compare with it."""
+
     def _supervised(self, forward: Callable[[], Tensor], inputs: Any) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
         supervised = [adversary for adversary in self.adversaries if adversary.method.recipe.needs_labels]
@@ -244,7 +251,7 @@ class AdversarialTrainer(Trainer):
         elif self._at_once:
             self._backward(clean.logits)
             gradient = clean.shift.grad if watch and clean.shift is not None else None
-        losses, weight = {}, self.adversarial.regularizer_weight
+        losses, weight = {}, self._weight() * self.adversarial.regularizer_weight
         for adversary in supervised:
             adversary.tick()
             part = weight / adversary.method.recipe.counted
@@ -267,12 +274,12 @@ class AdversarialTrainer(Trainer):
         losses, together = {}, self._together
         for adversary in virtual:
             with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
-                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted)
-            share = torch.ones((), device=mask.device)
+                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted, target=self._target)
+            share = self._weight() * torch.ones((), device=mask.device)
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
                 part = counted.sum() / together.tokens if by_token else len(mask) / together.texts
-                share = part if self.compute_loss_func is not None else part * together.steps
+                share = share * (part if self.compute_loss_func is not None else part * together.steps)
             losses[adversary.method.name] = self._backward(share * outcome.loss)
         return losses
 

@@ -21,7 +21,9 @@ from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
 from wordward.support.distributed import Team
 from wordward.support.files import whole, write
+from wordward.train.beliefs import Beliefs, beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
+from wordward.train.learnt import Learnt
 from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged, settled_precision
@@ -31,11 +33,31 @@ MARK = "wordward.json"  # makes a checkpoint whole: it is written last
 
 
 class _Trainer(AdversarialTrainer):
-    """Reads texts in our order, and records the losses."""
+    """Reads texts in our order, records the losses, and weighs the methods' by what has been learnt."""
 
-    def __init__(self, *args: Any, order: Order, record: Record, **options: Any) -> None:
-        self.order, self.record = order, record
+    def __init__(
+        self, *args: Any, order: Order, record: Record, learnt: Learnt, beliefs: Beliefs | None, **options: Any
+    ) -> None:
+        self.order, self.record, self.learnt, self.beliefs = order, record, learnt, beliefs
+        self._target = self._believed if beliefs else None
         super().__init__(*args, **options)
+
+    def _weight(self) -> Tensor | float:
+        return self.learnt.share
+
+    def _believed(self, logits: Tensor) -> Tensor:
+        assert self.beliefs is not None
+        target, mean = self.beliefs.target(logits)
+        self.beliefs.update(self._of_all(mean))
+        return target
+
+    def _note(self, losses: dict[str, Tensor]) -> None:
+        super()._note(losses)
+        self.learnt.add(self._of_all(losses["label"].detach()))
+
+    def _of_all(self, value: Tensor) -> Tensor:
+        """The mean over all processes."""
+        return self.accelerator.reduce(value, reduction="mean") if self.args.world_size > 1 else value  # type: ignore
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return self.order
@@ -86,6 +108,8 @@ class FineTuning(transformers.TrainerCallback):
             unlabelled_dataset=TrainerDataset(pool(self.data), labelled=False) if virtual else None,
             order=Order(train.lengths, settings.batch_size, settings.seed),
             record=self.record,
+            learnt=Learnt(self.data.chance_loss("tokens") if settings.gradual else None, self.device),
+            beliefs=beliefs_of(self.data, self.device) if settings.self_training and not self.data.tagging else None,
         )
 
     def fit(self) -> None:
@@ -105,6 +129,9 @@ class FineTuning(transformers.TrainerCallback):
         self.record.check_data(mark, self.data)
         self.record.load(mark)
         self.steps = mark["steps"]
+        self.trainer.learnt.recent = torch.tensor(mark["recent"], device=self.device)
+        if self.trainer.beliefs:
+            self.trainer.beliefs.predicted = torch.tensor(mark["predicted"], device=self.device)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar."""
@@ -177,6 +204,9 @@ class FineTuning(transformers.TrainerCallback):
         """Make a checkpoint whole."""
         self.record.stop_clock()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
+        mark["recent"] = self.trainer.learnt.recent.tolist()
+        if self.trainer.beliefs:
+            mark["predicted"] = self.trainer.beliefs.predicted.tolist()
         if self.team.first:
             write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
         self.record.start_clock()
