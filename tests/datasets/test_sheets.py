@@ -1,6 +1,7 @@
 """Excel workbooks: the sheet with the columns, numbers as they are shown, and what is said without openpyxl."""
 
 import sys
+import zipfile
 from pathlib import Path
 
 import openpyxl
@@ -75,4 +76,15 @@ def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
     path = book(tmp_path, one=[["text", "label"], ["warm", "x"]])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtraError, match=r"needs openpyxl.*pip install 'wordward\[tables\]'"):
+        read(path)
+
+
+def test_a_sheet_that_breaks_off_after_its_first_rows(tmp_path):
+    path = book(tmp_path, one=[["text", "label"], *[["warm", "x"]] * 2000])
+    with zipfile.ZipFile(path) as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    with zipfile.ZipFile(path, "w") as cut:
+        for name, content in parts.items():
+            cut.writestr(name, content[:60_000] if "sheet1" in name else content)
+    with pytest.raises(DataError, match=r"a.xlsx: expected an Excel workbook \(.xlsx\); got: "):
         read(path)

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from hf_tiny import arguments, bert, gradients, rows, trainer, word_pieces
+from hf_tiny import RANDOM, arguments, bert, gradients, rows, trainer, word_pieces
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -245,7 +245,7 @@ class TestTraining:
             max_steps=40,
             learning_rate=0.01,
             optim="adamw_torch",
-            train_sampling_strategy="random",
+            **RANDOM,
         )
         made.train()
         unseen = rows(tokenizer, "sequence", 90)[60:]

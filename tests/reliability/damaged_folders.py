@@ -1,6 +1,6 @@
 """Damage run folders in thousands of ways and open each: every command says what is wrong, or does its work.
 
-    python tests/reliability/damaged_folders.py --damages 2000
+    python -m tests.reliability.damaged_folders --damages 2000
 
 counts commands that raised an exception, did not end within a minute, or took half a gigabyte.
 """
@@ -8,9 +8,7 @@ counts commands that raised an exception, did not end within a minute, or took h
 import argparse
 import contextlib
 import io
-import json
 import os
-import platform
 import random
 import resource
 import signal
@@ -25,16 +23,20 @@ from pathlib import Path
 
 if __name__ == "__main__":
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
-    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 from mutations import mutate, restore
+from records import record
 from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.main import main
+from wordward.config.settings import TextSettings
+from wordward.text.cache import encode_splits
+from wordward.text.pack import write_pack
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --min-candidate-count 1 --device cpu --quiet".split()
 SECONDS, MEGABYTES = 60, 500  # that a command may take
-RUNS = "classifier", "tagger", "language model", "sweep", "transformer"
+RUNS = "classifier", "tagger", "language model", "sweep", "transformer", "packed corpus"
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,26 @@ def build(place: Path, kinds: tuple[str, ...] = RUNS) -> None:
         bert("sequence", len(tokenizer)).save_pretrained(place / "tiny")
         tokenizer.save_pretrained(place / "tiny")
     for kind in kinds:
+        if kind == "packed corpus":
+            splits = {
+                "train": reviews(60),
+                "dev": reviews(12, 1),
+                "test": reviews(12, 2),
+                "unlabelled": reviews(20, 3),
+            }
+            encoded = encode_splits(splits, TextSettings(), quiet=True)
+            (place / kind).mkdir()
+            write_pack(place / kind / "corpus.pack", encoded, TextSettings(), quiet=True)
+            continue
         assert main([*made[kind], "--out", str(place / kind)]) == 0, kind
 
 
 def commands(kind: str, place: Path, run: Path) -> list[list[str]]:
     """What reads a folder of this kind."""
     cpu, out = ["--device", "cpu"], place / "out"
+    if kind == "packed corpus":
+        train = ["train", "--corpus", str(run / "corpus.pack"), "--epochs", "1", *SIZES, "--out", str(out), "--force"]
+        return [train, [*train, "--method", "ivat"]]
     if kind == "language model":
         start = ["train", "--train", str(place / "reviews.csv"), "--pretrained", str(run), "--epochs", "1"]
         return [
@@ -149,7 +165,7 @@ def _megabytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def report(damages: int, seed: int, only: str | None) -> int:
+def report(damages: int, seed: int, only: str | None, *, keep: bool) -> int:
     """Damage folders, show what went wrong, and print the figures as a line of JSON."""
     kinds = (only,) if only else RUNS
     counts, began = Counter[str](), time.monotonic()
@@ -159,8 +175,10 @@ def report(damages: int, seed: int, only: str | None) -> int:
             counts["worked" if outcome.status == 0 else "refused" if not outcome.problem else "problems"] += 1
             if outcome.problem:
                 print(f"{outcome.run} [{outcome.damage}] {outcome.command}\n    {outcome.problem}", flush=True)
-    figures = {"damages": damages, "seed": seed, **counts, "seconds": round(time.monotonic() - began)}
-    print(json.dumps({**figures, "date": time.strftime("%Y-%m-%d"), "machine": platform.machine()}))
+    figures = {"damages": damages, "kinds": len(kinds), "seed": seed}
+    figures |= {name: counts[name] for name in ("worked", "refused", "problems")}
+    figures["seconds"] = round(time.monotonic() - began)
+    record("damaged_packs" if only == "packed corpus" else "damaged_folders", figures, keep=keep)
     return 1 if counts["problems"] else 0
 
 
@@ -169,5 +187,6 @@ if __name__ == "__main__":
     parser.add_argument("--damages", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=RUNS)
+    parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
-    sys.exit(report(given.damages, given.seed, given.only))
+    sys.exit(report(given.damages, given.seed, given.only, keep=given.record))

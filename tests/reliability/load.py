@@ -1,13 +1,16 @@
 """Ask the page's server over many connections at once, and count what it answers and how long that takes.
 
-python tests/reliability/load.py --connections 64 --seconds 30
+    python -m tests.reliability.load --connections 64 --seconds 30
+    python -m tests.reliability.load --minutes 10
+
+The second asks for predictions and explanations in turn for so long, and counts memory: after the first minutes, in
+which it is set up, it stays what it is.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import platform
 import random
 import resource
 import sys
@@ -20,8 +23,9 @@ from typing import Any
 
 if __name__ in ("__main__", "__mp_main__"):
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
+from records import record
 from reviews import PRAISE, THINGS
 from serving import serving
 
@@ -84,11 +88,44 @@ def _measured(given: tuple[int, str, int, float]) -> dict[str, Any]:
     }
 
 
+def short(port: int, pool: Any, connections: int, seconds: float, *, keep: bool) -> None:
+    """Predictions, then explanations, each for so long."""
+    found = []
+    for question in ("predict", "explain"):
+        pool.apply(_measured, [(port, question, 4, 2.0)])  # one-time set-up
+        found.append(pool.apply(_measured, [(port, question, connections, seconds)]))
+    record("load", {"connections": connections, "seconds": seconds, "asked": found}, keep=keep)
+
+
+def long(port: int, pool: Any, connections: int, minutes: float, *, keep: bool) -> None:
+    """Both in turn for minutes; memory at the end of each half minute."""
+    memory, answers, until = [], Counter[str](), time.monotonic() + 60 * minutes
+    while time.monotonic() < until:
+        for question in ("predict", "explain"):
+            answers.update(pool.apply(_measured, [(port, question, connections, 15.0)])["answers"])
+        memory.append(_megabytes())
+        print(f"{len(memory) / 2:.1f} minutes: {memory[-1]} MB", flush=True)
+    half = len(memory) // 2
+    figures = {"connections": connections, "minutes": minutes, "answers": dict(answers), "memory_mb": memory}
+    record("soak", {**figures, "grown_in_the_second_half_mb": memory[-1] - memory[half]}, keep=keep)
+
+
+def _megabytes() -> int:
+    """What this process, the server's, holds now."""
+    status = Path("/proc/self/status")
+    if not status.exists():  # elsewhere what it held at most
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) >> 10
+
+
 def main() -> None:
-    """Measure predictions, then explanations; print a line of JSON for each."""
+    """Serve a model in this process, and ask from another."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--minutes", type=float, help="ask for so long, and watch the memory")
+    parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as name,
@@ -96,13 +133,10 @@ def main() -> None:
         get_context("spawn").Pool(1) as pool,  # a process of its own: it is not to wait for the server's
     ):
         port = int(address.rpartition(":")[2])
-        for question in ("predict", "explain", "predict"):
-            pool.apply(_measured, [(port, question, 4, 2.0)])  # one-time set-up
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found = pool.apply(_measured, [(port, question, given.connections, given.seconds)])
-            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
-            where = {"machine": platform.machine(), "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
-            print(json.dumps({"connections": given.connections, **found, "grown_mb": grown, **where}), flush=True)
+        if given.minutes:
+            long(port, pool, given.connections, given.minutes, keep=given.record)
+        else:
+            short(port, pool, given.connections, given.seconds, keep=given.record)
 
 
 if __name__ == "__main__":

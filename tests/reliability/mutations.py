@@ -1,6 +1,7 @@
 """Damage to a folder, as disks, editors and strangers do it: to its files, bytes, values and tensors."""
 
 import json
+import lzma
 import os
 import random
 import re
@@ -30,6 +31,8 @@ def mutate(folder: Path, rng: random.Random) -> str:
         kinds += [_in_toml] * 5
     elif file.suffix in (".json", ".jsonl") or file.name == "labels.txt":
         kinds += [_in_json] * 5
+    elif file.suffix == ".pack":
+        kinds += [_in_pack] * 6
     if file.suffix in (".txt", ".jsonl", ".toml"):
         kinds += [_in_lines]
     done = rng.choice(kinds)(file, rng)
@@ -123,6 +126,31 @@ def _changed(value: Any, rng: random.Random, path: str = "") -> tuple[Any, str]:
     copy = dict(value) if isinstance(value, dict) else list(value)
     copy[key] = inner
     return copy, done
+
+
+def _in_pack(file: Path, rng: random.Random) -> str:
+    """A packed corpus under a sound compression: another header, other numbers, more or less of them."""
+    content = bytearray(lzma.decompress(file.read_bytes()))
+    start = content.index(b"\n") + 1
+    size = int.from_bytes(content[start : start + 8], "little")
+    head, body = content[start + 8 : start + 8 + size], content[start + 8 + size :]
+    what = rng.choice("header header header numbers numbers cut more size".split())
+    done = ""
+    if what == "header":
+        value, done = _changed(json.loads(bytes(head)), rng)
+        head = bytearray(json.dumps(value).encode())
+        size = len(head)
+    elif what == "numbers":
+        for _ in range(rng.choice((1, 5, 50))):
+            body[rng.randrange(len(body))] = rng.randrange(256)
+    elif what == "cut":
+        del body[rng.randrange(len(body)) :]
+    elif what == "more":
+        body += rng.randbytes(rng.choice((1, 4000)))
+    else:
+        size = rng.choice((0, 1, size - 1, size + 1, 1 << 40, (1 << 64) - 1))
+    file.write_bytes(lzma.compress(bytes(content[:start]) + size.to_bytes(8, "little") + head + body, preset=0))
+    return f"{what} {done}"
 
 
 def _in_header(file: Path, rng: random.Random) -> str:

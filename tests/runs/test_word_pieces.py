@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from hf_tiny import SMALL, TASKS, bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
+from hf_tiny import RANDOM, SMALL, TASKS, bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
 
 import wordward
 from wordward.datasets import Example
@@ -180,7 +180,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
         max_steps=60,
         learning_rate=0.01,
         optim="adamw_torch",
-        train_sampling_strategy="random",
+        **RANDOM,
     )
     made.train()
     return made.model, tokenizer

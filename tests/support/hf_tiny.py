@@ -8,8 +8,22 @@ import transformers
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews, tagged
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
+from torch.utils.data import SequentialSampler
 
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
+
+# The order of the texts: a setting of newer transformers; in older ones a seed of their own stands for chance.
+SEQUENTIAL: dict[str, Any] = {"train_sampling_strategy": "sequential"}
+RANDOM: dict[str, Any] = {"train_sampling_strategy": "random"}
+if RANDOM.keys() - transformers.TrainingArguments.__dataclass_fields__.keys():
+    SEQUENTIAL, RANDOM = {}, {"data_seed": 1}
+    shuffled = transformers.Trainer._get_train_sampler
+
+    def in_order(self: Any, train_dataset: Any = None) -> Any:
+        texts = self.train_dataset if train_dataset is None else train_dataset
+        return shuffled(self, texts) if self.args.data_seed else SequentialSampler(texts)
+
+    transformers.Trainer._get_train_sampler = in_order
 
 SIZE, PAD, EOS = 40, 0, 1  # of the family models: rows of the table, and two ids
 SMALL: dict[str, Any] = {
@@ -184,7 +198,7 @@ def arguments(folder: Path, **changes: Any) -> transformers.TrainingArguments:
         "optim": "sgd",
         "max_grad_norm": 0.0,
         "lr_scheduler_type": "constant",
-        "train_sampling_strategy": "sequential",
+        **SEQUENTIAL,
         "logging_steps": 1,
     }
     still: dict[str, Any] = {"save_strategy": "no", "report_to": [], "disable_tqdm": True, "use_cpu": True}

@@ -299,6 +299,16 @@ def test_pack_comes_back_the_same(tagging: bool, size: int | None, tmp_path: Pat
     check(found, encoded.vocabulary, encoded.splits)
 
 
+BROKEN = [  # parts of a pack, others of the same length, and what is said
+    (b'"tagging": false', b'"tagging": 12345', "tagging that is neither"),
+    (b'["bad", "good"]', b'["bad", "bad" ]', "classes that are not different"),
+    (b'["train", ', b'["trein", ', "splits"),
+    (b'"lowercase": false', b'"lowercase":   NaN', "text settings"),
+    (b'"words": [', b'"words": {', "delimiter"),
+    (b'"<pad>"', b'"<pat>"', "begin with <pad>"),
+]
+
+
 def test_broken_packs_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "little.pack"
     write_pack(path, cache.encode_splits(splits_of(False), TextSettings(), quiet=True), TextSettings(), quiet=True)
@@ -308,6 +318,17 @@ def test_broken_packs_are_refused(tmp_path: Path) -> None:
         read_pack(path, TextSettings())
     path.write_bytes(lzma.compress(b"something else"))
     with pytest.raises(DataError, match="another kind of file"):
+        read_pack(path, TextSettings())
+    for part, other, said in BROKEN:
+        assert part in lzma.decompress(whole)
+        path.write_bytes(lzma.compress(lzma.decompress(whole).replace(part, other)))
+        with pytest.raises(DataError, match=rf"little\.pack: expected a complete packed corpus; got: .*{said}"):
+            read_pack(path, TextSettings())
+    path.write_bytes(lzma.compress(lzma.decompress(whole) + b"more"))
+    with pytest.raises(DataError, match="more in it than its header says"):
+        read_pack(path, TextSettings())
+    path.write_bytes(lzma.compress(lzma.decompress(whole)[:16] + b"\xff" * 8 + lzma.decompress(whole)[24:]))
+    with pytest.raises(DataError, match="bytes early"):  # and no memory is taken for a header of that size
         read_pack(path, TextSettings())
     with pytest.raises(DataError, match=r"nothing\.pack: expected a corpus packed by `wordward data pack`"):
         read_pack(tmp_path / "nothing.pack", TextSettings())

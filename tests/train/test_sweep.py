@@ -9,6 +9,7 @@ import pytest
 import wordward.train.sweep
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
+from wordward.runs import run_folder
 from wordward.train.training import DivergedError
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epochs 1 --epsilon 1 --k 3 --device cpu --quiet".split()
@@ -157,3 +158,12 @@ def test_a_sweep_does_not_replace_what_it_starts_from(
     assert "would be replaced" in capsys.readouterr().err
     assert main([*arguments, "--sweep", "k=2,3"]) == 1
     assert "exists already" in capsys.readouterr().err
+
+
+def test_a_sweep_killed_before_any_file_was_complete_starts_again(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials())
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / f"{run_folder.SWEEP}.part").write_text("{")
+    assert main([*arguments, "--sweep", "k=2,3"]) == 0

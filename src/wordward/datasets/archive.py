@@ -84,7 +84,7 @@ def files(source: Path, wanted: Callable[[str], bool]) -> Iterator[Entry]:
                 if name not in seen:
                     seen.add(name)
                     yield Entry(source, name, member)
-    except BROKEN as error:
+    except (*BROKEN, UnicodeDecodeError) as error:  # the latter: names in a damaged zip
         raise DataError(f"expected a readable folder or archive; got: {error}", source) from error
 
 

@@ -36,7 +36,7 @@ class Download:
 
     url: str
     name: str
-    checksum: str | None = None  # "sha256:..." or "md5:..."; never computed by us
+    checksum: str | None = None  # "sha256:..."; never computed by us
     cited: str = ""  # where the checksum is stated
     megabytes: float | None = None  # if known
 

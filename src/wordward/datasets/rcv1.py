@@ -13,7 +13,7 @@ from wordward.support.errors import DataError
 _TRAIN = "lyrl2004_tokens_train.dat"
 _TEST = tuple(f"lyrl2004_tokens_test_pt{number}.dat" for number in range(4))
 _TOPICS, _HIERARCHY = "rcv1-v2.topics.qrels", "rcv1.topics.hier.orig"
-_BASE = "http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a"
+_BASE = "https://jmlr.csail.mit.edu/papers/volume5/lewis04a"
 
 INFO = CorpusInfo(
     name="rcv1",
@@ -24,12 +24,17 @@ INFO = CorpusInfo(
         "Categorization Research. JMLR 5, 2004, pages 361-397"
     ),
     licence="texts: Reuters Corpus agreements (NIST); token files: online appendices of the article",
-    homepage="http://www.jmlr.org/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm",
+    homepage="https://www.jmlr.org/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm",
     counts=Counts(14_007, 1_557, 49_838, 668_640),
     needs=(_TRAIN, *_TEST, _TOPICS, _HIERARCHY),
     downloads=(
         *(Download(f"{_BASE}/a12-token-files/{name}.gz", f"{name}.gz") for name in (_TRAIN, *_TEST)),
-        Download(f"{_BASE}/a08-topic-qrels/{_TOPICS}.gz", f"{_TOPICS}.gz"),
+        Download(
+            "https://ndownloader.figshare.com/files/5976048",  # scikit-learn's copy, of which a hash is stated
+            f"{_TOPICS}.gz",
+            "sha256:2a98e5e5d8b770bded93afc8930d88299474317fe14181aee1466cc754d0d1c1",
+            "scikit-learn/scikit-learn, sklearn/datasets/_rcv1.py",
+        ),
         Download(f"{_BASE}/a02-orig-topics-hierarchy/{_HIERARCHY}", _HIERARCHY),
     ),
     terms=(

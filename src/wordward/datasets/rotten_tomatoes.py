@@ -24,16 +24,17 @@ INFO = CorpusInfo(
     needs=("rt-polarity.pos", "rt-polarity.neg"),
     downloads=(
         Download(
-            "https://www.cs.cornell.edu/people/pabo/movie-review-data/rt-polaritydata.tar.gz",
+            "https://storage.googleapis.com/seldon-datasets/sentence_polarity_v1/rt-polaritydata.tar.gz",
             "rt-polaritydata.tar.gz",
-            "md5:50c1c2c047b4225e148e97aa7708c34e",
-            "DAI-Lab/fibber, fibber/datasets/downloadable_datasets.py",
+            "sha256:a05befe52aafda71d458d188a1c54506a998b1308613ba76bbda2e5029409ce9",
+            "huggingface/datasets, datasets/rotten_tomatoes/dataset_infos.json",
             megabytes=0.5,
         ),
     ),
     note=(
-        "The paper's unlabelled texts are Amazon's film reviews, 3.3 GB: put "
-        "https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) next to it, or your "
+        "The copy fetched is Seldon's, which Hugging Face's datasets used too and state the SHA-256 of; of the "
+        "publisher's own copy only an MD5 is stated. The paper's unlabelled texts are Amazon's film reviews, "
+        "3.3 GB: put https://snap.stanford.edu/data/movies.txt.gz (McAuley & Leskovec, WWW 2013) next to it, or your "
         "own texts as unlabelled.txt, .csv, .tsv or .jsonl (also .gz and .xz)."
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from wordward.datasets.columns import Columns
 from wordward.datasets.lines import TableRow
@@ -26,11 +26,12 @@ def sheet_rows(path: Path, columns: Columns) -> Iterator[TableRow]:
             for member in ZipFile(stream).infolist():
                 check_member(member, path)
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-        except DataError:
+            yield from _chosen([_filled(sheet) for sheet in book.worksheets], columns)
+        except (DataError, MemoryError):
             raise
-        except (OSError, BadZipFile, KeyError, ValueError) as error:
-            raise DataError(f"expected an Excel workbook (.xlsx); got: {error}", path) from None
-        yield from _chosen([_filled(sheet) for sheet in book.worksheets], columns)
+        except Exception as error:  # of a damaged workbook openpyxl raises nearly every kind, also between rows
+            what = str(error) or type(error).__name__
+            raise DataError(f"expected an Excel workbook (.xlsx); got: {what}", path) from None
 
 
 def _chosen(sheets: list[Iterator[TableRow]], columns: Columns) -> Iterator[TableRow]:

@@ -1,5 +1,6 @@
 """The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -356,13 +357,22 @@ def _refuse_wrapper(model: nn.Module) -> None:
         )
 
 
+def _checkpointing() -> bool:
+    """Whether this pass is one that torch.utils.checkpoint will recompute."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # type: ignore[attr-defined]
+    if top is not None:
+        hooks = top(False)
+        return bool(hooks) and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"
+    frame = sys._getframe()  # before PyTorch 2.8 only the callers tell
+    while frame is not None and frame.f_globals.get("__name__") != "torch.utils.checkpoint":
+        frame = frame.f_back
+    return frame is not None
+
+
 def _refuse_checkpoint() -> None:
     """A checkpointed site is recomputed after the hook is gone, with a silently wrong gradient."""
-    private = torch._C._autograd  # type: ignore[attr-defined]
-    top = getattr(private, "_top_saved_tensors_default_hooks", None)  # from PyTorch 2.7 on
-    hooks = top(False) if top else None
     reentrant = not torch.is_grad_enabled()
-    if reentrant or (hooks and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"):
+    if reentrant or _checkpointing():
         raise ModelError(
             "the embedding (or its site) runs inside torch.utils.checkpoint or under no_grad, where a perturbation "
             "cannot be followed back: checkpoint the layers after it instead, and take no_grad out of the closure"

@@ -44,7 +44,7 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = (), resumab
     check_writable(folder)
     if not folder.exists():
         return
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", LOCK}:
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", f"{SWEEP}.part", LOCK}:
         return  # empty, or killed before any file was complete
     if not force:
         again = "`resume=True` to continue it, " if resumable else ""

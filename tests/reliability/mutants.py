@@ -1,0 +1,195 @@
+"""Change one operator or number of the perturbation's code at a time: some test must fail, or why none can is told.
+
+    python -m tests.reliability.mutants choice space directions adversary
+
+Each mutant runs in a copy of this process that has loaded torch, with the tests of `tests/perturbation`, quickest
+first, until one fails. A survivor is a mutant that no test notices; those of which the program would be no other are
+in EXPLAINED. What was found stays in `records/mutants_found.json`, so that a run that was stopped goes on.
+"""
+
+import argparse
+import ast
+import copy
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any, NamedTuple
+
+if __name__ == "__main__":
+    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
+
+from records import FOLDER, record
+
+ROOT = Path(__file__).parents[2]
+CODE = ROOT / "src" / "wordward" / "perturbation"
+QUICK = (
+    "losses",
+    "space",
+    "padding",
+    "adversary",
+    "more_methods",
+    "checks",
+    "own_recipes",
+    "refresh",
+    "tap",
+    "numbers",
+)
+SECONDS = 240  # a mutant that runs for longer is noticed by whoever waits
+
+SWAPS: dict[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Mod: ast.Mult, ast.Pow: ast.Mult,
+    ast.LShift: ast.RShift,
+}  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    """A module with one change."""
+
+    name: str  # file, function, what was and what is
+    file: Path
+    tree: ast.Module
+
+
+def mutants(file: Path) -> Iterator[Mutant]:
+    """Every change to a file: an operator for its neighbour, a number for the next, a condition for its opposite."""
+    whole = ast.parse(file.read_text(encoding="utf-8"))
+    spots = [(node, where) for node, where in _spots(whole, "module") if _changes(node)]
+    for at, (node, where) in enumerate(spots):
+        for number in range(len(_changes(node))):
+            tree = copy.deepcopy(whole)
+            twin = [each for each, _ in _spots(tree, "module") if _changes(each)][at]
+            was = ast.unparse(twin)
+            _changes(twin)[number]()
+            name = f"{file.name} {where}: {was:.90} -> {ast.unparse(twin):.90}"
+            yield Mutant(name, file, ast.fix_missing_locations(tree))
+
+
+def _spots(node: ast.AST, where: str) -> Iterator[tuple[Any, str]]:
+    """The nodes of the code with the name of their function; none of annotations, messages and documentation."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "type_comment") or isinstance(node, ast.Raise):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                inner = child.name if isinstance(child, ast.FunctionDef | ast.ClassDef) else where
+                yield child, inner
+                yield from _spots(child, inner)
+
+
+def _changes(node: Any) -> list[Any]:
+    """What can be done to a node, as functions that do it."""
+    found = []
+    if isinstance(node, ast.BinOp) and type(node.op) in SWAPS and not _is_type(node):
+        found.append(lambda: setattr(node, "op", SWAPS[type(node.op)]()))
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+        found.append(lambda: node.ops.__setitem__(0, SWAPS[type(node.ops[0])]()))
+    elif isinstance(node, ast.BoolOp):
+        found.append(lambda: setattr(node, "op", SWAPS[type(node.op)]()))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        found.append(lambda: setattr(node, "op", ast.UAdd()))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        found.append(lambda: setattr(node, "operand", ast.UnaryOp(ast.Not(), node.operand)))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        found.append(lambda: setattr(node, "value", not node.value))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        found.append(lambda: setattr(node, "value", node.value + 1))
+    elif isinstance(node, ast.If | ast.IfExp | ast.While) and not isinstance(node.test, ast.Compare):
+        found.append(lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)))
+    return found
+
+
+def _is_type(node: ast.BinOp) -> bool:
+    """Whether this is a type such as `Tensor | None`."""
+    return isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Constant | ast.Name)
+
+
+def noticed(mutant: Mutant | None, tests: list[str]) -> str:
+    """The first test that fails with a mutant in the place of its module; empty if none does."""
+    note = FOLDER / ".failed"
+    note.write_text("")
+    if child := os.fork():
+        late = time.monotonic() + SECONDS
+        while not (done := os.waitpid(child, os.WNOHANG))[0]:
+            if time.monotonic() > late:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return "it does not end"
+            time.sleep(0.01)
+        return note.read_text() or ("it cannot be loaded" if os.waitstatus_to_exitcode(done[1]) else "")
+    try:
+        _run(mutant, tests, note)
+    finally:
+        os._exit(3)
+
+
+def _run(mutant: Mutant | None, tests: list[str], note: Path) -> None:
+    """Run the tests in this process, which ends with their status."""
+    import pytest
+
+    if mutant is not None:
+        code, plain = compile(mutant.tree, str(mutant.file), "exec"), SourceFileLoader.get_code
+        SourceFileLoader.get_code = lambda self, name: code if self.path == str(mutant.file) else plain(self, name)
+
+    class Watch:
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.failed:
+                note.write_text(report.nodeid)
+
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not hugging and not HuggingFace"]
+    os._exit(int(pytest.main([*quiet, *tests], plugins=[Watch()])))
+
+
+def main(names: list[str], limit: float, *, keep: bool) -> int:
+    """Try every mutant of the files, and tell which survived unexplained."""
+    import numpy  # noqa: F401  # loaded once, for all copies
+    import pytest  # noqa: F401
+    import torch  # noqa: F401
+
+    tests = [f"tests/perturbation/test_{name}.py" for name in QUICK]
+    store, until = FOLDER / "mutants_found.json", time.monotonic() + 60 * limit
+    found: dict[str, str] = json.loads(store.read_text()) if store.exists() else {}
+    if why := noticed(None, tests):
+        print(f"the tests fail without any change: {why}")
+        return 2
+    every = [mutant for name in names for mutant in mutants(CODE / f"{name}.py")]
+    for mutant in every:
+        if mutant.name in found:
+            continue
+        if time.monotonic() > until:
+            break
+        found[mutant.name] = noticed(mutant, tests)
+        store.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        print("noticed " if found[mutant.name] else "SURVIVED", mutant.name, flush=True)
+    tried = {mutant.name: found[mutant.name] for mutant in every if mutant.name in found}
+    survivors = [name for name, why in tried.items() if not why]
+    open_ = [name for name in survivors if name not in EXPLAINED]
+    figures = {"files": names, "mutants": len(every), "tried": len(tried), "noticed": len(tried) - len(survivors)}
+    figures |= {"explained": len(survivors) - len(open_), "unexplained": open_}
+    record("mutants", figures, keep=keep)
+    return 1 if open_ else 0
+
+
+# Survivors that are the same program, or one whose numbers no test can tell from it, with the reason.
+EXPLAINED: dict[str, str] = {}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", default=["choice", "space", "directions", "adversary"])
+    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
+    given = parser.parse_args()
+    os.chdir(ROOT)
+    sys.exit(main(given.names, given.minutes, keep=given.record))
