@@ -216,7 +216,7 @@ class TestTraining:
 class TestResume:
     @pytest.mark.parametrize(
         ("method", "every", "stop"),
-        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2)],
+        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
     )
     def test_killed_and_resumed_is_never_killed(
         self,
@@ -228,7 +228,9 @@ class TestResume:
         stop: int,
     ):
         """Three steps an epoch, dropout on: weights, metrics and best epoch are the same to the last bit."""
-        config = config_of(place, method=method, epochs=3, checkpoint_steps=every)
+        method, own = method.partition(",")[::2]
+        learning = {"gradual": True, "self_training": True} if own else {}
+        config = config_of(place, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
         whole = train(config, tmp_path / "whole", quiet=True)
         self._kill(monkeypatch, stop)

@@ -198,7 +198,8 @@ class TrainingSettings:
     self_training: bool = False
     """Let the KL methods (vat, ivat) of a classifier compare with what the model makes of a text without dropout,
     balanced so that labels are as frequent as in the training texts, and sharpened: from few labelled and many
-    unlabelled texts it learns more. On where wordward chooses the model and there are unlabelled texts."""
+    unlabelled texts it learns more, if both are drawn alike. On where wordward chooses the model and there are
+    unlabelled texts."""
     clip: Annotated[OpenFloat, _shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
