@@ -28,7 +28,8 @@ from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.hf.explainer import explain as explain_model
 from wordward.hf.trainer import AdversarialSettings
-from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import held, load_result
 from wordward.support.errors import RunError

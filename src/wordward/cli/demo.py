@@ -21,7 +21,7 @@ from wordward.config.settings import (
 )
 from wordward.datasets import DataError, Example, hold_out, reviews
 from wordward.datasets.example import drop_shared
-from wordward.report.gathering import ReportSettings
+from wordward.report.contents import ReportSettings
 from wordward.report.html import write_report
 from wordward.report.telling import Telling, tell, telling
 from wordward.runs.input_table import input_table, installed_model

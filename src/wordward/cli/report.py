@@ -45,7 +45,7 @@ class Report:
 
     def __call__(self) -> None:
         self._check()
-        from wordward.report.gathering import ReportSettings
+        from wordward.report.contents import ReportSettings
         from wordward.report.html import write_report
         from wordward.support.console import say
 

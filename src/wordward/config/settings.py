@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
-from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, parse_methods
+from wordward.perturbation.recipes import RECIPES, UNMOVED, parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.support import rules
 from wordward.support.errors import SettingError
 

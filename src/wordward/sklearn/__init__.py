@@ -14,7 +14,7 @@ from wordward.config.settings import DataSettings, ModelSettings, TextSettings, 
 from wordward.datasets import Example, examples_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
