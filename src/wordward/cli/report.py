@@ -39,7 +39,6 @@ class Report:
     edits: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KIND ...")] = ("swap",)
     """Kinds of edits that attacks may make, as those of `wordward attack`."""
     device: Device = "auto"
-    """Where to compute."""
     quiet: bool = False
     """Say nothing but errors."""
 
