@@ -17,7 +17,7 @@ from small_training import copied
 import wordward.support.console
 import wordward.train.training
 from wordward.cli.main import main
-from wordward.config.settings import PRESETS
+from wordward.config.model import PRESETS
 from wordward.config.toml import built, named, setting_names
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import load_run

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from wordward.config.settings import FileFormat, Name
+from wordward.config.fields import FileFormat, Name
 
 
 def several(what: str) -> Any:

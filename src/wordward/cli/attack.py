@@ -15,7 +15,7 @@ from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked

@@ -11,7 +11,7 @@ from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked

@@ -12,7 +12,7 @@ from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.attack.checked import Check as Found

@@ -11,14 +11,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from wordward.config.settings import (
-    DataSettings,
-    ModelSettings,
-    PretrainConfig,
-    TextSettings,
-    TrainConfig,
-    TrainingSettings,
-)
+from wordward.config.model import ModelSettings
+from wordward.config.pretraining import PretrainConfig
+from wordward.config.settings import TrainConfig, TrainingSettings
+from wordward.config.texts import DataSettings, TextSettings
 from wordward.datasets import DataError, Example, hold_out, reviews
 from wordward.datasets.example import drop_shared
 from wordward.report.contents import ReportSettings

@@ -13,7 +13,7 @@ from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, RunFolder, 
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of, warn
 from wordward.cli.use import is_file, standard_input
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.datasets import Example

@@ -9,7 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
 from wordward.cli.texts import texts_in, warn
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 from wordward.support.errors import MissingExtraError, SettingError
 
 EXAMPLES = 12

@@ -13,7 +13,7 @@ import tyro
 from wordward.cli.arguments import Device, FileColumns, Format, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_texts, is_split, texts_in, texts_of
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.runs.metrics import ClassScores
