@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from experiments.results import Record
 from experiments.tables import Column, Row
-from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig, TrainingSettings, filled
+from wordward.config.model import PRESETS
+from wordward.config.settings import PretrainConfig, TrainConfig, TrainingSettings, filled
 from wordward.config.toml import built, from_toml, named, read_toml
 from wordward.runs import run_folder
 from wordward.support.errors import DataError

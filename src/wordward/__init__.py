@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wordward.datasets import Example
-    from wordward.perturbation.adversary import Adversary, Outcome
+    from wordward.perturbation.adversary import Adversary
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
-    from wordward.perturbation.recipes import RECIPES, MethodSettings, Recipe
+    from wordward.perturbation.outcome import Outcome
+    from wordward.perturbation.recipes import RECIPES, Recipe
+    from wordward.perturbation.settings import MethodSettings
     from wordward.perturbation.tap import Tap
     from wordward.runs.run import Run
     from wordward.support.errors import WordwardError
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Adversary": "perturbation.adversary",
-    "Outcome": "perturbation.adversary",
+    "Outcome": "perturbation.outcome",
     "adversary": "perturbation.api",
     "advt": "perturbation.api",
     "iadvt": "perturbation.api",
     "ivat": "perturbation.api",
     "vat": "perturbation.api",
     "RECIPES": "perturbation.recipes",
-    "MethodSettings": "perturbation.recipes",
+    "MethodSettings": "perturbation.settings",
     "Recipe": "perturbation.recipes",
     "Tap": "perturbation.tap",
     "Run": "runs.run",

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wordward.config.settings import ModelSettings
+from wordward.config.model import ModelSettings
 from wordward.text.vocabulary import PAD, UNK
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code

@@ -17,7 +17,7 @@ from small_training import copied
 import wordward.support.console
 import wordward.train.training
 from wordward.cli.main import main
-from wordward.config.settings import PRESETS
+from wordward.config.model import PRESETS
 from wordward.config.toml import built, named, setting_names
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import load_run
@@ -748,26 +748,29 @@ def test_answers_before_a_bad_byte_are_kept(
     assert "standard input, line 4: expected UTF-8" in shown.err
 
 
-def test_predict_answers_each_line_as_it_comes(run: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "wordward.cli.main", "predict", run, "--device", "cpu"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        patience = threading.Timer(60, process.kill)
-        patience.start()
-        for text in ("the film was dull", "the cast was warm"):
-            process.stdin.write(text + "\n")
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["text"] == text
-        process.stdin.close()
-        assert process.wait(60) == 0
-        patience.cancel()
+def test_predict_answers_each_line_as_it_comes(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through pipes: the second text is written when the first is answered, or not at all."""
+    (texts, write), (read, answers) = os.pipe(), os.pipe()
+    answered: list[str] = []
+
+    def ask() -> None:
+        with open(write, "w") as sent, open(read) as received:
+            patience = threading.Timer(60, sent.close)
+            patience.start()
+            for text in ("the film was dull", "the cast was warm"):
+                sent.write(text + "\n")
+                sent.flush()
+                answered.append(json.loads(received.readline())["text"])
+            patience.cancel()
+
+    with open(texts) as stdin, open(answers, "w") as stdout:
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdout", stdout)
+        person = threading.Thread(target=ask)
+        person.start()
+        assert main(["predict", run, "--device", "cpu"]) == 0
+        person.join()
+    assert answered == ["the film was dull", "the cast was warm"]
 
 
 def test_two_toml_files_and_a_preset_in_one(csv_file: Path, tmp_path: Path) -> None:

@@ -42,8 +42,13 @@ def test_demo_trains_shows_and_leaves_runs_to_use(
     small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "demo"
-    for _ in range(2):  # a former demo is replaced
-        assert main(["demo", "--out", str(out), "--quiet"]) == 0
+    former = [out / name / "a_file" for name in ("lm", *demo.METHODS)]  # a former demo is replaced
+    for path in former:
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    (out / demo.MARK).write_text("{}")
+    assert main(["demo", "--out", str(out), "--quiet"]) == 0
+    assert not any(path.exists() for path in former)
     shown = capsys.readouterr().out
     assert all(method in shown for method in demo.METHODS)
     linear = next(line for line in shown.splitlines() if "linear model" in line)

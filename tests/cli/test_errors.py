@@ -17,7 +17,7 @@ from wordward.cli.errors import SETTING, UsageError, in_flags, message_of, setti
 from wordward.cli.main import COMMANDS, main
 from wordward.config import DataSettings, TrainingSettings
 from wordward.config.toml import flag_of
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.support import console, errors
 from wordward.support.wording import showing
 

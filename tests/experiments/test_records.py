@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from beside import started
 from reviews import reviews
 from rich.console import Console
 
@@ -264,14 +265,18 @@ def test_a_row_of_another_command_is_left_to_it(plan: Plan, capsys: pytest.Captu
 
 
 @pytest.mark.slow
-def test_commands_side_by_side_share_language_model_and_rows(plan: Plan) -> None:
+def test_commands_side_by_side_share_language_model_and_rows(plan: Plan, tmp_path: Path) -> None:
     (plan.experiments / "imdb" / "advt.toml").write_text('method = "advt"\n')
-    command = [sys.executable, "-m", "experiments", "reproduce", "imdb", "--rows", "baseline", "advt"]
-    command += ["--device", "cpu", "--experiments", str(plan.experiments), "--out", str(plan.out)]
-    going = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=120)[1] for process in going]
-    assert [process.returncode for process in going] == [0, 0]
-    assert "".join(said).count("held-out perplexity") == 1  # one epoch of one language model
+    command = ["reproduce", "imdb", "--rows", "baseline", "advt", "--device", "cpu"]
+    command += ["--experiments", str(plan.experiments), "--out", str(plan.out)]
+    said = [tmp_path / f"said {number}.txt" for number in (1, 2)]
+    going = [started("experiments.__main__", command, file) for file in said]
+    for process in going:
+        process.join(timeout=120)
+    assert [process.exitcode for process in going] == [0, 0]
+    assert (
+        "".join(file.read_text() for file in said).count("held-out perplexity") == 1
+    )  # one epoch of one language model
     found = results.load(plan.experiments / "results" / "imdb.jsonl")
     assert [record["row"] for record in found] == ["advt", "baseline"]
     assert found[0]["language_model"] == found[1]["language_model"]

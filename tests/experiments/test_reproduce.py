@@ -1,9 +1,8 @@
 """Tables: every TOML parses, a killed reproduction goes on without redoing rows, results give the page."""
 
+import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from threading import Event, Semaphore
 import numpy as np
 import pytest
 import torch
+from beside import started
 from reviews import reviews, tagged, write_csv
 
 from experiments import reproduce, results
@@ -271,48 +271,26 @@ def test_a_row_is_kept_when_it_is_done_though_one_before_it_is_not(
 def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> None:
     """Those that run are stopped, and no other is begun; the same command goes on."""
     kept = tmp_path / "out" / "cpu-small" / "imdb.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "experiments",
-        "reproduce",
-        "imdb",
-        "--preset",
-        "cpu-small",
-        "--jobs",
-        "2",
-    ]
-    command += [
-        "--experiments",
-        str(experiments),
-        "--out",
-        str(tmp_path / "out"),
-        "--rows",
-        "baseline",
-        "advt",
-    ]
-    going = subprocess.Popen(
-        [*command, "--seeds", "200"],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
-    )
+    command = ["reproduce", "imdb", "--preset", "cpu-small", "--jobs", "2", "--rows", "baseline", "advt"]
+    command += ["--experiments", str(experiments), "--out", str(tmp_path / "out")]
+    going = started("experiments.__main__", [*command, "--seeds", "200"], tmp_path / "said.txt")
+    assert going.pid is not None
     while not kept.exists():
-        assert going.poll() is None
+        assert going.is_alive()
         time.sleep(0.05)
-    going.send_signal(signal.SIGINT)
+    os.kill(going.pid, signal.SIGINT)
     try:
-        _, said = going.communicate(timeout=60)
+        going.join(timeout=60)
+        assert going.exitcode == 130
     finally:
         going.kill()
-    assert going.returncode == 130
+    said = (tmp_path / "said.txt").read_text()
     assert "run the same command again to continue" in said
     # Python itself prints one if the signal comes while it calls back for a weak reference, and goes on.
     assert said.count("Traceback") == said.count("Exception ignored in")
     before = results.load(kept)
     assert len(before) < 100
-    subprocess.run([*command, "--seeds", "2"], cwd=ROOT, check=True, capture_output=True)
+    assert main([*command, "--seeds", "2"]) == 0
     after = results.load(kept)
     assert {(row, seed) for row in ("baseline", "advt") for seed in (1, 2)} <= {
         (record["row"], record["seed"]) for record in after

@@ -28,7 +28,8 @@ from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.hf.explainer import explain as explain_model
 from wordward.hf.trainer import AdversarialSettings
-from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import held, load_result
 from wordward.support.errors import RunError
@@ -229,7 +230,7 @@ class TestResume:
     ):
         """Three steps an epoch, dropout on: weights, metrics and best epoch are the same to the last bit."""
         method, own = method.partition(",")[::2]
-        learning = {"gradual": True, "self_training": True} if own else {}
+        learning: dict[str, Any] = {"gradual": True, "self_training": True} if own else {}
         config = config_of(place, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
         whole = train(config, tmp_path / "whole", quiet=True)

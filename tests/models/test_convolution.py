@@ -8,7 +8,8 @@ from torch import Tensor
 
 from wordward.config.settings import ModelSettings
 from wordward.models import WIDTHS, Convolution
-from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs.lstm import adversary_of
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary

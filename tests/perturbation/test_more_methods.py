@@ -39,7 +39,8 @@ from wordward.explain.explainer import explain
 from wordward.models import Classifier, Tagger
 from wordward.perturbation import objective
 from wordward.perturbation.choice import CHOICES
-from wordward.perturbation.recipes import RECIPES, UNMOVED, MethodSettings, at_text, parse_methods
+from wordward.perturbation.recipes import RECIPES, UNMOVED, at_text, parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.support.distributed import Part, Shares
 
 MORE = [name for name, recipe in RECIPES.items() if recipe.reference is not None]

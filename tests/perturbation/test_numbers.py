@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import wordward
-from wordward.perturbation.adversary import Outcome
+from wordward.perturbation.outcome import Outcome
 from wordward.perturbation.recipes import UNMOVED
 from wordward.support.errors import SettingError
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from beside import forked
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from torch import multiprocessing as mp
@@ -29,7 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes = mp.spawn(work, (folder, port), nprocs=2, join=False)  # type: ignore[attr-defined]
+    start = forked().get_start_method()
+    processes = mp.start_processes(work, (folder, port), nprocs=2, join=False, start_method=start)  # type: ignore[attr-defined]
     assert processes is not None
     run_alone(folder)
     while not processes.join():

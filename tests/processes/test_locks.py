@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from beside import started
 from reviews import reviews, write_csv
 
 from wordward.cli.main import main
@@ -24,19 +25,21 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a process is he
 @contextmanager
 def halted(command: list[str], lock: Path, begun: Path) -> Iterator[None]:
     """Another process that runs a command, halted when it has begun a file; afterwards it has ended well."""
-    process = subprocess.Popen([sys.executable, "-m", "wordward", *command], stdout=subprocess.DEVNULL)
+    process = started("wordward.cli.main", command, Path(os.devnull))
+    assert process.pid is not None
     try:
         while not begun.exists():
-            assert process.poll() is None, "it ended before it was seen to hold its lock"
+            assert process.is_alive(), "it ended before it was seen to hold its lock"
             time.sleep(0.002)
-        process.send_signal(signal.SIGSTOP)
+        os.kill(process.pid, signal.SIGSTOP)
         assert lock.exists()
         yield
-        process.send_signal(signal.SIGCONT)
-        assert process.wait(timeout=120) == 0
+        os.kill(process.pid, signal.SIGCONT)
+        process.join(timeout=120)
+        assert process.exitcode == 0
     finally:
         process.kill()
-        process.wait()
+        process.join()
     assert not lock.exists()
 
 

@@ -21,7 +21,8 @@ from derivation import (
 from torch import Tensor, nn
 
 import wordward
-from wordward.perturbation.recipes import MethodSettings, parse_methods
+from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.settings import MethodSettings
 
 
 def test_the_defaults_are_the_papers():

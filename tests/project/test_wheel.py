@@ -22,6 +22,10 @@ out = adversary(lambda: model(ids), labels)
 (torch.nn.functional.cross_entropy(out.clean, labels) + out.loss).backward()
 assert model[0].weight.grad.isfinite().all()
 """
+TRAIN = """
+from wordward.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +81,8 @@ def test_the_wheel_holds_the_package_and_the_sdist_what_builds_and_tests_it(buil
 @pytest.mark.slow
 def test_the_wheel_runs_alone(installed: Path, tmp_path: Path) -> None:
     assert "train" in run(installed, "wordward", "--help", cwd=tmp_path)
-    run(installed, "python", "-c", THREE_LINES, cwd=tmp_path)
     write_csv(tmp_path / "reviews.csv", reviews(80))
     sizes = "--epochs 1 --dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --device cpu --quiet".split()
-    run(installed, "wordward", "train", "--train", "reviews.csv", "--out", "run", *sizes, cwd=tmp_path)
+    train = ["train", "--train", "reviews.csv", "--out", "run", *sizes]
+    run(installed, "python", "-c", THREE_LINES + TRAIN, *train, cwd=tmp_path)
     assert (tmp_path / "run" / "model.safetensors").exists()

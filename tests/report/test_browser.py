@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reported import make_runs
 
-from wordward.report.gathering import ReportSettings
+from wordward.report.contents import ReportSettings
 from wordward.report.html import write_report
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")

@@ -16,7 +16,8 @@ from wordward.config.settings import TrainConfig
 from wordward.config.toml import from_toml
 from wordward.explain.html import render
 from wordward.explain.wording import percent
-from wordward.report.gathering import Report, ReportSettings, gather, of_sense
+from wordward.report.contents import Report, ReportSettings, of_sense
+from wordward.report.gathering import gather
 from wordward.report.html import draw
 from wordward.report.tables import best_epoch, yardsticks
 from wordward.report.words import stretches

@@ -16,7 +16,8 @@ from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
 from wordward.explain.html import render
-from wordward.report.gathering import ReportSettings, check_alike, gather
+from wordward.report.contents import ReportSettings
+from wordward.report.gathering import check_alike, gather
 from wordward.report.texts import texts_to_score
 from wordward.report.words import stretches
 from wordward.runs import run_folder

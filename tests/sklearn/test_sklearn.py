@@ -30,7 +30,7 @@ from wordward.config.settings import (
     TrainingSettings,
     filled,
 )
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.sklearn import TextClassifier

@@ -10,7 +10,7 @@ from reviews import reviews, tagged, write_conll
 
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.serve.app import create_app, listen, server

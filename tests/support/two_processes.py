@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from beside import take_signals
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -125,6 +126,7 @@ def command(folder: Path) -> list[str]:
 
 def work(rank: int, folder: Path, port: int) -> None:
     """All that one of two processes does, as torchrun would have started it."""
+    take_signals()
     torch.set_num_threads(1)
     where = {
         "RANK": rank,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -115,7 +116,7 @@ def test_a_run_with_nothing_said_learns_and_is_the_same_again(
 
 @pytest.mark.parametrize("more", [{}, {"unlabelled": [example.text for example in reviews(60)]}])
 def test_a_run_stopped_and_resumed_is_the_one_never_stopped(
-    more: dict[str, list[str]], tmp_path: Path, nothing_at_hand: None
+    more: dict[str, Any], tmp_path: Path, nothing_at_hand: None
 ) -> None:
     texts, method = reviews(80), "ivat" if more else "iadvt"
     config = TrainConfig(method, training=TrainingSettings(device="cpu", epochs=3, checkpoint_steps=1))

@@ -23,9 +23,9 @@ from wordward.train.yardstick import (
     fit_linear,
     frequent_tags,
     linear_probabilities,
+    measured,
     tag_probabilities,
     yardstick_of,
-    yardstick_scores,
 )
 
 WORDS = 400
@@ -167,8 +167,8 @@ def test_scores_are_those_of_the_run(tagging: bool) -> None:
     wrong = [*labels[:5], labels[0]]
     positive = 1 if tagging else None
     data = Data(words, ("a", "b"), Corpus(rows, labels), Corpus(rows, wrong), None, tagging, positive)
-    found = yardstick_scores(data)
-    assert found["error"] == pytest.approx(1 / 12 if tagging else 1 / 6)
+    found = measured(data)
+    assert found["error"].value == pytest.approx(1 / 12 if tagging else 1 / 6)
     assert set(found) == {"error", "macro_f1", *(("precision", "recall", "f0.5") if tagging else ())}
 
 
@@ -185,7 +185,7 @@ def test_a_run_keeps_its_yardstick_and_says_how_it_stands(
     result = train(settings, tmp_path / "run")
     entry = result["yardstick"]
     settled, data = prepare(settings, quiet=True)
-    assert entry["dev"] == yardstick_scores(data)
+    assert entry["dev"] == {at: interval.value for at, interval in measured(data).items()}
     assert entry["dev"].keys() == result["dev"].keys()
     assert entry["name"].startswith(name)
     assert entry["seconds"] < 10

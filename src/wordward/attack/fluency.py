@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from wordward.attack.ngrams import NGrams, split
-from wordward.config.settings import PretrainConfig, TrainConfig
+from wordward.config.pretraining import PretrainConfig
+from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint, run_folder

@@ -15,8 +15,9 @@ from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Place
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
-from wordward.perturbation.adversary import Adversary, Found
+from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import IGNORE
+from wordward.perturbation.outcome import Found
 from wordward.perturbation.space import BLOCK
 from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from wordward.config.settings import FileFormat, Name
+from wordward.config.fields import FileFormat, Name
 
 
 def several(what: str) -> Any:
@@ -14,7 +14,14 @@ def several(what: str) -> Any:
     return tyro.conf.arg(metavar=f"[{what} ...]", help_behavior_hint="")
 
 
-Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto")]
+Device = Annotated[str, tyro.conf.arg(metavar="cpu|cuda|mps|auto", help="Where to compute.")]
+Quiet = Annotated[bool, tyro.conf.arg(help="Show no progress.")]
+Jobs = Annotated[
+    int | None,
+    tyro.conf.arg(
+        help="Number of processes; by default one per core for 2,000 texts and more on a CPU, else one.",
+    ),
+]
 Format = Annotated[FileFormat | None, tyro.conf.arg(metavar="|".join(get_args(FileFormat)))]
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, several
+from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked
@@ -65,13 +65,10 @@ class Attack:
     """Print JSON instead of tables."""
     force: bool = False
     """Overwrite --out."""
-    jobs: int | None = None
-    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    jobs: Jobs = None
     columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
-    """Where to compute."""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: Quiet = False
 
     def __call__(self) -> None:
         self._check()

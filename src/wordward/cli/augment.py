@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, Model
+from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.attack.attacked import Attacked
@@ -38,13 +38,10 @@ class Augment:
     """For models that give several labels at once: the one whose yes or no is attacked."""
     force: bool = False
     """Overwrite --out."""
-    jobs: int | None = None
-    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    jobs: Jobs = None
     columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
-    """Where to compute."""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: Quiet = False
 
     def __call__(self) -> None:
         self._check()

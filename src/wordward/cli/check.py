@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, Model
+from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.attack.checked import Check as Found
@@ -74,13 +74,10 @@ class Check:
     """Write a self-contained page."""
     show: int = 5
     """Texts to show, the most telling first."""
-    jobs: int | None = None
-    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    jobs: Jobs = None
     columns: FileColumns = field(default_factory=FileColumns)
     device: Device = "auto"
-    """Where to compute."""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: Quiet = False
 
     COULD_NOT_RUN = 2
 

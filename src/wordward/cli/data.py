@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 import tyro
 
 from wordward.cli.errors import UsageError
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 
 if TYPE_CHECKING:
     from wordward.datasets.published import CorpusInfo

@@ -11,17 +11,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from wordward.config.settings import (
-    DataSettings,
-    ModelSettings,
-    PretrainConfig,
-    TextSettings,
-    TrainConfig,
-    TrainingSettings,
-)
+from wordward.config.model import ModelSettings
+from wordward.config.pretraining import PretrainConfig
+from wordward.config.settings import TrainConfig, TrainingSettings
+from wordward.config.texts import DataSettings, TextSettings
 from wordward.datasets import DataError, Example, hold_out, reviews
 from wordward.datasets.example import drop_shared
-from wordward.report.gathering import ReportSettings
+from wordward.report.contents import ReportSettings
 from wordward.report.html import write_report
 from wordward.report.telling import Telling, tell, telling
 from wordward.runs.input_table import input_table, installed_model

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, RunFolder, several
+from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of, warn
 from wordward.cli.use import is_file, standard_input
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
@@ -67,12 +67,9 @@ class Explain:
     as they are found, and running the same command again continues after the last."""
     force: bool = False
     """Overwrite --json."""
-    jobs: int | None = None
-    """Number of processes; by default one per core for 2,000 texts and more on a CPU, else one."""
+    jobs: Jobs = None
     device: Device = "auto"
-    """Where to compute."""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: Quiet = False
 
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all

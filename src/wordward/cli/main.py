@@ -22,7 +22,9 @@ from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
 from wordward.cli.use import Evaluate, Neighbors, Predict
-from wordward.config.settings import PRESETS, PretrainConfig, TrainConfig
+from wordward.config.model import PRESETS
+from wordward.config.pretraining import PretrainConfig
+from wordward.config.settings import TrainConfig
 from wordward.config.toml import built, differing, flag_of, named, read_toml
 
 

@@ -9,7 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,12 @@ class Report:
     edits: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KIND ...")] = ("swap",)
     """Kinds of edits that attacks may make, as those of `wordward attack`."""
     device: Device = "auto"
-    """Where to compute."""
     quiet: bool = False
     """Say nothing but errors."""
 
     def __call__(self) -> None:
         self._check()
-        from wordward.report.gathering import ReportSettings
+        from wordward.report.contents import ReportSettings
         from wordward.report.html import write_report
         from wordward.support.console import say
 

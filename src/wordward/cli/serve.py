@@ -7,7 +7,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
 from wordward.cli.texts import texts_in, warn
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 from wordward.support.errors import MissingExtraError, SettingError
 
 EXAMPLES = 12
@@ -31,7 +31,6 @@ class Serve:
     positive: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
     """For models that give several labels at once: the one whose yes or no is explained."""
     device: Device = "auto"
-    """Where to compute."""
 
     def __call__(self) -> None:
         from wordward.support.console import say

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, Format, RunFolder, several
+from wordward.cli.arguments import Device, FileColumns, Format, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_texts, is_split, texts_in, texts_of
-from wordward.config.settings import Name
+from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.runs.metrics import ClassScores
@@ -38,7 +38,6 @@ class Evaluate:
     json: bool = False
     """Print JSON instead of a table."""
     device: Device = "auto"
-    """Where to compute."""
 
     def __call__(self) -> None:
         from wordward.runs.metrics import by_class
@@ -106,9 +105,7 @@ class Predict:
     skip_empty: bool = False
     """Leave out texts of the file that are empty."""
     device: Device = "auto"
-    """Where to compute."""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: Quiet = False
 
     def __call__(self) -> None:
         from wordward.runs.opening import open_model

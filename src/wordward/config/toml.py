@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from wordward.config.settings import NAME
+from wordward.config.fields import NAME
 from wordward.support.errors import DataError, SettingError
 
 Config = TypeVar("Config")

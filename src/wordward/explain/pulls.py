@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from wordward.explain.labels import Labels, numbered
-from wordward.perturbation.adversary import Adversary, Found
+from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
 from wordward.perturbation.objective import IGNORE
+from wordward.perturbation.outcome import Found
 from wordward.perturbation.space import BLOCK
 from wordward.perturbation.tap import evaluating, gradient_at
 from wordward.runs.reading import Reading, Row

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from wordward.explain.explanation import Place
-from wordward.perturbation.adversary import Outcome
+from wordward.perturbation.outcome import Outcome
 from wordward.perturbation.recipes import RECIPES
 from wordward.support.errors import SettingError
 from wordward.text.vocabulary import EOS, Vocabulary

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.support.rules import COUNT, check
 
 

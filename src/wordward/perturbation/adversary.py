@@ -1,15 +1,14 @@
 """The algorithm: one perturbation for every method, found in a chosen space for a chosen objective."""
 
-import math
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from wordward.perturbation.ascent import Ascender
 from wordward.perturbation.checks import (
     check_first,
     check_labels,
@@ -20,70 +19,18 @@ from wordward.perturbation.checks import (
     marks_tokens,
     refuse_positions,
 )
-from wordward.perturbation.choice import across, nearness, sampled, scattered, unit, within
-from wordward.perturbation.directions import Directions, Noise
+from wordward.perturbation.choice import across, unit
+from wordward.perturbation.directions import Noise
 from wordward.perturbation.embedding import refuse_places
 from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss, yes_or_no
-from wordward.perturbation.recipes import USUAL_EPSILON, Method
+from wordward.perturbation.outcome import Ascent, Found, Outcome
+from wordward.perturbation.recipes import Method
 from wordward.perturbation.space import Space
 from wordward.perturbation.tap import Forward, Pass, Tap, evaluating, gradient_at
 from wordward.support.errors import SettingError
 
-Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
-USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews
 
-
-class Found(NamedTuple):
-    """A perturbation and how it is made up."""
-
-    perturbation: Tensor  # r (batch, time, dim)
-    strengths: Tensor  # alpha (batch, time, k), r = D alpha; r itself where every direction is free
-    candidates: Tensor | None  # V^(t) (batch, time, k); None where every direction is free
-
-
-class Ascent(NamedTuple):
-    """Where an ascent ended, and the losses on the way."""
-
-    found: Found
-    last: Pass  # at the last r
-    losses: list[Tensor]  # those that count: at the last r, or at every r
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call of an adversary returns: the loss to add to yours, and everything needed to explain it.
-
-    Args:
-        loss: The regulariser, `regularizer_weight` included: one number.
-        clean: Logits of the text itself; a constant for VAT and iVAT, which measure KL from them.
-        perturbed: Logits of the perturbed text.
-        ids: What the embedding read, (batch, time).
-        mask: Where tokens are, (batch, time).
-        perturbation: r, (batch, time, dim).
-        strengths: alpha, (batch, time, k); r itself where every direction is free.
-        candidates: Ids of the words that the strengths are toward, (batch, time, k); None where directions are free.
-
-    Examples:
-        >>> import torch, wordward
-        >>> ids, labels = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, 1])
-        >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(12, 2))
-        >>> out = wordward.iadvt(model, k=3)(lambda: model(ids), labels)
-        >>> strongest = out.strengths.argmax(-1, keepdim=True)
-        >>> out.candidates.gather(-1, strongest).squeeze(-1).shape  # the word that pulls each word hardest
-        torch.Size([2, 3])
-    """
-
-    loss: Tensor
-    clean: Tensor
-    perturbed: Tensor
-    ids: Tensor
-    mask: Tensor
-    perturbation: Tensor
-    strengths: Tensor
-    candidates: Tensor | None
-
-
-class Adversary:
+class Adversary(Ascender):
     """A method applied to a model; `wordward.iadvt`, `wordward.adversary` and the others make one.
 
     Args:
@@ -117,43 +64,13 @@ class Adversary:
         candidates: Tensor | Collection[int] | None = None,
         loss: Loss | None = None,
     ) -> None:
-        self.tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
+        tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         if embedding is not None:
-            refuse_places(model, self.tap.embedding)
-        self.method = method
-        self.directions = Directions(self.tap, method, candidates)
-        self.epsilon = method.settings.epsilon or self._usual_epsilon()
-        share = min(1.0, 2.5 / method.recipe.steps)  # Madry et al.: enough to reach the edge from anywhere
-        step_size = method.settings.step_size if method.recipe.follows_gradient else None
-        self.step_size = min(step_size or share * self.epsilon, self.epsilon)
+            refuse_places(model, tap.embedding)
+        super().__init__(tap, method, candidates)
         self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has been seen to mark tokens, not padding
         self._begun = False  # whether a batch has been looked at
-
-    def __repr__(self) -> str:
-        """The method, where it perturbs, and how far: what was found or reckoned where nothing was given."""
-        settings, toward_words = self.method.settings, self.method.recipe.space == "words"
-        length = "" if settings.epsilon or not self.epsilon else f" (of a text of {USUAL} words)"
-        k = f", k={settings.k}" if toward_words else ""
-        return f"<{self.method.name}: {self.tap!r}, epsilon={self.epsilon:.4g}{length}{k}>"
-
-    def _usual_epsilon(self) -> float:
-        """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""
-        space = self.method.recipe.space
-        if self.method.recipe.choice == "nothing":
-            return 0.0
-        if not isinstance(space, str):
-            raise SettingError("epsilon", "a space of your own has no default epsilon: give epsilon, the length of r")
-        size = math.nan
-        if self.tap.device.type != "meta":
-            size = nearness(self.tap.words(sampled(self.tap.size).to(self.tap.device)))
-        if not 0 < size < math.inf:
-            raise SettingError(
-                "epsilon",
-                f"the default epsilon is a part of the distance between near words of the table, which is {size}: "
-                "make the adversary after the weights are loaded, or give epsilon",
-            )
-        return USUAL_EPSILON[space] * size
 
     def __call__(
         self,
@@ -326,82 +243,6 @@ class Adversary:
                 step = settings.xi * tokens.sqrt() * unit(ascent, (1, 2))  # as long as the first step
         return across(gradient, step) if self.method.through_start else gradient
 
-    @torch.no_grad()
-    def perturb(self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Noise = None) -> Found:
-        """r from the gradient at the vectors (batch, time, dim); the model itself is not called."""
-        if self.method.recipe.moves:
-            raise SettingError(
-                "ascent_steps",
-                f"{self.method.name} finds r in several steps, each with a pass of its own, but got one gradient: "
-                "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)",
-            )
-        return self._first(self.space(ids), ids, gradient, mask, noise, self._reach(mask))
-
-    @torch.no_grad()
-    def ascend(
-        self,
-        ids: Tensor,
-        gradient: Tensor | None,
-        mask: Tensor,
-        slope: Slope,
-        *,
-        noise: Noise = None,
-        space: Space | None = None,
-    ) -> Found:
-        """r after every step, alpha <- P(alpha + eta a / |a|) with a = D^T g and P onto the ball of epsilon.
-
-        `gradient` is taken at the text itself, for the first step; `slope` computes it at r, one pass each. `space`:
-        where r may point, if already built.
-        """
-        space, reach = space or self.space(ids), self._reach(mask)
-        found = self._first(space, ids, gradient, mask, noise, reach)
-        for _ in range(self.method.recipe.moves):
-            with torch.enable_grad():
-                gradient = slope(found.perturbation)
-            ahead = self.step_size * unit(self.directions.chosen(space, ids, gradient, mask, None), (1, 2))
-            strengths = within(found.strengths + reach * ahead, self.epsilon * reach)
-            found = Found(space.vectors(strengths), strengths, space.candidates)
-        return found
-
-    def _first(
-        self,
-        space: Space,
-        ids: Tensor,
-        gradient: Tensor | None,
-        mask: Tensor,
-        noise: Noise,
-        reach: Tensor | float,
-    ) -> Found:
-        """The first r: one step from the text, or drawn."""
-        if self.method.recipe.start == "random":
-            chance = self.directions.noise(space, ids, noise)
-            strengths = self.epsilon * reach * scattered(chance, mask)
-            return Found(space.vectors(strengths), strengths, space.candidates)
-        strengths = self.directions.chosen(space, ids, gradient, mask, noise)
-        if self.method.per_token:  # the authors' code
-            strengths = unit(strengths, (2,))
-            perturbation = space.vectors(strengths)
-            length = perturbation.flatten(1).norm(dim=1).view(-1, 1, 1)
-            scale = torch.where(length > 0, self.step_size * reach / length, 0.0)
-            strengths, perturbation = scale * strengths, scale * perturbation
-        else:  # eq:adv_approx, eq:update_alpha_new
-            strengths = self.step_size * reach * unit(strengths, (1, 2))
-            perturbation = space.vectors(strengths)
-        return Found(perturbation, strengths, space.candidates)
-
-    def _reach(self, mask: Tensor) -> Tensor | float:
-        """The factor on epsilon: 1; for the default epsilon sqrt(length / USUAL), (batch, 1, 1).
-
-        Each word is then moved as far in a short text as in a long one.
-        """
-        if self.method.settings.epsilon:
-            return 1.0
-        return (mask.sum(1).view(-1, 1, 1).to(self.tap.dtype) / USUAL).sqrt()
-
-    def space(self, ids: Tensor) -> Space:
-        """Where r may point for these ids."""
-        return self.directions.space(ids)
-
     def loss(self, logits: Tensor, target: Any, counted: Tensor) -> Tensor:
         """l or l_KL of a batch, as the method measures it: the user's function, else the paper's.
 
@@ -444,18 +285,6 @@ class Adversary:
             check_first(clean.logits, labels, counted, own_loss=own)
             self._begun = True
         return mask, counted
-
-    def search(self, ids: Tensor) -> None:
-        """Search the nearest words of these ids now, where the method needs them."""
-        self.directions.search(ids)
-
-    def refresh(self) -> None:
-        """Forget the nearest words, so that they are searched again; call it at the start of an epoch."""
-        self.directions.refresh()
-
-    def tick(self) -> None:
-        """Count a step, and forget the nearest words when a new search is due."""
-        self.directions.tick()
 
     def _outcome(self, clean: Pass, mask: Tensor, ascent: Ascent) -> Outcome:
         loss = self.method.settings.regularizer_weight * torch.stack(ascent.losses).mean()

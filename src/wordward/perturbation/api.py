@@ -6,8 +6,10 @@ from typing import Literal, TypedDict, Unpack
 
 from torch import Tensor, nn
 
-from wordward.perturbation.adversary import Adversary, Loss
-from wordward.perturbation.recipes import MethodSettings, Recipe, parse_methods
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.objective import Loss
+from wordward.perturbation.recipes import Recipe, parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.support.errors import SettingError, SettingTypeError
 
 

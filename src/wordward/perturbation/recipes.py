@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from wordward.perturbation.settings import MethodSettings
 from wordward.support.errors import SettingError
-from wordward.support.rules import NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
+from wordward.support.rules import check_among
 
 Objective = Literal["label_loss", "kl"]
 SpaceKind = Literal["free", "words"]
@@ -180,71 +181,6 @@ UNMOVED: dict[str, Recipe] = {
 
 # By where r may point: the paper's 5 and 15 on IMDB, in units of the distance from a word to its tenth nearest there.
 USUAL_EPSILON: dict[str, float] = {"free": 0.25, "words": 0.75}
-
-
-@dataclass(frozen=True)
-class MethodSettings:
-    """What may be set on any method; the defaults are the paper's.
-
-    Args:
-        epsilon: Length of the perturbation of a text; by default 0.25 (free) or 0.75 (toward words) of the
-            distance from a word of the table to its tenth nearest, times the root of the text's length in 240 words:
-            the paper's 5 and 15 on IMDB.
-        regularizer_weight: lambda in eq:obj_advt.
-        k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
-        xi: Length per token of the small first step of VAT and iVAT.
-        power_iterations: Refinements of VAT's and iVAT's direction, one forward and one backward pass each.
-        ascent_steps: Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and
-            freelb: 3).
-        step_size: Length of each step, at most epsilon; by default 2.5 epsilon / ascent_steps. With one step, the
-            length of r.
-        metric: What "nearest" means.
-        refresh: When nearest words are searched for again: each batch (the paper), every n steps, each epoch; auto:
-            every 100 steps.
-        normalization: Paper: strengths at length epsilon over the sentence. Authors' code: strengths at unit length
-            per token, then the perturbation at length epsilon over the sentence; iVAT's gradient goes through its
-            first step.
-        average: For tagging: mean over sentences of the sum over tokens (the paper), or mean over tokens.
-        same_dropout: Use the same dropout masks in all passes over a batch, so that r raises the very loss it was
-            found for (Miyato et al.); by default each pass draws its own, as in the authors' code.
-
-    Raises:
-        SettingError: If a value cannot be used.
-
-    Examples:
-        >>> import wordward
-        >>> wordward.MethodSettings(epsilon=5.0, k=None).xi
-        1.0
-    """
-
-    epsilon: float | None = None
-    regularizer_weight: float = 1.0
-    k: int | None = 10
-    xi: float = 1.0
-    power_iterations: int = 1
-    ascent_steps: int | None = None
-    step_size: float | None = None
-    metric: Literal["cosine", "euclidean"] = "cosine"
-    refresh: int | Literal["auto", "batch", "epoch"] = "auto"
-    normalization: Literal["paper", "authors"] = "paper"
-    average: Literal["sentences", "tokens"] = "sentences"
-    same_dropout: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what no method can use."""
-        given = [name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None]
-        check(self, POSITIVE, "xi", "power_iterations", *given)
-        check(self, WHOLE, "power_iterations", *(name for name in given if name in ("k", "ascent_steps")))
-        check(self, NOT_NEGATIVE, "regularizer_weight")
-        check_among(self, "metric", ("cosine", "euclidean"))
-        check_among(self, "normalization", ("paper", "authors"))
-        check_among(self, "average", ("sentences", "tokens"))
-        if not isinstance(self.same_dropout, bool):
-            raise SettingError("same_dropout", f"same_dropout must be True or False, but is {self.same_dropout!r}")
-        if self.refresh not in ("auto", "batch", "epoch") and (not isinstance(self.refresh, int) or self.refresh < 1):
-            raise SettingError(
-                "refresh", f"refresh must be auto, batch, epoch or a number of steps, but is {self.refresh!r}"
-            )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What a run is like, on one page: scores, robustness, words, examples."""
 
 from wordward.report.checked import card, check_page, junit
-from wordward.report.gathering import ReportSettings, gather
+from wordward.report.contents import ReportSettings
+from wordward.report.gathering import gather
 from wordward.report.html import draw, write_report
 from wordward.report.record import record
 

@@ -10,7 +10,8 @@ from wordward.explain.html import html_fragment, render
 from wordward.explain.wording import title
 from wordward.perturbation.recipes import parse_methods
 from wordward.report.charts import kind, strip
-from wordward.report.gathering import SWAPS, Report, ReportSettings, gather
+from wordward.report.contents import SWAPS, Report, ReportSettings
+from wordward.report.gathering import gather
 from wordward.report.record import record
 from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, points, rate
 from wordward.report.words import groups, rank, stretches, summaries

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wordward.report.gathering import Report, Subject
+from wordward.report.contents import Report, Subject
 from wordward.runs.metrics import Interval
 from wordward.support.version import __version__
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from wordward.report.charts import Chart, Curve, lines, ticks
-from wordward.report.gathering import SENSES, Report, Subject
+from wordward.report.contents import SENSES, Report, Subject
 from wordward.runs.compared import Yardstick
 from wordward.runs.metrics import Interval, mcnemar
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wordward.config.settings import DataSettings
+from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example
 from wordward.runs.external import as_labels
 from wordward.runs.run import Run

@@ -6,7 +6,7 @@ from wordward.attack.attacked import Attacked, Change, Sense
 from wordward.attack.summary import Summary
 from wordward.attack.summary import telling as most_telling
 from wordward.report.closeness import Rank
-from wordward.report.gathering import SENSES, Report, Subject, of_sense
+from wordward.report.contents import SENSES, Report, Subject, of_sense
 
 AROUND = 90  # characters of a long text that are kept on each side of a swapped word
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordward.config.settings import PretrainConfig, TrainConfig
+from wordward.config.pretraining import PretrainConfig
+from wordward.config.settings import TrainConfig
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
 from wordward.models import Classifier, Convolution, LanguageModel, Model, Tagger, Words

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of

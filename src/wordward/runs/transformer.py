@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.config.settings import TextSettings, TrainConfig
+from wordward.config.settings import TrainConfig
+from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method

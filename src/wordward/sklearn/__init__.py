@@ -10,11 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.model import ModelSettings
+from wordward.config.settings import TrainConfig, TrainingSettings
+from wordward.config.texts import DataSettings, TextSettings
 from wordward.datasets import Example, examples_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.datasets.example import check_labels
 from wordward.text.corpus import Corpus, label_numbers

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from wordward.config.settings import DataSettings, TrainConfig
+from wordward.config.settings import TrainConfig
+from wordward.config.texts import DataSettings
 from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, sample
 from wordward.datasets.columns import Columns
 from wordward.datasets.example import alike, check_labels, label_names

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, registry
 from wordward.support.console import waiting
 from wordward.text.cache import Encoded, Splits, load_or_encode

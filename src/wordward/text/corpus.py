@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example, sample
 from wordward.datasets.example import folded
 from wordward.perturbation.objective import IGNORE

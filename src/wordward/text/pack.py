@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, MissingError
 from wordward.datasets.unfolding import check_unfolded
 from wordward.support.console import progress

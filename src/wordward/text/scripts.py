@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.support.console import say
 from wordward.text.vocabulary import UNSPACED
 

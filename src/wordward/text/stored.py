@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.datasets.columns import Columns
 from wordward.datasets.files import read_each

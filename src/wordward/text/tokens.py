@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordward.config.settings import TextSettings
+from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.support.console import progress
 from wordward.support.workers import workers as processes

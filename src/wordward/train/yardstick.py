@@ -189,22 +189,6 @@ def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
     return found.entry(seconds)
 
 
-def yardstick_scores(data: Data) -> dict[str, float]:
-    """The yardstick's scores on dev, as the run is scored.
-
-    Args:
-        data: What a run learns from.
-
-    Returns:
-        The scores by name, as in result.json.
-
-    Examples:
-        >>> yardstick_scores(data)["error"]  # doctest: +SKIP
-        0.106
-    """
-    return {name: interval.value for name, interval in measured(data).items()}
-
-
 def _counts(corpus: Corpus) -> _Counts:
     """The words of each text with 1 + log of how often it has them; special ids are left out."""
     lengths, start, parts = corpus.lengths, 0, []

@@ -1,0 +1,49 @@
+"""Which model is trained, and its sizes."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wordward.support import rules
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model, and its sizes; the sizes are by default the paper's for sentiment (SEC).
+
+    Examples:
+        >>> from wordward.config import ModelSettings
+        >>> ModelSettings(dim=64, hidden=128).head
+        30
+    """
+
+    kind: Literal["auto", "lstm", "convolution"] = "auto"
+    """lstm: the paper's model. convolution: phrases of up to three words beside what each word speaks for, the best
+    of our own on few texts; labels only. auto: lstm if any size, `pretrained` or a corpus is given; else what suits
+    texts and machine: a small Transformer that is installed, or convolution (for tags: lstm), each with settings that
+    suit, where they are not given; the choice is shown."""
+    dim: int = 256
+    """Length of a word vector."""
+    hidden: int = 1024
+    """LSTM state size, in each direction; filters of each width of a convolution."""
+    head: int = 30
+    """Hidden units of the LSTM's feed-forward net."""
+    word_dropout: float = 0.5
+    """Dropout on word vectors."""
+    head_dropout: float = 0.5
+    """Dropout inside the feed-forward net."""
+    rescaled: bool = False
+    """Restore the scale of a language model's vectors, kept at unit deviation, after dropout instead of folding it
+    into the LSTM's weights: training is slower, but more stable from a large language model."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        rules.check(self, rules.COUNT, "dim", "hidden", "head")
+        rules.check(self, rules.DROPOUT, "word_dropout", "head_dropout")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "sec": {"kind": "lstm", "dim": 256, "hidden": 1024, "head": 30},
+    "cac": {"kind": "lstm", "dim": 256, "hidden": 1024, "head": 128},
+    "ged": {"kind": "lstm", "dim": 300, "hidden": 200, "head": 50},
+    "small": {"kind": "lstm", "dim": 64, "hidden": 128, "head": 30},
+}

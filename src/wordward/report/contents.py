@@ -1,0 +1,109 @@
+"""What a report holds: what is asked for, its runs with their numbers, and what is shown of the first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wordward.attack.attacked import Attacked, Sense
+from wordward.attack.robustness import accuracies
+from wordward.attack.summary import Summary, summarise
+from wordward.config.attack import AttackSettings
+from wordward.explain.explanation import Explanation
+from wordward.explain.faithfulness import Faithfulness
+from wordward.report.closeness import Opposites
+from wordward.report.telling import Telling
+from wordward.runs.compared import Yardstick
+from wordward.runs.metrics import Interval
+from wordward.runs.run import Run
+from wordward.runs.scoring import Evaluation
+from wordward.support.rules import NOT_NEGATIVE, check
+
+SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for
+SENSES = {"any": "any swaps", "kept": "swaps judged to keep the sense"}  # which swaps attacks may make
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What goes into a report.
+
+    Args:
+        test: A file of labelled texts; or test, for a run on a known corpus.
+        sentences: To show with the words that pull them, and adversarial texts of each kind.
+        attack: Texts to attack, drawn at random; 0: none.
+        seed: Of that draw.
+        positive: The tag of taggers that counts, instead of the one they were trained for.
+        columns: Settings of data (`text_column`, `label_column`, `tag_column`, `format`, `skip_empty`) that the file
+            `test` is read with; by default those of the run.
+        edits: Kinds of edits that attacks may make, as in `AttackSettings`.
+
+    Examples:
+        >>> from wordward.report import ReportSettings
+        >>> ReportSettings(test="test.csv", attack=0).sentences
+        4
+    """
+
+    test: str | None = None
+    sentences: int = 4
+    attack: int = 200
+    seed: int = 0
+    positive: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    edits: tuple[str, ...] = ("swap",)
+
+    def __post_init__(self) -> None:
+        """Refuse invalid settings."""
+        object.__setattr__(self, "edits", AttackSettings(edits=self.edits).edits)
+        check(self, NOT_NEGATIVE, "sentences", "attack", "seed")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One run of a report."""
+
+    run: Run
+    name: str
+    result: dict[str, Any]  # of result.json; empty if the run is not finished
+    metrics: list[dict[str, Any]]  # of metrics.jsonl
+    dev: Evaluation | None = None
+    test: Evaluation | None = None
+    attacks: dict[str, list[Attacked]] = field(default_factory=dict)  # by which swaps may be made: any, kept
+    notes: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ("swap",)  # that the attacks may make
+    faithfulness: Faithfulness | None = None  # of its pulls; None where that cannot be measured
+    yardstick: Yardstick | None = None  # what it was measured against on dev; runs of older versions have none
+
+    @property
+    def scored(self) -> Evaluation | None:
+        """The scores on the test texts, or if there are none on the dev texts."""
+        return self.test or self.dev
+
+    def allowed(self, sense: str) -> str:
+        """Which swaps, or which edits, an attack may make, in words."""
+        return SENSES[sense] if self.edits == ("swap",) else SENSES[sense].replace("swaps", "edits")
+
+    def summary(self, sense: str) -> Summary:
+        """The numbers of an attack."""
+        return summarise(self.attacks[sense], edits=self.edits)
+
+    def accuracy(self, sense: str) -> dict[int, Interval]:
+        """The share of texts still right by number of swaps; for a tagger, of sentences whose error it flags."""
+        return accuracies(self.attacks[sense], SWAPS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run, and others to compare it with."""
+
+    subjects: tuple[Subject, ...]  # the first is what the report is about
+    settings: ReportSettings
+    shown_from: str  # dev or test: where the sentences come from
+    same_dev: bool = True  # whether all runs have the same dev texts
+    tellings: Sequence[Telling] = ()
+    compared: Sequence[Explanation] = ()  # of the first of them, by iAdvT and AdvT
+    words: Sequence[Opposites] = ()
+    words_note: str = ""
+
+
+def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
+    """The flipped texts whose swaps are judged so."""
+    return [attacked for attacked in results if attacked.flipped and attacked.sense == sense]
