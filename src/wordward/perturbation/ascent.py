@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 import torch
 from torch import Tensor
 
-from wordward.perturbation.choice import nearness, scattered, unit, within
+from wordward.perturbation.choice import nearness, sampled, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.recipes import USUAL_EPSILON, Method
@@ -44,7 +44,9 @@ class Ascender:
             return 0.0
         if not isinstance(space, str):
             raise SettingError("epsilon", "a space of your own has no default epsilon: give epsilon, the length of r")
-        size = math.nan if self.tap.device.type == "meta" else nearness(self.tap.table())
+        size = math.nan
+        if self.tap.device.type != "meta":
+            size = nearness(self.tap.words(sampled(self.tap.size).to(self.tap.device)))
         if not 0 < size < math.inf:
             raise SettingError(
                 "epsilon",
