@@ -68,7 +68,7 @@ def _version(file: str) -> str | None:
 def main() -> int:
     """Write every file; says what the registry has no hash of."""
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
-    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    pins: dict[str, str] = {str(canonicalize_name(name)): version for name, version in pins.items()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     core, extras = closure([*project["dependencies"], *BUILD]) | {*ELSEWHERE}, project["optional-dependencies"]
     groups = {name: closure(extras[name]) - core for name in ("dev", "docs")} | {"core": core, "demo": {*DATA}}

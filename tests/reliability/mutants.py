@@ -101,7 +101,7 @@ def _changes(node: Any) -> list[Any]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         found.append(lambda: setattr(node, "value", not node.value))
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        found.append(lambda: setattr(node, "value", node.value + 1))
+        found.append(lambda: setattr(node, "value", node.value + 1))  # type: ignore[operator]
     elif isinstance(node, ast.If | ast.IfExp | ast.While) and not isinstance(node.test, ast.Compare):
         found.append(lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)))
     return found
@@ -137,7 +137,8 @@ def _run(mutant: Mutant | None, tests: list[str], note: Path) -> None:
 
     if mutant is not None:
         code, plain = compile(mutant.tree, str(mutant.file), "exec"), SourceFileLoader.get_code
-        SourceFileLoader.get_code = lambda self, name: code if self.path == str(mutant.file) else plain(self, name)
+        changed = lambda self, name: code if self.path == str(mutant.file) else plain(self, name)  # noqa: E731
+        setattr(SourceFileLoader, "get_code", changed)  # noqa: B010
 
     class Watch:
         def pytest_runtest_logreport(self, report: Any) -> None:
