@@ -1,15 +1,18 @@
 """The runs of the demo: each trained, tested and attacked by a process of its own."""
 
 import json
+import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.progress import Progress, TaskID
 
 from wordward.attack.robustness import attack_all, holds
+from wordward.attack.sense import make_judge
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import TrainConfig
 from wordward.datasets import read, sample
@@ -33,7 +36,10 @@ class Job:
     config: TrainConfig
     folder: Path
     test: Path  # labelled sentences
-    attacked: int  # how many of them to attack
+    judged_by: (
+        Path  # labelled sentences, whose words tell which swaps keep the sense: too few do where labels are few
+    )
+    attacked: int  # how many test sentences to attack
 
     @property
     def called(self) -> str:
@@ -47,7 +53,7 @@ class Measured:
 
     right: list[bool]  # for each test sentence
     held: dict[int, list[bool]]  # by swaps, for each sentence under attack: whether it is right, and stays so
-    seconds: float  # of training
+    processor: dict[str, float]  # seconds of a core, by stage
 
 
 def measure_all(jobs: Sequence[Job], *, quiet: bool) -> list[Measured]:
@@ -77,33 +83,37 @@ def measure_all(jobs: Sequence[Job], *, quiet: bool) -> list[Measured]:
 
 def measure(job: Job) -> None:
     """Train the run or go on with it, test and attack it, and write what was found."""
-    going = (job.folder / CONFIG).exists()
+    going, started = (job.folder / CONFIG).exists(), time.process_time()
     if not going or finished(job.folder) is None:
         result = train(job.config, job.folder, resume=going, force=not going, quiet=True)
         if result["stopped"]:
             raise KeyboardInterrupt
+    trained = time.process_time()
     run, test = load_run(job.folder, device="cpu"), read(job.test)
     right = [found.label == example.label for found, example in zip(run.predict(test), test, strict=True)]
     settings = AttackSettings(max_swaps=max(SWAPS), sense="kept")
-    attacked = attack_all(run, sample(test, job.attacked), settings, job.called, quiet=True)
+    counts = run.encode(read(job.judged_by), labelled=True).class_counts(len(run.learnt), len(run.labels))
+    judge = make_judge(torch.from_numpy(counts), run.learnt)
+    attacked = attack_all(run, sample(test, job.attacked), settings, job.called, judge=judge, quiet=True)
     held = {swaps: [holds(each, swaps) for each in attacked] for swaps in SWAPS}
-    write(job.folder / MEASURED, json.dumps({"right": right, "held": held}) + "\n")
+    processor = {"training": trained - started, "test and attack": time.process_time() - trained}
+    write(job.folder / MEASURED, json.dumps({"right": right, "held": held, "processor": processor}) + "\n")
 
 
 def _read(job: Job) -> Measured | None:
     """What was measured of a finished run, if it is there."""
     file = job.folder / MEASURED
-    if not file.exists() or (result := finished(job.folder)) is None:
+    if not file.exists() or finished(job.folder) is None:
         return None
     found: dict[str, Any] = json.loads(file.read_text())
     held = {int(swaps): values for swaps, values in found["held"].items()}
-    return Measured(found["right"], held, result["seconds"])
+    return Measured(found["right"], held, found["processor"])
 
 
 def _told(job: Job, found: Measured | None) -> str:
     assert found is not None
     wrong = 1 - sum(found.right) / len(found.right)
-    return f"{job.called}: {wrong:.1%} of the test sentences wrong, trained in {found.seconds:.0f} s"
+    return f"{job.called}: {wrong:.1%} of the test sentences wrong, {sum(found.processor.values()):.0f} s of one core"
 
 
 def _look(job: Job, bars: Progress, bar: TaskID) -> None:
