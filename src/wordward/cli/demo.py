@@ -39,6 +39,7 @@ WHOLE, SHOWN_ELSEWHERE = 5_331, 10_662 // 10
 # The model that is chosen where transformers is not installed, also where it is: one thread a run.
 MODEL, TRAINING = ModelSettings(kind="convolution"), TrainingSettings(device="cpu")
 READING = TextSettings(tokenizer="punctuation", lowercase=True, min_documents=1)
+FORMER = ("lm", "advt", "iadvt")  # runs of an earlier version's demo
 MARK, PAGE, PICTURE, NUMBERS = "demo.json", "report.html", "demo.svg", "gains.json"
 
 
@@ -87,8 +88,9 @@ def _open(out: Path, seed: int) -> None:
         if not (out / MARK).exists():
             raise RunError(f"{out} exists and is not an earlier demo: choose another `out`")
         if (out / MARK).read_text() != mark:
-            for path in out.iterdir():
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            for name in (*FORMER, *(f"{name}{_suffix(number + 1)}" for name in METHODS for number in range(RUNS))):
+                shutil.rmtree(out / name, ignore_errors=True)
+            (out / PAGE).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).write_text(mark)
 
@@ -112,11 +114,8 @@ def _prepare(out: Path, sentences: Sequence[Example], seeds: Sequence[int]) -> t
 def _unseen(sentences: Sequence[Example]) -> list[Example]:
     """The sentences that the tables of docs/yours.md are not tested on, told by their place in the whole corpus."""
     _, places = hold_out(range(2 * WHOLE), SHOWN_ELSEWHERE)  # as `datasets.rotten_tomatoes` holds them out
-    unseen, elsewhere, counts = (
-        [],
-        set(places),
-        {"positive": 0, "negative": WHOLE},
-    )  # the package has the first of each
+    unseen, elsewhere = [], set(places)
+    counts = {"positive": 0, "negative": WHOLE}  # the package has the first sentences of each label, in their order
     for sentence in sentences:
         place = counts[str(sentence.label)]
         counts[str(sentence.label)] += 1
