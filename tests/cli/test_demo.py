@@ -90,7 +90,6 @@ def test_demo_trains_shows_and_leaves_runs_to_use(
     assert len(before) == 4
 
 
-@pytest.mark.slow
 def test_a_stopped_run_is_gone_on_with(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that Ctrl-C stopped is neither tested nor begun again."""
     demo._open(tmp_path, 0)
@@ -98,13 +97,14 @@ def test_a_stopped_run_is_gone_on_with(small: None, tmp_path: Path, monkeypatch:
     job = demo._job(tmp_path, "baseline", draws[0])
     resumed = []
 
-    def train(config: TrainConfig, folder: Path, *, resume: bool, force: bool, quiet: bool) -> dict[str, object]:
+    def train(config: TrainConfig, folder: Path, *, resume: bool, quiet: bool) -> dict[str, object]:
         resumed.append(resume)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=resume)
         (folder / "config.toml").touch()
         return {"stopped": True}
 
     monkeypatch.setattr(demo_runs, "train", train)
+    job.folder.mkdir()  # of a run that was stopped before its settings were written
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             demo_runs.measure(job)
@@ -124,7 +124,7 @@ def test_ctrl_c_ends_the_demo(
 
 
 def test_demo_is_not_tested_on_what_the_tables_are_tested_on() -> None:
-    """The package has the first 4,265 sentences of each label; a tenth of all, told by place, is tested on elsewhere."""
+    """The package has the first 4,265 sentences of each label; a tenth of all is tested on elsewhere."""
     labels = ["positive"] * demo.WHOLE + ["negative"] * demo.WHOLE
     whole = [Example(str(place), label) for place, label in enumerate(labels)]
     _, tested = hold_out(whole, len(whole) // 10)  # as `wordward.datasets.rotten_tomatoes` does

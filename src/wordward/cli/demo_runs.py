@@ -1,6 +1,7 @@
 """The runs of the demo: each trained, tested and attacked by a process of its own."""
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -85,7 +86,9 @@ def measure(job: Job) -> None:
     """Train the run or go on with it, test and attack it, and write what was found."""
     going, started = (job.folder / CONFIG).exists(), time.process_time()
     if not going or finished(job.folder) is None:
-        result = train(job.config, job.folder, resume=going, force=not going, quiet=True)
+        if not going:
+            shutil.rmtree(job.folder, ignore_errors=True)  # stopped before its settings were written
+        result = train(job.config, job.folder, resume=going, quiet=True)
         if result["stopped"]:
             raise KeyboardInterrupt
     trained = time.process_time()
