@@ -71,7 +71,7 @@ def test_demo_trains_shows_and_leaves_runs_to_use(
     assert numbers["error"]["ivat"]["value"] == pytest.approx(np.mean(errors))
     rows = [line for line in shown.splitlines() if line.startswith("│ ivat")]
     assert f"{np.mean(errors):.1%}" in rows[0]
-    assert f"{numbers['accuracy']['ivat']['4']['value']:.1%}" in rows[1]
+    assert f"{100 * numbers['accuracy']['ivat']['4']['value']:.1f} (" in rows[1]
     assert "interval that" in shown
     assert "→" in shown
     assert "<svg" in (out / "demo.svg").read_text()

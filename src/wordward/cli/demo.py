@@ -69,8 +69,8 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     jobs = [_job(out, method, draw) for method in reversed(METHODS) for draw in draws]  # the longest first
     found = dict(zip(jobs, measure_all(jobs, quiet=quiet), strict=True))
     gained = _gained(linear, found)
-    title = f"{len(draws[0].labelled)} labelled film sentences, mean of {RUNS} draws, with 95 % intervals"
-    drawn = picture(gained, title, {METHOD: "ivat, reads unlabelled texts too"})
+    title = f"{len(draws[0].labelled)} labelled film sentences, for {METHOD} {rest:,} more without labels"
+    drawn = picture(gained, f"{title}: {RUNS} draws, 95 % intervals")
     write(out / PICTURE, drawn)
     write(out / NUMBERS, json.dumps({"labelled": LABELLED, "tested": len(test), **gained.record()}, indent=1) + "\n")
     show_gains(gained, len(test), len(next(iter(found.values())).held[0]))

@@ -29,10 +29,10 @@ def show_gains(found: Gains, tested: int, attacked: int) -> None:
         console.print(f"{best} against the {name}: {_points(gain)} fewer errors, {_verdict(gain)}")
     swaps = list(found.more_right)
     heads = ["no swap" if n == 0 else f"{n} swap{'s' if n > 1 else ''}" for n in swaps]
-    title = f"accuracy on {attacked:,} of them when words are swapped, sense kept"
+    title = f"accuracy (%) on {attacked:,} of them when words are swapped, sense kept, with 95 % intervals"
     table = Table("model", *heads, title=title, title_justify="left")
     for name, values in found.accuracy.items():
-        table.add_row(name, *(f"{values[n].value:.1%} ({values[n].low:.1%} to {values[n].high:.1%})" for n in swaps))
+        table.add_row(name, *(_short(values[n]) for n in swaps))
     console.print()
     console.print(table)
     for n, gain in found.more_right.items():
@@ -42,6 +42,10 @@ def show_gains(found: Gains, tested: int, attacked: int) -> None:
                 f"{best} against the {next(iter(found.accuracy))} {most}: {_points(gain)} more right, "
                 f"{_verdict(gain)}"
             )
+
+
+def _short(accuracy: Interval) -> str:
+    return f"{100 * accuracy.value:.1f} ({100 * accuracy.low:.0f}-{100 * accuracy.high:.0f})"
 
 
 def _points(gain: Interval) -> str:

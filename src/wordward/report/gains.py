@@ -59,8 +59,8 @@ def excludes_zero(gain: Interval) -> bool:
     return gain.low > 0 or gain.high < 0
 
 
-def picture(found: Gains, title: str, names: Mapping[str, str]) -> str:
-    """Errors and accuracies with their intervals as SVG; `names`: what models are called in it."""
+def picture(found: Gains, title: str) -> str:
+    """Errors and accuracies with their intervals as SVG."""
     wrong = [end for value in found.error.values() for end in value]
     errors = ticks(min(wrong), max(wrong))
     kept = [end for values in found.accuracy.values() for value in values.values() for end in value]
@@ -89,13 +89,13 @@ def picture(found: Gains, title: str, names: Mapping[str, str]) -> str:
         accuracies=[(up(value), f"{value:.0%}") for value in accuracies],
         swaps=[(x, str(number)) for number, x in places.items()],
         rows=[
-            (kinds[name], names.get(name, name), TOP + height * (at + 0.5), *map(along, value), f"{value.value:.1%}")
+            (kinds[name], name, TOP + height * (at + 0.5), *map(along, value), f"{value.value:.1%}")
             for at, (name, value) in enumerate(found.error.items())
         ],
         curves=[
             (
                 kinds[name],
-                names.get(name, name),
+                name,
                 [(places[number] + beside.get(name, 0), *map(up, value)) for number, value in values.items()],
             )
             for name, values in found.accuracy.items()
