@@ -85,8 +85,8 @@ def picture(found: Gains, title: str) -> str:
         bottom=BOTTOM,
         left=LEFT,
         right=RIGHT,
-        errors=[(along(value), f"{value:.0%}") for value in errors],
-        accuracies=[(up(value), f"{value:.0%}") for value in accuracies],
+        errors=[(along(value), f"{100 * value:g}%") for value in errors],
+        accuracies=[(up(value), f"{100 * value:g}%") for value in accuracies],
         swaps=[(x, str(number)) for number, x in places.items()],
         rows=[
             (kinds[name], name, TOP + height * (at + 0.5), *map(along, value), f"{value.value:.1%}")
