@@ -94,10 +94,10 @@ def machine() -> str:
 
 
 def drawn(texts: Sequence[Example], size: int, seed: int) -> tuple[list[Example], list[Example]]:
-    """So many labelled texts, each label among them, and the first of the others, to be read without labels."""
+    """So many labelled texts, each label among them, and some of the others, to be read without labels."""
     few = sample(texts, size, seed=seed, labels=label_names, in_order=False)
     taken = set(map(id, few))
-    return few, [text for text in texts if id(text) not in taken][:UNLABELLED]
+    return few, sample([text for text in texts if id(text) not in taken], UNLABELLED, seed=seed)
 
 
 def installed(source: Source) -> tuple[str, str]:

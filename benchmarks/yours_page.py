@@ -21,8 +21,7 @@ or F1 of names, for conll2003) on up to 2,000 texts that are always the same, an
 of them after up to four swaps that keep the sense. The linear model is the yardstick of `train` (tf-idf, logistic
 regression) on all the labelled texts, of which wordward's own models hold a tenth out; for tagging each word's most
 frequent tag. Settings were chosen on the sets marked with a star, the others were not looked at. For more than 20
-labels (r52, rcv1_sample) the Transformer is not chosen by itself; its lines show why. n is the number of runs behind
-the row with the fewest.
+labels (r52, rcv1_sample) the Transformer is not chosen. n is the number of runs behind the row with the fewest.
 {machine}
 
 ![Test error over that of a linear model, for each set and size](img/yours.svg)

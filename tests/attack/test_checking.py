@@ -11,6 +11,7 @@ from reviews import reviews
 
 import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, check
+from wordward.report import card, check_page
 from wordward.runs.metrics import mcnemar
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
@@ -121,12 +122,20 @@ class TestAgainst:
         model = wordward.open_model(worse, labels=["bad", "good"])
         found = check(model, TEXTS, settings, against=earlier)
         clean = found.conditions[0]
+        texts = len({each.text for each in TEXTS})
         assert clean.numbers == {
             "edits": 0,
-            "texts": len({each.text for each in TEXTS}),
+            "texts": texts,
+            "before": (texts - 1) / texts,
+            "after": (texts - 1 - lost) / texts,
             "lost": lost,
             "won": 0,
         } | {"p": mcnemar(lost, 0)}
+        for shown in (card(found), check_page(found)):
+            assert (
+                f"{1 - 1 / texts:.1%} before, {1 - (lost + 1) / texts:.1%} now; of {texts} texts {lost} lost, 0 won"
+                in shown
+            )
         assert clean.holds is found.holds is (mcnemar(lost, 0) >= 0.05)
 
     def test_better_is_no_fault(self, run: Run, settings: AttackSettings, tmp_path: Path):

@@ -216,7 +216,7 @@ class TestTraining:
 class TestResume:
     @pytest.mark.parametrize(
         ("method", "every", "stop"),
-        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2)],
+        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
     )
     def test_killed_and_resumed_is_never_killed(
         self,
@@ -228,7 +228,9 @@ class TestResume:
         stop: int,
     ):
         """Three steps an epoch, dropout on: weights, metrics and best epoch are the same to the last bit."""
-        config = config_of(place, method=method, epochs=3, checkpoint_steps=every)
+        method, own = method.partition(",")[::2]
+        learning = {"gradual": True, "self_training": True} if own else {}
+        config = config_of(place, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
         whole = train(config, tmp_path / "whole", quiet=True)
         self._kill(monkeypatch, stop)
@@ -562,7 +564,7 @@ class TestUse:
 
 
 class TestFamilies:
-    @pytest.mark.parametrize("name", ["roberta", "gpt2", "t5"])
+    @pytest.mark.parametrize("name", ["roberta", "gpt2", "t5", "llama", "qwen2", "gemma"])
     @pytest.mark.parametrize("task", ["sequence", "token"])
     def test_other_tokenizers(self, place: Path, tmp_path: Path, name: str, task: str):
         """Padding that is not 0, no token in front, words with their blanks; alone as among others."""
@@ -603,6 +605,9 @@ class TestFamilies:
         assert list(first.probabilities.values()) == pytest.approx(wanted.tolist(), abs=5e-6)
         (found,) = explain(run, [Example("the film was warm , said a")])
         assert [place.word for place in found.places] == "the film was warm , said a".split()
+        if task == "sequence":
+            (attacked,) = attack(run, [Example("the film was warm , said a", together[0].label)], AttackSettings())
+            assert attacked.outcome in ("flipped", "kept")
 
 
 def minilm() -> Path:
@@ -713,11 +718,6 @@ class TestErrors:
         assert wordward("train", *inside) == 1
         assert "which would be replaced" in capsys.readouterr().err
         assert before == {path: path.stat().st_mtime_ns for path in run_folder.rglob("*")}
-
-    def test_several_processes_are_refused(self, place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setenv("WORLD_SIZE", "2")
-        said = self.refused(capsys, place, "--model", place / "tiny")
-        assert "fine-tuning a Hugging Face model takes one process" in said
 
     def test_a_loss_that_is_no_number(self, place: Path, tmp_path: Path):
         with pytest.raises(RuntimeError, match="the loss is not finite at step"):

@@ -334,6 +334,41 @@ class TestTraining:
         assert made.state.log_history[0]["iadvt_loss"] > 0
 
 
+class TestFollowedBackAtOnce:
+    """Each loss is backpropagated when it is known; a class below that changes the loss gets it whole."""
+
+    @pytest.mark.parametrize("method", ["advt", "iadvt+ivat", "vat", "freelb", "random", "entropy", "pgd+iadvt-best"])
+    @pytest.mark.parametrize("parts", [1, 3])
+    def test_the_gradient_is_that_of_the_sum(self, tmp_path: Path, method: str, parts: int):
+        class Halved(AdversarialTrainer):
+            def compute_loss(self, *args: Any, **options: Any) -> Any:
+                return 0.5 * super().compute_loss(*args, **options)
+
+        found = []
+        for kind in (AdversarialTrainer, Halved):
+            options: Any = {"per_device_train_batch_size": 6 // parts, "gradient_accumulation_steps": parts}
+            made = trainer(tmp_path, "sequence", method, settings={"regularizer_weight": 0.7}, **options)
+            made.__class__ = kind
+            torch.manual_seed(5)
+            found.append(gradients(made))
+        for name, value in found[0].items():
+            torch.testing.assert_close(value, 2 * found[1][name], rtol=1e-4, atol=1e-6)
+
+    @pytest.mark.parametrize(("method", "most"), [("baseline", 1), ("advt", 2), ("iadvt", 2), ("vat", 3)])
+    def test_each_pass_is_followed_back_once(
+        self, tmp_path: Path, method: str, most: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        runs: list[int] = []
+        engine = torch.autograd.graph._engine_run_backward
+        for module in (torch.autograd, torch.autograd.graph):
+            if hasattr(module, "_engine_run_backward"):
+                counted = lambda *args, **options: runs.append(1) or engine(*args, **options)  # noqa: E731
+                monkeypatch.setattr(module, "_engine_run_backward", counted)
+        made = trainer(tmp_path, "sequence", method)
+        made.train()
+        assert len(runs) <= most + 1  # the Trainer's own, which has nothing left to follow but for the baseline
+
+
 @pytest.mark.slow
 def test_two_processes_make_the_update_of_one(tmp_path: Path):
     """Each with half of every batch, accumulated over two, unlabelled texts beside."""

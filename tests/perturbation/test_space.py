@@ -7,15 +7,19 @@ import torch
 from counting import Largest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
+import wordward
+from wordward.perturbation import directions
 from wordward.perturbation import space as space_module
+from wordward.perturbation.choice import nearness
 from wordward.perturbation.distance import distances
 from wordward.perturbation.space import (
     GROUP,
     HELD,
     AllWords,
     Free,
+    LargeTable,
     Metric,
     NearestWords,
     Neighbors,
@@ -24,6 +28,7 @@ from wordward.perturbation.space import (
     check_enough,
     nearest,
 )
+from wordward.perturbation.tap import Tap
 
 KINDS = ("free", "neighbors", "all")
 
@@ -245,6 +250,9 @@ def test_nearest_words_are_those_of_brute_force(
     found = nearest(ids, table, k, allowed=allowed, metric=metric, block=block)
     expected = [brute_force(int(word), table, k, allowed.tolist(), metric) for word in ids]
     assert found.tolist() == expected
+    rows = lambda start, end: table[start:end]  # noqa: E731
+    large = LargeTable(rows, size, dim, allowed=allowed, metric=metric, block=block)
+    assert large.nearest(ids, k, table.__getitem__).tolist() == expected
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
@@ -283,6 +291,8 @@ def test_euclidean_distance_keeps_its_digits_far_from_the_origin():
     found = nearest(torch.arange(20), table, 3, allowed=torch.arange(200), metric="euclidean")
     expected = [brute_force(word, table, 3, list(range(200)), "euclidean") for word in range(20)]
     assert found.tolist() == expected
+    large = LargeTable(lambda a, b: table[a:b], 200, 32, allowed=torch.arange(200), metric="euclidean", block=999)
+    assert large.nearest(torch.arange(20), 3, table.__getitem__).tolist() == expected
 
 
 def test_neighbours_are_searched_once_per_word_and_kept():
@@ -301,6 +311,36 @@ def test_neighbours_are_searched_once_per_word_and_kept():
         raise AssertionError("no word is new, so the table is not needed")
 
     assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_a_large_table_is_not_copied_for_a_new_word(metric: Metric, scaled: bool, monkeypatch: pytest.MonkeyPatch):
+    class Scaled(nn.Embedding):
+        def forward(self, input: Tensor) -> Tensor:
+            return 3 * super().forward(input)
+
+    torch.manual_seed(0)
+    model = nn.Sequential((Scaled if scaled else nn.Embedding)(500, 4), nn.Flatten(), nn.Linear(12, 2)).double()
+    first, later = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[1, 2, 7], [4, 5, 6]])
+    plain, large = (wordward.iadvt(model, k=3, metric=metric) for _ in range(2))
+    wanted = [plain(lambda ids=ids: model(ids), torch.tensor([0, 1])) for ids in (first, later)]
+    monkeypatch.setattr(directions, "LARGE", 100)
+    read: list[int] = []
+    look_up = Tap.words
+    monkeypatch.setattr(Tap, "words", lambda self, ids: read.append(ids.numel()) or look_up(self, ids))
+    for ids, outcome in zip((first, later), wanted, strict=True):
+        found = large(lambda ids=ids: model(ids), torch.tensor([0, 1]))
+        torch.testing.assert_close(found.perturbation, outcome.perturbation)
+        torch.testing.assert_close(found.candidates, outcome.candidates)
+    assert scaled or max(read) <= 6  # where vectors are looked up, the table is read in place
+
+
+@pytest.mark.parametrize("size", [50, 8192, 8193, 20_000])
+def test_the_default_epsilon_is_that_of_the_whole_table(size: int):
+    model = nn.Sequential(nn.Embedding(size, 4), nn.Flatten(), nn.Linear(12, 2))
+    adversary = wordward.iadvt(model, k=3)
+    assert adversary.epsilon == 0.75 * nearness(adversary.tap.table())
 
 
 def test_neighbours_of_all_words_at_once():

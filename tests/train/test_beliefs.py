@@ -13,16 +13,17 @@ def test_targets_are_balanced_and_sharpened() -> None:
     for _ in range(2_000):
         beliefs.update(torch.tensor([0.5, 0.5]))
     torch.testing.assert_close(beliefs.predicted, torch.tensor([0.5, 0.5], dtype=torch.float64))
-    found = beliefs.target(torch.tensor([[0.5, 0.5], [0.9, 0.1]], dtype=torch.float64)).softmax(-1)
+    found, mean = beliefs.target(torch.tensor([[0.5, 0.5], [0.9, 0.1]]).log())
     weights = torch.tensor([[0.5 * 0.25, 0.5 * 0.75], [0.9 * 0.25, 0.1 * 0.75]], dtype=torch.float64) ** 2
-    torch.testing.assert_close(found, weights / weights.sum(1, keepdim=True))
+    torch.testing.assert_close(found.softmax(-1), weights / weights.sum(1, keepdim=True), rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(mean, torch.tensor([0.7, 0.3]))
 
 
 def test_a_class_that_is_predicted_too_often_loses() -> None:
     beliefs = Beliefs(torch.tensor([0.5, 0.5]))
     for _ in range(100):
         beliefs.update(torch.tensor([0.9, 0.1]))
-    assert beliefs.target(torch.tensor([[0.6, 0.4]])).argmax() == 1
+    assert beliefs.target(torch.tensor([[0.6, 0.4]]).log())[0].argmax() == 1
 
 
 def test_a_target_is_made_of_a_pass_without_dropout_and_nothing_is_left_changed() -> None:

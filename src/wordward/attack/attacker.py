@@ -102,7 +102,7 @@ def attack(
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections, guard, judge)
-    plain = [attacker.goal.plain(run.example(text)) for text in texts]
+    plain = [attacker.goal.plain(example) for example in run.examples(texts)]
     size = CHUNK if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     again = partial(_attacker, opener(run), settings, corrections, guard, judge)

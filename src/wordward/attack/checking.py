@@ -71,6 +71,7 @@ def check(
         1.0
     """
     settings, limits = settings or AttackSettings(sense="kept"), limits or CheckLimits()
+    texts, sense_from = run.examples(texts), run.examples(sense_from)
     if not texts:
         raise DataError("expected texts to check the model with; there are none", source or None)
     if not budgets or min(budgets) < 1:

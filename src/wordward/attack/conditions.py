@@ -51,9 +51,10 @@ def limited(name: str, interval: Interval | None, limit: float) -> Condition:
 
 def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int, measured: str = "accuracy") -> Condition:
     """Whether the model is no worse than it was, beyond chance."""
-    worse, better, texts, p = earlier.compare({name: holds(one, number) for name, one in each.items()}, number)
+    now = {name: holds(one, number) for name, one in each.items() if one.errors != 0}
+    numbers = {"edits": number, **earlier.compare(now, number)}
+    before, after, lost, won, p = (numbers[name] for name in ("before", "after", "lost", "won", "p"))
     title = under(measured, number)
-    found = f"of {texts} texts {worse} lost, {better} won (p = {p:.2g})"
-    falls = worse > better and p < 0.05
-    numbers = {"edits": number, "texts": texts, "lost": worse, "won": better, "p": p}
+    found = f"{before:.1%} before, {after:.1%} now; of {numbers['texts']} texts {lost} lost, {won} won (p = {p:.2g})"
+    falls = lost > won and p < 0.05
     return Condition("against", title, f"no worse than {earlier.name}", found, not falls, numbers)

@@ -50,8 +50,8 @@ class Earlier:
             )
         return cls(str(path), right, flips_at)
 
-    def compare(self, now: Mapping[str, bool], edits: int) -> tuple[int, int, int, float]:
-        """Texts lost and won since, how many are in both, and p of McNemar's exact test (two-sided).
+    def compare(self, now: Mapping[str, bool], edits: int) -> dict[str, float]:
+        """On the texts in both: the accuracy then and now, texts lost and won, p of McNemar's exact test (two-sided).
 
         `now`: of each text whether it is right under so many edits.
         """
@@ -60,9 +60,12 @@ class Earlier:
             raise DataError(
                 "expected some of the same texts with the same labels; none of these are in it", self.name
             )
-        lost = sum(self._holds(text, edits) and not now[text] for text in both)
-        won = sum(now[text] and not self._holds(text, edits) for text in both)
-        return lost, won, len(both), mcnemar(lost, won)
+        then = {text: self._holds(text, edits) for text in both}
+        lost, won = (sum(a[text] and not b[text] for text in both) for a, b in ((then, now), (now, then)))
+        before, after = (sum(right[text] for text in both) / len(both) for right in (then, now))
+        return {"texts": len(both), "before": before, "after": after, "lost": lost, "won": won} | {
+            "p": mcnemar(lost, won)
+        }
 
     def _holds(self, text: str, edits: int) -> bool:
         flips_at = self.flips_at[text]

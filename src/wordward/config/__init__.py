@@ -2,6 +2,7 @@
 
 from wordward.config.settings import (
     DataSettings,
+    FineTuningSettings,
     ModelSettings,
     PretrainConfig,
     TextSettings,
@@ -11,6 +12,7 @@ from wordward.config.settings import (
 
 __all__ = [
     "DataSettings",
+    "FineTuningSettings",
     "ModelSettings",
     "PretrainConfig",
     "TextSettings",

@@ -198,7 +198,8 @@ class TrainingSettings:
     self_training: bool = False
     """Let the KL methods (vat, ivat) of a classifier compare with what the model makes of a text without dropout,
     balanced so that labels are as frequent as in the training texts, and sharpened: from few labelled and many
-    unlabelled texts it learns more. On where wordward chooses the model and there are unlabelled texts."""
+    unlabelled texts it learns more, if both are drawn alike. On where wordward chooses the model and there are
+    unlabelled texts."""
     clip: Annotated[OpenFloat, _shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0
@@ -232,6 +233,30 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True)
+class FineTuningSettings:
+    """How a Hugging Face model is fine-tuned, beside what is set for any model.
+
+    Examples:
+        >>> from wordward.config import FineTuningSettings, TrainConfig
+        >>> TrainConfig(transformer="all-MiniLM-L6-v2", finetuning=FineTuningSettings(lora=8)).finetuning.lora
+        8
+    """
+
+    new_labels: bool = False
+    """Train for the labels of the texts, with a new head where they are not as many as the model's own. Otherwise a
+    model that is a classifier (or tagger) keeps its labels, and texts with others are refused."""
+    lora: Annotated[int | None, tyro.conf.arg(metavar="RANK")] = None
+    """Train only matrices of this rank beside the model's layers, and its head (LoRA; needs peft). They are added to
+    the weights in the end, so that the model is loaded like any other."""
+    gradient_checkpointing: bool = False
+    """Compute the insides of layers again for each backward pass: less memory, a third more time."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used."""
+        rules.check(self, rules.COUNT_OR_NONE, "lora")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """Everything that decides what `wordward train` computes.
 
@@ -257,6 +282,7 @@ class TrainConfig:
     model: ModelSettings = field(default_factory=ModelSettings)
     perturbation: MethodSettings = field(default_factory=MethodSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    finetuning: FineTuningSettings = field(default_factory=FineTuningSettings)
 
     def __post_init__(self) -> None:
         """Refuse, before anything is read, what cannot be trained."""
@@ -274,6 +300,10 @@ class TrainConfig:
             )
         if self.transformer is not None:
             self._fit_transformer(self.transformer)
+        elif changed := _changed(self.finetuning, FineTuningSettings()):
+            raise SettingError(
+                changed[0], f"`{changed[0]}` is for a Hugging Face model: give its folder or name as `transformer`"
+            )
 
     def _fit_transformer(self, source: str) -> None:
         """A Transformer's defaults where no value is given; settings that only our own models have are refused."""

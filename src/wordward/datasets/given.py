@@ -1,34 +1,50 @@
-"""Texts that a program holds in memory, as Examples."""
+"""Texts that a program holds in memory, as Examples: lists of them, and tables of pandas, datasets and the like."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import isnan
 from typing import Any
 
 from wordward.datasets.example import Example
-from wordward.support.errors import DataError, SettingTypeError
+from wordward.support.errors import ColumnError, DataError, SettingTypeError
 
 
-def examples_of(texts: Iterable[Any], name: str, *, labelled: bool = True, skip_empty: bool = False) -> list[Example]:
+def examples_of(
+    texts: Iterable[Any],
+    name: str,
+    *,
+    labelled: bool = True,
+    skip_empty: bool = False,
+    text_column: str = "text",
+    label_column: str = "label",
+) -> list[Example]:
     """Make Examples of texts in memory.
 
     Args:
-        texts: `Example`s, pairs (text, label), or plain texts where no labels are needed.
+        texts: `Example`s, pairs (text, label), or plain texts where no labels are needed; or a table, such as a
+            DataFrame of pandas or a Dataset of datasets, whose text column may hold lists of words, and whose label
+            column their tags.
         name: What stands for the list in messages.
-        labelled: Whether labels are needed.
+        labelled: Whether labels are needed; those of a table are read where there are any.
         skip_empty: Leave out texts that are empty, which are refused otherwise.
+        text_column: The column of a table that holds the texts.
+        label_column: The column that holds their labels; those of a ClassLabel are taken by name.
 
     Returns:
         An `Example` for each text, numbered from 1.
 
     Raises:
-        DataError: If one is no text, is empty, or lacks its label or tags.
+        DataError: If one is no text, is empty, or lacks its label or tags, or a table lacks the column.
 
     Examples:
         >>> from wordward.datasets import examples_of
         >>> examples_of([("a warm film", "good")], "texts")[0].label
         'good'
     """
+    if is_table(texts):
+        texts = _of_table(texts, name, text_column, label_column, labelled=labelled)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        raise SettingTypeError(name, f"{name} must be a list of texts, but is {type(texts).__name__}")
+        one = ": choose one of its splits" if isinstance(texts, Mapping) else ""
+        raise SettingTypeError(name, f"{name} must be a list of texts, but is {type(texts).__name__}{one}")
     examples = [
         example
         for number, value in enumerate(texts, start=1)
@@ -40,6 +56,48 @@ def examples_of(texts: Iterable[Any], name: str, *, labelled: bool = True, skip_
     if not examples:
         raise DataError("expected one or more texts; found none", name)
     return examples
+
+
+def is_table(texts: Any) -> bool:
+    """Whether texts are in a table with columns by name, as of pandas, polars or datasets."""
+    return not isinstance(texts, Mapping) and hasattr(texts, "__getitem__") and bool(_columns(texts))
+
+
+def _columns(table: Any) -> list[str]:
+    named = getattr(table, "column_names", None)  # of datasets; a split's
+    return [str(each) for each in (getattr(table, "columns", ()) if named is None else named)]
+
+
+def _of_table(table: Any, name: str, text_column: str, label_column: str, *, labelled: bool) -> Iterator[Example]:
+    """The rows of a table; a row without a text or label is refused."""
+    known = _columns(table)
+    for option, column in (("text_column", text_column), ("label_column", label_column)):
+        if column not in known and (labelled or option == "text_column"):
+            raise ColumnError(
+                f"expected a column {column!r}; found {', '.join(known)}: name it with `{option}`", name
+            )
+    feature = getattr(table, "features", {}).get(label_column) if hasattr(table, "column_names") else None
+    names = getattr(getattr(feature, "feature", feature), "names", None)  # of a ClassLabel, or a list of them
+
+    def label(value: Any) -> str:
+        return str(names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value).strip()
+
+    labels: Any = table[label_column] if label_column in known else [None] * len(table)
+    for number, (text, value) in enumerate(zip(table[text_column], labels, strict=True), start=1):
+        words, tags = (isinstance(each, list | tuple) or getattr(each, "ndim", 0) for each in (text, value))
+        if not words and not isinstance(text, str):
+            raise DataError(f"expected a text; got {text!r:.80}: leave the row out", name, number)
+        if labelled and not tags and _is_missing(value):
+            raise DataError(f"expected a label; got {value!r}: leave the row out", name, number)
+        if not words:
+            yield Example(text.strip(), None if _is_missing(value) else label(value))
+            continue
+        tokens = tuple(map(str, text))
+        yield Example(" ".join(tokens), tokens=tokens, tags=tuple(map(label, value)) if tags else None)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and isnan(value))
 
 
 def _example(value: Any, name: str, number: int, labelled: bool) -> Example:

@@ -97,7 +97,7 @@ class Explainer:
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
         run, method = self.run, self.adversary.method
-        examples = [run.example(text) for text in texts]
+        examples = run.examples(texts)
         readings = [run.read(example) for example in examples]
         check_focuses(run, readings, focus)
         labels: list[Labels] = [None] * len(readings)

@@ -99,6 +99,7 @@ class AdversarialTrainer(Trainer):
         self._accumulated: Accumulated | None = None  # None: the update has one batch
         self._sums: dict[str, Tensor] = {}  # losses since they were last logged
         self._logged = 0  # the update after which they were
+        self._at_once = False  # whether each loss is backpropagated as soon as it is known
         self.add_callback(_StateCallback(self))
         _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
 
@@ -168,6 +169,29 @@ class AdversarialTrainer(Trainer):
             candidates=self._candidates if method.recipe.space == "words" else None,
         )
 
+    def training_step(self, model: nn.Module, *args: Any, **options: Any) -> Tensor:
+        """A step; each loss is followed back at once, so that the clean pass is followed back, and held, but once.
+
+        Not under DDP, which exchanges the gradients of one backward pass, nor with optimizers that update in it, nor
+        where a class below this one changes the loss.
+        """
+        ours = type(self).compute_loss is AdversarialTrainer.compute_loss and not getattr(self, "use_apex", False)
+        fused = ours and "lomo" not in str(self.args.optim) and unwrapped(model) is model
+        self._at_once = fused and bool(self.methods)
+        try:
+            return super().training_step(model, *args, **options)
+        finally:
+            self._at_once = False
+
+    def _backward(self, loss: Tensor) -> Tensor:
+        """Backpropagate a loss as the Trainer will its sum, where that is done at once; what is left of it."""
+        if not self._at_once:
+            return loss
+        together = self._together
+        divided = together.steps if together is not None and self.compute_loss_func is None else 1
+        self.accelerator.backward(loss / divided)
+        return loss.detach()
+
     def compute_loss(
         self,
         model: nn.Module,
@@ -192,6 +216,8 @@ class AdversarialTrainer(Trainer):
         label_loss, outputs = passes[0]
         losses |= self._virtual(unwrapped(model), inputs)
         total = label_loss + sum(losses.values())
+        if self._at_once:  # nothing is left for the Trainer to follow back
+            total = total.detach().requires_grad_()
         self._note({"label": label_loss, **losses})
         return (total, outputs) if return_outputs else total
 
@@ -203,24 +229,36 @@ class AdversarialTrainer(Trainer):
             return loss, outputs
         return loss * (label_count(inputs) * together.steps / together.labels), outputs
 
+    def _weight(self) -> Tensor | float:
+        """For how much the methods' losses count in this step."""
+        return 1.0
+
+    _target: Callable[[Tensor], Tensor] | None = None
+    """What the clean prediction is turned into before the KL methods compare with it."""
+
     def _supervised(self, forward: Callable[[], Tensor], inputs: Any) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
         supervised = [adversary for adversary in self.adversaries if adversary.method.recipe.needs_labels]
         if not supervised:
-            forward()
+            self._backward(forward())
             return {}
         watch = any(adversary.method.recipe.starts_uphill for adversary in supervised)
         clean = supervised[0].tap.run(forward, watch=watch)  # its logits, and those of later passes: the loss
         mask = supervised[0].mask(clean.ids, perturbed(inputs, self._ordinary))
         gradient = None
-        if watch:
+        if watch and not self._at_once:
             gradient = gradient_at(clean.logits, clean.shift, retain_graph=True)
-        losses = {}
+        elif self._at_once:
+            self._backward(clean.logits)
+            gradient = clean.shift.grad if watch and clean.shift is not None else None
+        losses, weight = {}, self._weight() * self.adversarial.regularizer_weight
         for adversary in supervised:
             adversary.tick()
-            ascent = adversary.perturbed_losses(forward, clean, gradient, mask, lambda at: at.logits)
-            loss = torch.stack(ascent.losses).mean()
-            losses[adversary.method.name] = self.adversarial.regularizer_weight * loss
+            part = weight / adversary.method.recipe.counted
+            back = (lambda loss, part=part: self._backward(part * loss)) if self._at_once else None
+            ascent = adversary.perturbed_losses(forward, clean, gradient, mask, lambda at: at.logits, backward=back)
+            every = torch.stack(ascent.losses)
+            losses[adversary.method.name] = every.sum() if self._at_once else weight * every.mean()
         return losses
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
@@ -236,13 +274,13 @@ class AdversarialTrainer(Trainer):
         losses, together = {}, self._together
         for adversary in virtual:
             with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
-                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted)
-            share = torch.ones((), device=mask.device)
+                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted, target=self._target)
+            share = self._weight() * torch.ones((), device=mask.device)
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
                 part = counted.sum() / together.tokens if by_token else len(mask) / together.texts
-                share = part if self.compute_loss_func is not None else part * together.steps
-            losses[adversary.method.name] = share * outcome.loss
+                share = share * (part if self.compute_loss_func is not None else part * together.steps)
+            losses[adversary.method.name] = self._backward(share * outcome.loss)
         return losses
 
     def _ordinary(self, ids: Tensor) -> Tensor:

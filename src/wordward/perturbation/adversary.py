@@ -20,7 +20,7 @@ from wordward.perturbation.checks import (
     marks_tokens,
     refuse_positions,
 )
-from wordward.perturbation.choice import across, nearness, scattered, unit, within
+from wordward.perturbation.choice import across, nearness, sampled, scattered, unit, within
 from wordward.perturbation.directions import Directions, Noise
 from wordward.perturbation.embedding import refuse_places
 from wordward.perturbation.objective import MEASURES, OBJECTIVES, Loss, yes_or_no
@@ -144,7 +144,9 @@ class Adversary:
             return 0.0
         if not isinstance(space, str):
             raise SettingError("epsilon", "a space of your own has no default epsilon: give epsilon, the length of r")
-        size = math.nan if self.tap.device.type == "meta" else nearness(self.tap.table())
+        size = math.nan
+        if self.tap.device.type != "meta":
+            size = nearness(self.tap.words(sampled(self.tap.size).to(self.tap.device)))
         if not 0 < size < math.inf:
             raise SettingError(
                 "epsilon",

@@ -74,6 +74,11 @@ def scattered(noise: Tensor, mask: Tensor) -> Tensor:
     return torch.erf(noise / 2**0.5) * mask.unsqueeze(-1) / numbers.sqrt()
 
 
+def sampled(size: int) -> Tensor:
+    """The words of a table of this size that `nearness` looks at."""
+    return torch.arange(0, size, -(-size // AMONG))
+
+
 def nearness(table: Tensor) -> float:
     """How far it is from a word to its tenth nearest, the median over words; of a large table, over a sample."""
     table = table[:: -(-len(table) // AMONG)]

@@ -12,7 +12,9 @@ from wordward.perturbation.tap import Tap
 from wordward.support.errors import SettingError
 
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
-AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second
+AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second, where they have
+USUAL_DIM = 256  # numbers each
+LARGE = 1 << 26  # numbers of a table that is not copied to be searched: 256 MiB in single precision
 
 Noise = Tensor | Callable[[tuple[int, ...], torch.dtype], Tensor] | None  # given, drawn by the caller, or by us
 
@@ -49,10 +51,12 @@ class Directions:
             return None
         allowed = self._allowed_on(ids)
         if self.nearest is None or self.nearest.allowed.device != ids.device:
-            at_once = ids.is_cuda and self._every != 1 and self.tap.size <= AT_ONCE
+            at_once = ids.is_cuda and self._every != 1 and self.tap.size * self.tap.dim <= AT_ONCE * USUAL_DIM
             self.nearest = NearestWords(
                 self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
             )
+        if self.tap.size * self.tap.dim > LARGE:
+            return self.nearest.of_large(ids, self.tap.words, self.tap.rows, self.tap.dim)
         return self.nearest.of(ids, self.tap.table)
 
     def _allowed_on(self, ids: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from wordward.support.errors import SettingError
 
 Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
+Rows = Callable[[int, int], Tensor]  # the vectors from one id up to another, not copied where that can be
 HELD = {"cuda": 1 << 23}  # numbers held as directions at once, 32 MiB: a GPU prefers few large products
 KEPT = 1 << 23  # numbers of all directions of a batch that are kept on a CPU rather than computed again: 32 MiB
 GROUP = 128  # similarities per group; a GPU compares the groups' maxima first
@@ -237,6 +238,43 @@ def _merged(best: list[tuple[Tensor, Tensor]], k: int) -> Tensor:
     return words if len(best) == 1 else words.gather(-1, values.topk(k, dim=-1).indices)
 
 
+class LargeTable:
+    """A table too large to copy, searched block by block; lengths of its vectors are reckoned once."""
+
+    def __init__(
+        self, rows: Rows, size: int, dim: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK
+    ) -> None:
+        self.rows, self.metric, self.block = rows, metric, block
+        width = max(1, block // dim)
+        self.blocks = [(start, min(size, start + width)) for start in range(0, size, width)]
+        self._barred = torch.full((size,), -torch.inf, device=allowed.device).index_fill(0, allowed, 0.0)
+        self._centre: Tensor | float = 0.0  # a common offset would cost the products their digits
+        if metric == "euclidean":
+            self._centre = torch.stack([rows(*ends).sum(0) for ends in self.blocks]).sum(0) / size
+        self._sizes = torch.cat([self._vectors(*ends).square().sum(-1) for ends in self.blocks])  # (size,)
+
+    def _vectors(self, start: int, end: int) -> Tensor:
+        return self.rows(start, end) - self._centre if self.metric == "euclidean" else self.rows(start, end)
+
+    def nearest(self, ids: Tensor, k: int, words: Words) -> Tensor:
+        """As `nearest`: the k allowed words nearest to each of `ids` (n,), (n, k)."""
+        found = []
+        for part in ids.split(max(1, self.block // (self.blocks[0][1]))):
+            origins, best = words(part) - self._centre, []
+            for start, end in self.blocks:
+                similarity, sizes = _product(origins, self._vectors(start, end).T), self._sizes[start:end]
+                if self.metric == "euclidean":  # argmin |a-b|^2 = argmax ab - b^2/2
+                    similarity -= sizes / 2
+                else:
+                    similarity /= sizes.sqrt().clamp(min=1e-12)
+                similarity += self._barred[start:end]
+                _leave_out(similarity, part - start)
+                values, columns = _largest(similarity, min(k, end - start))
+                best.append((values, columns + start))
+            found.append(_merged(best, k))
+        return torch.cat(found)
+
+
 class NearestWords:
     """The k nearest words of each word, searched on first use, then kept.
 
@@ -250,6 +288,7 @@ class NearestWords:
         self.at_once = at_once
         self._rows = torch.full((size, k), -1, device=allowed.device)
         self._complete = False
+        self._large: LargeTable | None = None
 
     def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
@@ -259,6 +298,15 @@ class NearestWords:
                 rows = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
                 self._rows[missing] = rows
             self._complete = self.at_once
+        return self._rows[ids]
+
+    def of_large(self, ids: Tensor, words: Words, rows: Rows, dim: int) -> Tensor:
+        """As `of`, for a table that is not copied; lengths of its vectors are those at the first search."""
+        missing = self._unknown(ids)
+        if len(missing):
+            if self._large is None:
+                self._large = LargeTable(rows, len(self._rows), dim, allowed=self.allowed, metric=self.metric)
+            self._rows[missing] = self._large.nearest(missing, self.k, words)
         return self._rows[ids]
 
     def _unknown(self, ids: Tensor) -> Tensor:

@@ -127,6 +127,14 @@ class Tap:
         """All vectors, (vocabulary, dim)."""
         return self.words(torch.arange(self.size, device=self.device))
 
+    def rows(self, start: int, end: int) -> Tensor:
+        """The vectors from one id up to another: a view of the table where the embedding just looks them up."""
+        plain = type(self.embedding) is nn.Embedding and self.embedding.max_norm is None
+        hooked = self.embedding._forward_hooks or self.embedding._forward_pre_hooks
+        if plain and not hooked and self._weight.dtype == self.dtype:
+            return self._weight.detach()[start:end]
+        return self.words(torch.arange(start, end, device=self.device))
+
     def run(
         self, forward: Forward, shift: Tensor | None = None, *, watch: bool = False, like: Pass | None = None
     ) -> Pass:

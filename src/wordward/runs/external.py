@@ -14,6 +14,7 @@ from wordward.perturbation.recipes import MethodSettings
 from wordward.perturbation.tap import Tap
 from wordward.runs.external_run import CheckedLogits, ExternalRun
 from wordward.runs.hub import (
+    HEADS,
     SAFE,
     SAFE_WEIGHTS,
     check_folder,
@@ -27,7 +28,6 @@ from wordward.runs.several import SeveralLabels
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
 
-HEADS = {"ForSequenceClassification": False, "ForTokenClassification": True}  # and whether it gives tags
 REGRESSION, SEVERAL = "regression", "multi_label_classification"  # what a model's config may say of its labels
 
 
@@ -98,18 +98,24 @@ def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
 
 
 def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:
-    """Examples whose labels are the model's: those given as numbers, or in another case, by their names there.
-
-    For a model that wordward did not train; one that the model does not know stays as it is, to be refused.
-    """
-    if run.trained_here:
+    """Examples whose labels are the model's, for a model that had them before wordward read its texts."""
+    if run.trained_here and run.config.transformer is None:
         return list(examples)
     if run.several_labels or getattr(run, "among", ()):
         return [*map(run.example, examples)]
-    by_name = {name: name for name in run.labels}
-    for at, name in enumerate(run.labels):
-        by_name.setdefault(str(at), name)
-        if sum(other.casefold() == name.casefold() for other in run.labels) == 1:
+    return with_names(run.labels, examples)
+
+
+def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Example]:
+    """Examples whose labels are these: those given as numbers, or in another case, by their names here.
+
+    One that is not known stays as it is, to be refused.
+    """
+    by_name = {name: name for name in labels}
+    numbers = any(name.isdecimal() for name in labels)  # which are names then, and not places
+    for at, name in enumerate(labels):
+        by_name.setdefault(name if numbers else str(at), name)
+        if sum(other.casefold() == name.casefold() for other in labels) == 1:
             by_name.setdefault(name.casefold(), name)
 
     def known(name: str) -> str:
@@ -147,7 +153,7 @@ def _load(source: str) -> tuple[bool, Any]:
 
 def _head(architectures: Sequence[str]) -> bool | None:
     """Whether a model of these kinds gives tags; None if it is no classifier."""
-    found = [gives_tags for name in architectures for end, gives_tags in HEADS.items() if name.endswith(end)]
+    found = [gives_tags for name in architectures for gives_tags, end in HEADS.items() if name.endswith(end)]
     return found[0] if found else None
 
 

@@ -27,6 +27,7 @@ SIZES = set(
 )
 SIZES |= set("hidden_dim n_embd n_positions d_model d_ff num_hidden_layers n_layers n_layer num_layers".split())
 SLACK = 4  # a size may be a part of a tensor's, as three in one, or a multiple of it
+HEADS = {False: "ForSequenceClassification", True: "ForTokenClassification"}  # by whether a model gives tags
 LONGEST = 512  # pieces, where neither tokenizer nor model says more
 
 
@@ -84,24 +85,24 @@ def load_tokenizer(source: str, *, tagging: bool) -> Any:
 
 
 def _glues(tokenizer: Any) -> bool:
-    """Whether a list of words is tokenised without blanks between them, as by GPT-2's tokenizer."""
-    return tokenizer.is_fast and _first_step(tokenizer).get("add_prefix_space") is False
+    """Whether a list of words is tokenised without blanks between them, as by GPT-2's and Qwen's tokenizers."""
+    return tokenizer.is_fast and any(not step.add_prefix_space for step in _blank_steps(tokenizer))
 
 
-def _first_step(tokenizer: Any) -> dict[str, Any]:
-    """The settings of the tokenizer's pre-tokenizer, which splits a text before pieces are looked for."""
-    step = tokenizer.backend_tokenizer.pre_tokenizer
-    return {} if step is None else json.loads(step.__getstate__())
+def _blank_steps(tokenizer: Any) -> list[Any]:
+    """Those steps of the tokenizer's pre-tokenizer that may put a blank before a word."""
+    step: Any = tokenizer.backend_tokenizer.pre_tokenizer
+    if step is None:
+        return []
+    inside = json.loads(step.__getstate__()).get("pretokenizers", [])
+    steps = [step[at] for at in range(len(inside))] if inside else [step]
+    return [each for each in steps if hasattr(each, "add_prefix_space")]
 
 
 def _put_blanks(tokenizer: Any) -> None:
     """Set `add_prefix_space`, which not every tokenizer class takes as an argument."""
-    from tokenizers import pre_tokenizers
-
-    if _glues(tokenizer):
-        state: dict[str, Any] = _first_step(tokenizer) | {"add_prefix_space": True}
-        kind = getattr(pre_tokenizers, str(state.pop("type")))
-        tokenizer.backend_tokenizer.pre_tokenizer = kind(**state)
+    for step in _blank_steps(tokenizer):
+        step.add_prefix_space = True
 
 
 def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool = False) -> Any:
@@ -151,12 +152,19 @@ def _shapes(file: Path) -> list[list[int]]:
         return [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118 - no dictionary
 
 
-def known_labels(source: str) -> tuple[str, ...]:
-    """The labels that a model has been trained for, in its own order."""
+def known_labels(source: str, *, tagging: bool) -> tuple[str, ...]:
+    """The labels that a classifier (or tagger) has been trained for, in its own order; none of another model."""
     check_folder(source)
     with transformers_quietly() as transformers, explained(source, "model"):
-        named = transformers.AutoConfig.from_pretrained(source, **SAFE).id2label or {}
-    return tuple(str(named[at]) for at in sorted(named))
+        config = transformers.AutoConfig.from_pretrained(source, **SAFE)
+    if not any(name.endswith(HEADS[tagging]) for name in config.architectures or ()):
+        return ()
+    if config.problem_type == "multi_label_classification":
+        raise RunError(
+            f"{source} gives several labels at once, but these texts have one each: train for the labels of the "
+            "texts with `new_labels=True`"
+        )
+    return tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
 
 
 def longest(model: nn.Module, tokenizer: Any) -> int:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from wordward.config.settings import TextSettings, TrainConfig
-from wordward.datasets import Example
+from wordward.datasets import Example, examples_of
+from wordward.datasets.given import is_table
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.runs.checkpoint import load_class_counts
@@ -224,7 +225,15 @@ class Run(ABC):
             >>> run.predict(["the film was warm and funny"])[0].label
             'good'
         """
-        return self.predict_readings([self.read(self.example(text)) for text in texts])
+        return self.predict_readings([self.read(example) for example in self.examples(texts)])
+
+    def examples(self, texts: Any) -> list[Example]:
+        """Texts as Examples: strings, Examples, or a table of pandas or datasets with the run's columns."""
+        if not is_table(texts):
+            return [self.example(text) for text in texts]
+        data = self.config.data
+        named: Any = {"text_column": data.text_column, "label_column": data.label_column}
+        return [self.example(each) for each in examples_of(texts, "texts", labelled=False, **named)]
 
     def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:
         """Like `predict`, for texts that are tokenised already."""
@@ -254,7 +263,7 @@ class Run(ABC):
         """How well the run does on labelled texts.
 
         Args:
-            texts: `Example`s with labels, or for a tagger with tokens and tags.
+            texts: `Example`s with labels, or for a tagger with tokens and tags; or a table of pandas or datasets.
             source: Where they are from, for messages.
             quiet: Show no progress.
 
@@ -268,7 +277,8 @@ class Run(ABC):
             >>> run.evaluate(texts).scores["error"].value
             0.0
         """
-        return self.evaluate_corpus(self.encode(texts, labelled=True, source=source), source, quiet=quiet)
+        corpus = self.encode(self.examples(texts), labelled=True, source=source)
+        return self.evaluate_corpus(corpus, source, quiet=quiet)
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""

@@ -20,16 +20,18 @@ class Beliefs:
         self.shares = shares  # (classes,): how frequent each is among the labels
         self.predicted = shares.clone()  # how frequent each is predicted to be, of late
 
-    def target(self, predicted: Tensor) -> Tensor:
-        """Logits (texts, classes) to compare with, from p(Y|X) as predicted.
+    def target(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (texts, classes) to compare with, and the mean prediction (classes,), for `update`.
 
         >>> beliefs = Beliefs(torch.tensor([0.5, 0.5]))
         >>> beliefs.predicted = torch.tensor([0.8, 0.2])  # too often the first class
-        >>> beliefs.target(torch.tensor([[0.6, 0.4]])).softmax(-1)
+        >>> target, _ = beliefs.target(torch.tensor([[0.6, 0.4]]).log())
+        >>> target.softmax(-1)
         tensor([[0.1233, 0.8767]])
         """
+        predicted = logits.float().softmax(-1)
         balanced = predicted * (self.shares / self.predicted.clamp(min=1e-6))
-        return SHARPNESS * balanced.clamp(min=1e-9).log()
+        return SHARPNESS * balanced.clamp(min=1e-9).log(), predicted.mean(0)
 
     def update(self, predicted: Tensor) -> None:
         """Take in the mean prediction (classes,) of a step's texts."""

@@ -35,7 +35,7 @@ STEPS = 2_000  # in which unlabelled texts have taught what they can
 MANY = 10  # classes, beyond which a Transformer needs more epochs
 TOO_MANY = 20  # classes, beyond which a convolution learns more from the same texts
 # Settings of our own models alone, so that one who gives them is not given a Transformer.
-OURS = ("decay", "schedule", "gradual", "self_training", "averaging", "min_candidate_count", "checkpoint_steps")
+OURS = ("decay", "schedule", "averaging", "min_candidate_count", "checkpoint_steps")
 READING = TextSettings(tokenizer="punctuation", lowercase=True)
 
 
@@ -61,7 +61,9 @@ def choose(
         found = None  # texts of another language
     own = tagging or config.model.kind == "convolution"
     if found is not None and not own and _transformer_suits(config, len(examples), classes, words):
-        training = replace(config.training, **_open(config.training, _fine_tuning(len(examples), classes)))
+        training = replace(
+            config.training, **_open(config.training, _fine_tuning(len(examples), classes, unlabelled))
+        )
         chosen = replace(config, transformer=str(found), training=training)
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
     vectors = config.vectors or (str(found) if found else None)
@@ -114,9 +116,10 @@ def _transformer_suits(config: TrainConfig, texts: int, classes: int, words: Seq
     return pieces * epochs / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
 
 
-def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
+def _fine_tuning(texts: int, classes: int, unlabelled: bool = False) -> dict[str, Any]:
     epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15)) * (2 if classes > MANY else 1)
-    return {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
+    chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
+    return chosen | {"gradual": unlabelled, "self_training": unlabelled}
 
 
 def _training(kind: str, texts: int, self_training: bool) -> dict[str, Any]:

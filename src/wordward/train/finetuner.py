@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,12 @@ from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
+from wordward.support.distributed import Team
 from wordward.support.files import whole, write
+from wordward.train.beliefs import Beliefs, beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
+from wordward.train.learnt import Learnt
+from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged, settled_precision
 
@@ -28,11 +33,31 @@ MARK = "wordward.json"  # makes a checkpoint whole: it is written last
 
 
 class _Trainer(AdversarialTrainer):
-    """Reads texts in our order, and records the losses."""
+    """Reads texts in our order, records the losses, and weighs the methods' by what has been learnt."""
 
-    def __init__(self, *args: Any, order: Order, record: Record, **options: Any) -> None:
-        self.order, self.record = order, record
+    def __init__(
+        self, *args: Any, order: Order, record: Record, learnt: Learnt, beliefs: Beliefs | None, **options: Any
+    ) -> None:
+        self.order, self.record, self.learnt, self.beliefs = order, record, learnt, beliefs
+        self._target = self._believed if beliefs else None
         super().__init__(*args, **options)
+
+    def _weight(self) -> Tensor | float:
+        return self.learnt.share
+
+    def _believed(self, logits: Tensor) -> Tensor:
+        assert self.beliefs is not None
+        target, mean = self.beliefs.target(logits)
+        self.beliefs.update(self._of_all(mean))
+        return target
+
+    def _note(self, losses: dict[str, Tensor]) -> None:
+        super()._note(losses)
+        self.learnt.add(self._of_all(losses["label"].detach()))
+
+    def _of_all(self, value: Tensor) -> Tensor:
+        """The mean over all processes."""
+        return self.accelerator.reduce(value, reduction="mean") if self.args.world_size > 1 else value  # type: ignore
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return self.order
@@ -47,12 +72,13 @@ class _Trainer(AdversarialTrainer):
 class FineTuning(transformers.TrainerCallback):
     """A run in progress."""
 
-    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool) -> None:
+    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
-        self.record, self.steps = Record(folder, quiet=quiet), 0
+        self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
         self._bars, self._bar = None, None
         self._deadline: float | None = None
+        self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         self._former = _last(folder / run_folder.TRAINER) if resume else None
@@ -66,13 +92,13 @@ class FineTuning(transformers.TrainerCallback):
         named: Any = asdict(self.config.perturbation) | {
             "method": self.config.method,
             "average": "tokens",  # as the model's own label loss
-            "unlabelled_batch_size": settings.unlabelled_batch_size,
+            "unlabelled_batch_size": max(1, settings.unlabelled_batch_size // self.team.size),
         }
         methods = parse_methods(self.config.method, self.config.perturbation)
         virtual = any(not method.recipe.needs_labels for method in methods)
         return _Trainer(
             self.model,
-            _arguments(self.config, self.folder, len(train.rows), self.device),
+            _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
             data_collator=Collator(self.tokenizer),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
@@ -82,6 +108,8 @@ class FineTuning(transformers.TrainerCallback):
             unlabelled_dataset=TrainerDataset(pool(self.data), labelled=False) if virtual else None,
             order=Order(train.lengths, settings.batch_size, settings.seed),
             record=self.record,
+            learnt=Learnt(self.data.chance_loss("tokens") if settings.gradual else None, self.device),
+            beliefs=beliefs_of(self.data, self.device) if settings.self_training and not self.data.tagging else None,
         )
 
     def fit(self) -> None:
@@ -101,10 +129,13 @@ class FineTuning(transformers.TrainerCallback):
         self.record.check_data(mark, self.data)
         self.record.load(mark)
         self.steps = mark["steps"]
+        self.trainer.learnt.recent = torch.tensor(mark["recent"], device=self.device)
+        if self.trainer.beliefs:
+            self.trainer.beliefs.predicted = torch.tensor(mark["predicted"], device=self.device)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar."""
-        a_pass = math.ceil(len(self.data.train.rows) / args.train_batch_size)
+        a_pass = math.ceil(len(self.data.train.rows) / self.config.training.batch_size)
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
         epoch = self.record.epoch
@@ -120,7 +151,7 @@ class FineTuning(transformers.TrainerCallback):
             self._check()
         if every and self.steps % every == 0:
             control.should_save = True
-        if self.record.out_of_time(self._deadline):
+        if self.record.out_of_time(self._deadline, self.team):
             control.should_epoch_stop = True
 
     def _check(self) -> None:
@@ -133,7 +164,8 @@ class FineTuning(transformers.TrainerCallback):
         self._check()
         self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
-        settings, dev = self.config.training, self._dev()
+        settings = self.config.training
+        dev = self.team.agree(self._dev() if self.team.first else {})
         self.record.close_dev_epoch(
             settings.criterion,
             dev,
@@ -143,7 +175,7 @@ class FineTuning(transformers.TrainerCallback):
             tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)),
         )
         last = self.record.epoch >= settings.epochs
-        if not last and (over := self.record.out_of_time(self._deadline)):
+        if not last and (over := self.record.out_of_time(self._deadline, self.team)):
             say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
             last = over
         control.should_training_stop = last or self.record.out_of_patience(settings.patience)
@@ -158,7 +190,12 @@ class FineTuning(transformers.TrainerCallback):
     def save_model(self) -> None:
         """Model and tokenizer as plain transformers load them."""
         with whole(self.folder / run_folder.TRANSFORMER) as part:
-            self.model.save_pretrained(part)
+            model, config = merged(self.model), self.model.config
+            model.config = deepcopy(config)
+            if self._caches is not None:
+                model.config.use_cache = self._caches
+            model.save_pretrained(part)
+            model.config = config
             self.tokenizer.save_pretrained(part)
             for weights in part.glob("*.safetensors"):  # which are made for the owner alone
                 shutil.copymode(part / "config.json", weights)
@@ -167,7 +204,11 @@ class FineTuning(transformers.TrainerCallback):
         """Make a checkpoint whole."""
         self.record.stop_clock()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
-        write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+        mark["recent"] = self.trainer.learnt.recent.tolist()
+        if self.trainer.beliefs:
+            mark["predicted"] = self.trainer.beliefs.predicted.tolist()
+        if self.team.first:
+            write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
         self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:
@@ -176,14 +217,16 @@ class FineTuning(transformers.TrainerCallback):
         return result | {"model": self.config.transformer}
 
 
-def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> transformers.TrainingArguments:
+def _arguments(
+    config: Any, folder: Path, texts: int, device: torch.device, processes: int
+) -> transformers.TrainingArguments:
     settings = config.training
     steps = settings.epochs * math.ceil(texts / settings.batch_size)
     half = settled_precision(settings.precision, device)
     return transformers.TrainingArguments(
         str(folder / run_folder.TRAINER),
         num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size,
+        per_device_train_batch_size=settings.batch_size // processes,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=int(WARM_UP * steps),
@@ -192,6 +235,9 @@ def _arguments(config: Any, folder: Path, texts: int, device: torch.device) -> t
         fp16=half == "fp16",
         bf16=half == "bf16",
         use_cpu=device.type == "cpu",
+        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
+        gradient_checkpointing=config.finetuning.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if config.finetuning.gradient_checkpointing else None,
         seed=settings.seed,
         save_strategy="no",  # but for those that FineTuning asks for
         save_total_limit=2,  # the last may be broken off

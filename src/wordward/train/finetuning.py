@@ -1,6 +1,7 @@
 """Fine-tuning a Hugging Face model into a run folder, with any method."""
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ import numpy as np
 import torch
 
 from wordward.config.settings import TrainConfig
-from wordward.datasets import Example, sample
+from wordward.datasets import DataError, Example, sample
 from wordward.datasets.example import check_labels, label_names
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, run_folder
+from wordward.runs.external import with_names
 from wordward.runs.hub import (
     check_folder,
     known_labels,
@@ -26,7 +28,7 @@ from wordward.runs.hub import (
 from wordward.runs.pieces import PieceReader
 from wordward.support.console import say
 from wordward.support.device import pick_device
-from wordward.support.distributed import refuse_several
+from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
 from wordward.text.chosen import (
     Given,
@@ -40,6 +42,7 @@ from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import Vocabulary, split_words
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
+from wordward.train.lora import add_lora
 from wordward.train.record import say_compared
 from wordward.train.yardstick import yardstick_of
 
@@ -55,12 +58,17 @@ class Start:
             say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
         self.examples, classes = _examples(config, given, quiet=quiet)
         self.tagging = self.examples["train"][0].tags is not None
-        known = known_labels(source)
-        self.classes = known if set(known) == set(classes) else classes
+        own = () if config.finetuning.new_labels else known_labels(source, tagging=self.tagging)
+        self.examples, self.classes = _settled_labels(self.examples, classes, own, source, quiet=quiet)
         self.tokenizer = load_tokenizer(source, tagging=self.tagging)
         torch.manual_seed(config.training.seed)  # a new head starts at random
-        self.model = load_model(source, tagging=self.tagging, labels=self.classes)
+        self.model = load_model(source, tagging=self.tagging, labels=self.classes, whole=bool(own))
         self.model.config.pad_token_id = self.tokenizer.pad_token_id
+        if config.finetuning.gradient_checkpointing and not self.model.supports_gradient_checkpointing:
+            raise SettingError(
+                "gradient_checkpointing",
+                f"{type(self.model).__name__} cannot compute its layers again: leave that off",
+            )
         self.most, least = longest(self.model, self.tokenizer), self.tokenizer.num_special_tokens_to_add()
         wanted = config.text.max_length or self.most
         if not least < wanted <= self.most:
@@ -71,6 +79,8 @@ class Start:
             )
         self.config = replace(config, text=replace(config.text, max_length=wanted))
         self._check_methods()
+        if config.finetuning.lora:
+            add_lora(self.model, config.finetuning.lora)
 
     def _check_methods(self) -> None:
         """Refuse methods that cannot be used on the model before an old run is replaced."""
@@ -127,16 +137,18 @@ class Start:
 
     def describe(self) -> str:
         """What is about to be learnt from what, in one line."""
-        size = sum(parameter.numel() for parameter in self.model.parameters())
+        sizes = [(parameter.numel(), parameter.requires_grad) for parameter in self.model.parameters()]
+        trained = sum(size for size, learns in sizes if learns)
+        few = f", {trained / 1e6:,.2f} M of them trained" if self.config.finetuning.lora else ""
+        weights = f"{sum(size for size, _ in sizes) / 1e6:,.1f} M weights{few}"
         return (
-            f"{self.config.method} on {self.device}: {self.config.transformer} ({size / 1e6:,.1f} M weights), "
+            f"{self.config.method} on {self.device}: {self.config.transformer} ({weights}), "
             f"{self.data.describe()}, up to {self.config.text.max_length} word pieces a text"
         )
 
 
 def _check(config: TrainConfig, source: str, device: torch.device) -> None:
     """Refuse what cannot be trained with before anything is read."""
-    refuse_several("fine-tuning a Hugging Face model")
     check_folder(source)
     if config.training.precision == "fp16" and device.type != "cuda":
         raise SettingError("precision", f"precision fp16 needs a GPU, but the device is {device}: take fp32 or bf16")
@@ -175,6 +187,27 @@ def _examples(
     return examples | ({"unlabelled": extra} if extra else {}), classes
 
 
+def _settled_labels(
+    examples: dict[str, list[Example]], classes: tuple[str, ...], own: tuple[str, ...], source: str, *, quiet: bool
+) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
+    """The texts and the labels to train for: the model's own where it has any, in its order, all of them."""
+    if not own:
+        return examples, classes
+    renamed = {name: with_names(own, of_kind) for name, of_kind in examples.items()}
+    if {label for example in renamed["train"] for label in example.names} <= set(own):
+        return renamed, own
+    unnamed = all(name == f"LABEL_{number}" for number, name in enumerate(own))
+    if unnamed and len(own) == len(classes):
+        named = ", ".join(f"{old} as {new}" for old, new in zip(own, classes, strict=True))
+        say(f"the labels of {source} have no names; they are taken in alphabetical order, {named}", quiet=quiet)
+        return examples, classes
+    strange = next(name for name in classes if with_names(own, [Example("", name)])[0].label not in own)
+    raise DataError(
+        f"expected labels of {source} ({', '.join(own)}), as names or numbers; got {strange!r}: rename the labels of "
+        "the texts, leave such texts out, or train for the labels of the texts instead with `new_labels=True`"
+    )
+
+
 def fine_tune(
     config: TrainConfig,
     folder: Path,
@@ -183,8 +216,15 @@ def fine_tune(
     force: bool = False,
     resume: bool = False,
     quiet: bool = False,
+    team: Team = ALONE,
 ) -> dict[str, Any]:
     """Fine-tune a model into a run folder; returns its result, as written to result.json."""
+    if config.training.batch_size % team.size:
+        raise SettingError(
+            "batch_size",
+            f"batch_size must be a multiple of the {team.size} processes, which share each batch, but is "
+            f"{config.training.batch_size}",
+        )
     if resume and (done := _finished(folder, config)):
         return done
     start = Start(config, given, quiet=quiet)
@@ -193,22 +233,25 @@ def fine_tune(
     start.encode(quiet=quiet)
     if not quiet:  # it compares dev with train
         say(start.describe())
-    yardstick = yardstick_of(start.in_words(), quiet=quiet)
-    with run_folder.held(folder), transformers_quietly() as transformers:
+    yardstick = yardstick_of(start.in_words(), quiet=quiet) if team.first else None
+    with run_folder.held(folder) if team.first else nullcontext(), transformers_quietly() as transformers:
         if resume:
             run_folder.check_labels(folder, start.data.classes)
-        else:
+        elif team.first:
             run_folder.create(folder, force=force)
-        going = FineTuning(start, folder, resume=resume, quiet=quiet)
+        going = FineTuning(start, folder, resume=resume, quiet=quiet, team=team)
         going.record.yardstick = yardstick
-        start.write(folder)
+        if team.first:
+            start.write(folder)
         stopped = going.record.interrupted(going.fit, going.save_model)
+        if not team.first:
+            return team.agree({})
         if not stopped:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
         result = run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
         say_compared(result, start.config, quiet=quiet)
-        return result
+        return team.agree(result)
 
 
 def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:

@@ -21,9 +21,9 @@ from wordward.support.errors import DivergedError
 from wordward.text.corpus import Batch
 from wordward.train.averaging import MovingAverage
 from wordward.train.beliefs import Beliefs
+from wordward.train.learnt import Learnt
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
-RECENT = 0.98  # of a label loss's weight is left after each step
 RISING = 0.05  # share of all steps in which a linear schedule's learning rate rises
 CHECKED = 50  # steps between checks of the loss on a GPU, since each check waits for it
 
@@ -134,8 +134,7 @@ class Stepper:
     ) -> None:
         self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
-        self.steps, self.chance, self.beliefs = steps, chance, beliefs
-        self.recent = torch.zeros(2, device=device)  # label losses, recent ones counting most, and how many
+        self.steps, self.beliefs, self.learnt = steps, beliefs, Learnt(chance, device)
         self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
         self.supervised = [a for a in adversaries if a.method.recipe.needs_labels]
         self.virtual = [a for a in adversaries if not a.method.recipe.needs_labels]
@@ -157,16 +156,8 @@ class Stepper:
         loss, of_labels, *predicted = self.updater.finish(losses).unbind()
         if self.beliefs is not None and predicted:
             self.beliefs.update(torch.stack(predicted))
-        self.recent = RECENT * self.recent + torch.stack([of_labels, torch.ones_like(of_labels)]).to(self.recent)
+        self.learnt.add(of_labels)
         return loss
-
-    def _learnt(self) -> Tensor | float:
-        """For how much the methods' losses count: 0 for a model at chance, 1 where labels leave no loss."""
-        if self.chance is None:
-            return 1.0
-        loss, count = self.recent.unbind()
-        learnt = 1 - loss / (count.clamp(min=1) * self.chance)
-        return torch.where(count > 0, learnt, 0.0).clamp(0.0, 1.0)
 
     def _learning_rate(self) -> float:
         done, settings = self.updater.steps, self.settings
@@ -226,7 +217,7 @@ class Stepper:
     def _perturbed(self, adversary: Adversary, batch: Batch, clean: Pass) -> Tensor:
         """Backpropagate the loss of the perturbed texts; where every step counts, this serves the ascent too."""
         method = adversary.method
-        weight = self._learnt() * self._share(batch) * method.settings.regularizer_weight / method.recipe.counted
+        weight = self.learnt.share * self._share(batch) * method.settings.regularizer_weight / method.recipe.counted
 
         def loss(at: Pass) -> Tensor:
             with self.updater.autocast():
@@ -257,15 +248,15 @@ class Stepper:
                     count=False,
                     target=target if self.beliefs else None,
                 )
-            total = total + self.updater.backward(self._learnt() * self._share(batch) * outcome.loss)
+            total = total + self.updater.backward(self.learnt.share * self._share(batch) * outcome.loss)
         return total
 
     def _target(self, batch: Batch, predicted: list[Tensor], logits: Tensor) -> Tensor:
         """What predictions are compared with; the share of their mean in that of all processes is noted."""
         assert self.beliefs is not None
-        found = logits.float().softmax(-1)
-        predicted.append(self._share(batch) * found.mean(0))
-        return self.beliefs.target(found)
+        target, mean = self.beliefs.target(logits)
+        predicted.append(self._share(batch) * mean)
+        return target
 
     def _forward(self, batch: Batch) -> Tensor:
         with self.updater.autocast():

@@ -168,7 +168,7 @@ class Trainer:
             "labelled": [self.labelled.epoch, self.labelled.at],
             "unlabelled": [extra.epoch, extra.at] if extra else None,
             "scaler": self.stepper.updater.scaler.state_dict(),
-            "recent": self.stepper.recent.tolist(),
+            "recent": self.stepper.learnt.recent.tolist(),
             "predicted": self.stepper.beliefs.predicted.tolist() if self.stepper.beliefs else None,
             "data": self.data.fingerprint,
         }
@@ -203,7 +203,7 @@ class Trainer:
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
         loss, count = state["recent"]
-        self.stepper.recent = torch.tensor([loss, count], device=self.device)
+        self.stepper.learnt.recent = torch.tensor([loss, count], device=self.device)
         if self.stepper.beliefs:
             self.stepper.beliefs.predicted = torch.tensor(state["predicted"], device=self.device)
         self.labelled.go_to(*state["labelled"])

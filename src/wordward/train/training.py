@@ -50,7 +50,7 @@ def train(
         config: All settings; its `data` names files or a corpus, unless texts are given here.
         out: The run folder to write.
         train: Texts to learn from, in the place of a file: pairs (text, label), or `Example`s, which have `tokens`
-            and `tags` for tagging.
+            and `tags` for tagging; or a table of pandas or datasets, with the columns that `config.data` names.
         dev: Labelled texts that choose the best epoch; by default a share of the training texts.
         unlabelled: Texts without labels (strings or `Example`s), for vat, ivat and the other KL methods.
         force: Replace a run that `out` already holds.
@@ -84,22 +84,27 @@ def train(
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
     given = {
-        name: examples_of(texts, name, labelled=name != "unlabelled", skip_empty=config.data.skip_empty)
+        name: examples_of(
+            texts,
+            name,
+            labelled=name != "unlabelled",
+            skip_empty=config.data.skip_empty,
+            text_column=config.data.text_column,
+            label_column=config.data.label_column,
+        )
         for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
         if texts is not None
     }
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
     if is_open(config):
         config = _choose(config, given, quiet=quiet)
-    if config.transformer is not None:
-        from wordward.train.finetuning import fine_tune
-
-        if not resume:
-            run_folder.check_free(folder, force=force, inputs=inputs_of(config))
-        return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet)
     processes = team(config.training.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+    if config.transformer is not None:
+        from wordward.train.finetuning import fine_tune
+
+        return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet, team=processes)
     with processes.one_a_machine_first():
         settled, data = prepare(config, given, quiet=quiet)
     if resume and run_folder.begun(folder):

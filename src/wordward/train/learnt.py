@@ -1,0 +1,30 @@
+"""How much a model has learnt of its labels, which decides for how much the methods' losses count."""
+
+import torch
+from torch import Tensor
+
+RECENT = 0.98  # of a label loss's weight is left after each step
+
+
+class Learnt:
+    """The share of what can be learnt: 0 for a model at chance, 1 where labels leave no loss.
+
+    `chance` is the label loss of a model that has learnt nothing; None: the share is always 1.
+    """
+
+    def __init__(self, chance: float | None, device: torch.device) -> None:
+        self.chance = chance
+        self.recent = torch.zeros(2, device=device)  # label losses, recent ones counting most, and how many
+
+    def add(self, loss: Tensor) -> None:
+        """Take in the label loss of a step."""
+        self.recent = RECENT * self.recent + torch.stack([loss, torch.ones_like(loss)]).to(self.recent)
+
+    @property
+    def share(self) -> Tensor | float:
+        """The share, still on the device."""
+        if self.chance is None:
+            return 1.0
+        loss, count = self.recent.unbind()
+        learnt = 1 - loss / (count.clamp(min=1) * self.chance)
+        return torch.where(count > 0, learnt, 0.0).clamp(0.0, 1.0)
