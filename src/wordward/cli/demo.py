@@ -67,7 +67,11 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     )
     linear = np.array([_linear_right(draw.labelled, test) for draw in draws])
     jobs = [_job(out, method, draw) for method in reversed(METHODS) for draw in draws]  # the longest first
-    found = dict(zip(jobs, measure_all(jobs, quiet=quiet), strict=True))
+    try:
+        found = dict(zip(jobs, measure_all(jobs, quiet=quiet), strict=True))
+    except KeyboardInterrupt:
+        say("what is trained is kept: the same command goes on from here", quiet=quiet)
+        raise
     gained = _gained(linear, found)
     title = f"{len(draws[0].labelled)} labelled film sentences, for {METHOD} {rest:,} more without labels"
     drawn = picture(gained, f"{title}: {RUNS} draws, 95 % intervals")
