@@ -36,7 +36,7 @@ endif
 	@$(call hashed,docs)
 	@touch $@
 
-demo: .venv/demo  ## train baseline, AdvT and iAdvT on real reviews
+demo: .venv/demo  ## few labels, many sentences without: what iVAT gains
 	$(BIN)/wordward demo
 
 test: .venv/dev .venv/demo .venv/docs  ## all tests

@@ -123,6 +123,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "run"
 
 
+def test_swaps_are_judged_by_other_texts_where_these_are_given(folder: Path) -> None:
+    """Counts of many texts know more of words than those of the run's own; here, that all words are alike."""
+    run, settings = load_run(folder, device="cpu"), AttackSettings(sense="kept")
+    texts = reviews(40, seed=7)
+    judge = make_judge(torch.full((len(run.learnt), 2), 1000), run.learnt)
+    own, other = (list(attack(run, texts, settings, judge=each)) for each in (None, judge))
+    assert sum(each.flipped for each in other) > sum(each.flipped for each in own)
+    assert {change.sense for each in other for change in each.changes} == {"kept"}
+
+
 def test_training_keeps_the_counts_and_a_run_without_them_works(folder: Path) -> None:
     run = load_run(folder, device="cpu")
     judge = judge_of(run)

@@ -161,8 +161,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         training=TrainingSettings(epochs=6, learning_rate=0.02, device="cpu"),
     )
     config = replace(config, data=replace(config.data, train=str(folder / "test.csv")))
-    train(config, folder / "iadvt", quiet=True)
-    return load_run(folder / "iadvt", device="cpu")
+    train(config, folder / "ivat", quiet=True)
+    return load_run(folder / "ivat", device="cpu")
 
 
 @needs_textattack

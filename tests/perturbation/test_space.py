@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import wordward
 from wordward.perturbation import directions
+from wordward.perturbation import space as space_module
 from wordward.perturbation.choice import nearness
 from wordward.perturbation.distance import distances
 from wordward.perturbation.space import (
@@ -73,9 +74,30 @@ def test_several_directions_at_once_give_the_same(at_once: int, monkeypatch: pyt
     v, a = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 3, 7, dtype=torch.float64)
     expected = space.strengths(v), space.vectors(a)
     monkeypatch.setitem(HELD, "cpu", at_once * 2 * 3 * 5)
+    space, _ = make("neighbors", batch=2, time=3, dim=5, size=9, k=7, seed=0)
     with Largest() as largest:
         torch.testing.assert_close((space.strengths(v), space.vectors(a)), expected)
     assert largest.numel == max(min(at_once, 7) * 2 * 3 * 5, 2 * 3 * 7)
+
+
+def test_few_directions_are_computed_once_and_many_each_time(monkeypatch: pytest.MonkeyPatch):
+    """On a CPU; to the last digit the same numbers."""
+    torch.manual_seed(0)
+    table, ids, candidates = torch.randn(9, 5), torch.randint(9, (2, 3)), torch.randint(9, (2, 3, 7))
+    v, a, found, reads = torch.randn(2, 3, 5), torch.randn(2, 3, 7), [], []
+    for kept in (7 * 2 * 3 * 5, 7 * 2 * 3 * 5 - 1):
+        monkeypatch.setattr(space_module, "KEPT", kept)
+        read: list[Tensor] = []
+
+        def words(of: Tensor, read: list[Tensor] = read) -> Tensor:
+            read.append(of)
+            return table[of]
+
+        space = Neighbors(ids, candidates, words)
+        found.append((space.strengths(v), space.vectors(a), space.strengths(v)))
+        reads.append(len(read))
+    assert reads == [1 + 7, 1 + 3 * 7]  # the words themselves, and each of their candidates
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 @pytest.mark.parametrize("kind", ["neighbors", "all"])

@@ -58,11 +58,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     numbers = [" ".join(str((at * j) % 7 - 3) for j in range(1, 51)) for at in range(1, len(known) + 1)]
     (folder / "vectors.txt").write_text("".join(f"{a} {b}\n" for a, b in zip(known, numbers, strict=True)))
     demo = folder / "runs" / "demo"
-    for method in ("baseline", "advt", "iadvt"):
+    for method in ("baseline", "ivat"):
         given = ["--train", str(folder / "reviews.csv"), "--out", str(demo / method), "--method", method]
         assert main(["train", *given, *SMALL.split()]) == 0
     shutil.copy(folder / "test.csv", demo)
-    shutil.copytree(demo / "iadvt", folder / "RUN")
+    shutil.copytree(demo / "ivat", folder / "RUN")
     fine_tuned(folder / "sentiment", steps=30)
     several_labels(folder / "topics")
     write_csv(folder / "marked.csv", marked(24))

@@ -14,7 +14,7 @@ from wordward.attack.guard import Flags, Guard, check_guard
 from wordward.attack.guide import Case, Guide, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
 from wordward.attack.search import TextSearch, search, text_with
-from wordward.attack.sense import judge_of
+from wordward.attack.sense import Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
@@ -78,6 +78,7 @@ def attack(
     *,
     corrections: Corrections | None = None,
     guard: Guard | None = None,
+    judge: Judge | None = None,
     jobs: int = 1,
 ) -> Generator[Attacked, None, None]:
     """As `attack_texts`, each text as soon as it is done, in order.
@@ -88,6 +89,7 @@ def attack(
         settings: How words to swap are looked for.
         corrections: For taggers of errors: what a flagged token should be.
         guard: From which probability a text is flagged, for a classifier that is used so.
+        judge: The rule that tells which swaps keep the sense; by default from the run's own training texts.
         jobs: Processes to use.
 
     Returns:
@@ -99,11 +101,11 @@ def attack(
         flipped
     """
     settings = settings or AttackSettings()
-    attacker = Attacker(run, settings, corrections, guard)
+    attacker = Attacker(run, settings, corrections, guard, judge)
     plain = [attacker.goal.plain(example) for example in run.examples(texts)]
     size = CHUNK if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
-    again = partial(_attacker, opener(run), settings, corrections, guard)
+    again = partial(_attacker, opener(run), settings, corrections, guard, judge)
     attacked_chunks = spread(attacker, again, chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
@@ -121,9 +123,14 @@ class Attacker:
     """An attack on a run; nearest words found for one text are reused for the next."""
 
     def __init__(
-        self, run: Run, settings: AttackSettings, corrections: Corrections | None, guard: Guard | None = None
+        self,
+        run: Run,
+        settings: AttackSettings,
+        corrections: Corrections | None,
+        guard: Guard | None = None,
+        judge: Judge | None = None,
     ) -> None:
-        self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard), settings
+        self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard, judge), settings
         self.guide = self._guide() if "swap" in settings.edits else None
         self.editor = None if settings.only_swaps else Editor(run, settings, self.goal, self.guide)
 
@@ -164,13 +171,21 @@ class Attacker:
 
 
 def _attacker(
-    opened: Callable[[], Run], settings: AttackSettings, corrections: Corrections | None, guard: Guard | None
+    opened: Callable[[], Run],
+    settings: AttackSettings,
+    corrections: Corrections | None,
+    guard: Guard | None,
+    judge: Judge | None,
 ) -> Attacker:
-    return Attacker(opened(), settings, corrections, guard)
+    return Attacker(opened(), settings, corrections, guard, judge)
 
 
 def goal_of(
-    run: Run, settings: AttackSettings, corrections: Corrections | None = None, guard: Guard | None = None
+    run: Run,
+    settings: AttackSettings,
+    corrections: Corrections | None = None,
+    guard: Guard | None = None,
+    judge: Judge | None = None,
 ) -> Goal:
     """What an attack on a run is to change; raises an error for settings that do not fit the run."""
     run.method(settings.method)
@@ -197,7 +212,7 @@ def goal_of(
         return Tags(run, run.positive, corrections or {}, only_kept=settings.sense == "kept")
     if corrections is not None:
         raise SettingError("corrections", "corrections are for taggers: this run gives one label to the whole text")
-    judge = judge_of(run)
+    judge = judge or judge_of(run)
     if settings.sense == "kept" and judge is None and "swap" in settings.edits:
         if not run.trained_here:
             raise RunError(

@@ -12,6 +12,7 @@ from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of, goal_of
 from wordward.attack.guard import Guard
 from wordward.attack.guide import TEXTS, TOKENS, Guide
+from wordward.attack.sense import Judge
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError, Example
@@ -98,13 +99,14 @@ def attack_all(
     name: str,
     *,
     guard: Guard | None = None,
+    judge: Judge | None = None,
     quiet: bool,
     jobs: int = 1,
 ) -> list[Attacked]:
     """Attack all texts, with a progress bar of this name."""
     with progress(quiet=quiet) as bars:
         bar = bars.add_task(name, total=len(examples), unit="texts")
-        found = attack(run, examples, settings, guard=guard, jobs=jobs)
+        found = attack(run, examples, settings, guard=guard, judge=judge, jobs=jobs)
         return list(bars.track(found, len(examples), task_id=bar))
 
 

