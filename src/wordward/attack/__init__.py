@@ -6,8 +6,10 @@ from wordward.attack.augment import Augmented, augmented
 from wordward.attack.checked import Check
 from wordward.attack.checking import check
 from wordward.attack.guard import Guard
+from wordward.attack.protocol import Yardstick, yardsticks
 from wordward.config.attack import EDITS, AttackSettings
 from wordward.config.check import CheckLimits
+from wordward.config.yardsticks import YardstickSettings
 from wordward.runs.run import Run
 
 Run.attack = attack_texts
@@ -21,8 +23,11 @@ __all__ = [
     "Check",
     "CheckLimits",
     "Guard",
+    "Yardstick",
+    "YardstickSettings",
     "attack",
     "attack_texts",
     "augmented",
     "check",
+    "yardsticks",
 ]

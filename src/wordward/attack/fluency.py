@@ -17,7 +17,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.hub import SAFE_WEIGHTS, explained, load_tokenizer, transformers_quietly
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
-from wordward.text.chosen import labelled_examples
+from wordward.text.chosen import labelled_examples, split_examples
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import EOS, UNK, pad
 
@@ -53,14 +53,19 @@ def fluency_of(run: Run, choice: str = "auto") -> Fluency | None:
     start = run.config.pretrained
     if start and (Path(start) / run_folder.WEIGHTS).exists():
         return OurModel(start, run.device)
-    return _counted(run.config) if run.config.data.train else None
+    return counts_of(run) if run.config.data.train else None
+
+
+def counts_of(run: Run) -> NGrams | None:
+    """Counts of a run's training texts; None where there are none, or they cannot be read or are too few."""
+    return _counted(run.config) if run.config.data.train or run.config.data.corpus else None
 
 
 @lru_cache(maxsize=2)
 def _counted(config: TrainConfig) -> NGrams | None:
     """Counts of the texts that a run was trained on; None where they cannot be read or are too few."""
     try:
-        examples, _, _ = labelled_examples(config)
+        examples = split_examples(config.data, "train") if config.data.corpus else labelled_examples(config)[0]
     except (OSError, ValueError):
         return None
     texts = [split(example.text) for example in examples[:TEXTS]]

@@ -1,7 +1,7 @@
 """A language model of counts: sequences of one, two and three words of some texts."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -108,6 +108,23 @@ class NGrams:
         tail = next((at for at in range(same - first) if before[-1 - at] != after[-1 - at]), same - first)
         end = max(0, tail + 1 - (ORDER - 1))  # numbers after those
         return one[first : len(one) - end], other[first : len(other) - end]
+
+    def likeliest(self, before: Sequence[str], after: Sequence[str], count: int) -> list[str]:
+        """The words of highest probability between others, of those seen after the one before or before the next."""
+        left = [*[0] * (ORDER - 1), *(self.ids.get(word, -1) for word in before[1 - ORDER :])][1 - ORDER :]
+        right = [*(self.ids.get(word, -1) for word in after[: ORDER - 1]), 0][: ORDER - 1]
+        codes = self.counts[1][0]
+        start, end = np.searchsorted(codes, [left[-1] * self.size, (left[-1] + 1) * self.size])
+        found = np.union1d(codes[start:end] % self.size, codes[codes % self.size == right[0]] // self.size)
+        found = found[found > 0]
+        scores = self.scores([[*left, int(word), *right] for word in found])
+        best = np.argsort(-scores, kind="stable")[:count]
+        return [self.words[at] for at in found[best]]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words by their numbers."""
+        return list(self.ids)
 
     def perplexity(self, texts: Iterable[Sequence[str]]) -> float:
         """Of texts, each given as words."""

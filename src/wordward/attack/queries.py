@@ -127,7 +127,7 @@ class NearWords:
 
     def __init__(self, space: str, k: int, *, fitting: bool) -> None:
         self.k, self._fitting, self._found = k, fitting, dict[str, list[str]]()
-        self._folder, words, table = _vectors(space)
+        self._folder, words, table = vectors_at(space)
         self._words, self._numbers = words, {word: number for number, word in enumerate(words)}
         self._table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
         if fitting:
@@ -163,7 +163,7 @@ class NearWords:
         return vector / max(float(np.linalg.norm(vector)), 1e-12) if pieces else None
 
 
-def _vectors(space: str) -> tuple[Path | None, list[str], np.ndarray]:
+def vectors_at(space: str) -> tuple[Path | None, list[str], np.ndarray]:
     """Words in lower case and their vectors: of a BERT's folder, which is given too, or of a file."""
     if space == "own" or (space == "auto" and installed_model() is None):
         raise SettingError(

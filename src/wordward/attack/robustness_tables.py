@@ -27,8 +27,8 @@ def models_table(rows: Sequence[Robustness], unit: str = "swap") -> str:
     """Accuracies as Markdown; `unit`: what was counted, swaps or edits."""
     swaps = list(rows[0].accuracy)
     heads = ["model", "method", *(f"{n} {unit}s" if n != 1 else f"1 {unit}" for n in swaps)]
-    cells = [[row.model, row.method, *(_percent(row.accuracy[n]) for n in swaps)] for row in rows]
-    return _aligned(heads, cells)
+    cells = [[row.model, row.method, *(percent(row.accuracy[n]) for n in swaps)] for row in rows]
+    return aligned(heads, cells)
 
 
 def guides_table(rows: Sequence[Guided]) -> str:
@@ -38,14 +38,14 @@ def guides_table(rows: Sequence[Guided]) -> str:
     cells = []
     for row in rows:
         summary = row.summary
-        shares = [_percent(summary.success), _percent(summary.success_sense_kept)]
+        shares = [percent(summary.success), percent(summary.success_sense_kept)]
         swaps = "–" if summary.swaps is None else f"{summary.swaps:.2f}"
         near = [_number(row.cosine), _number(row.nearness)]
         cells.append([row.method, *shares, *near, swaps, f"{summary.passes:.1f}"])
-    return _aligned(heads, cells)
+    return aligned(heads, cells)
 
 
-def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table whose columns also stand under each other in a terminal."""
     plainly = [[plain(cell).replace("|", "\\|") for cell in row] for row in (heads, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*plainly, strict=True)]
@@ -56,7 +56,7 @@ def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], f"|{'|'.join('-' * (wide + 2) for wide in widths)}|", *lines[1:]])
 
 
-def _percent(value: Interval | None) -> str:
+def percent(value: Interval | None) -> str:
     return "–" if value is None else f"{value.value:.1%} ({value.low:.1%} to {value.high:.1%})"
 
 

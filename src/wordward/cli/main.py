@@ -22,6 +22,7 @@ from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
 from wordward.cli.use import Evaluate, Neighbors, Predict
+from wordward.cli.yardsticks import Yardsticks
 from wordward.config.model import PRESETS
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
@@ -192,6 +193,7 @@ COMMANDS: dict[str, Any] = {
     "attack": Attack,
     "check": Check,
     "augment": Augment,
+    "yardsticks": Yardsticks,
     "neighbors": Neighbors,
     "methods": Methods,
     "data": Data,

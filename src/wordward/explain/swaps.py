@@ -116,12 +116,12 @@ def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = 
                 f"expected {place.word!r} at characters {place.start}-{place.end}; found "
                 f"{text[place.start : place.end]!r}: give the text that was explained, and each place once",
             )
-        cased = _cased(word, place.word, begins=_begins(text, place.start)) if lowercase else word
+        cased = cased_like(word, place.word, begins=_begins(text, place.start)) if lowercase else word
         text, before = text[: place.start] + cased + text[place.end :], place.start
     return text
 
 
-def _cased(word: str, like: str, *, begins: bool = True) -> str:
+def cased_like(word: str, like: str, *, begins: bool = True) -> str:
     """A lower-case word capitalised like another, if a lower-casing run still reads it as the same word.
 
     I, which is always a capital, says nothing of the word that replaces it, unless it `begins` a sentence.

@@ -1,0 +1,158 @@
+"""What published attacks put in a word's place: TextFooler-, TextBugger- and BERT-Attack-style candidates.
+
+They are those attacks in how they choose; their resources are ours where theirs are not at hand, hence "-style".
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wordward.attack.counter_fitting import counter_fitted
+from wordward.attack.edit_words import ALIKE
+from wordward.attack.fluency import MaskedModel
+from wordward.attack.greedy import Words
+from wordward.attack.ngrams import NGrams, split
+from wordward.attack.queries import vectors_at
+from wordward.attack.stopwords import STOP_WORDS, fold
+from wordward.attack.wordnet import Relations, relations
+from wordward.explain.swaps import cased_like
+from wordward.explain.word_kinds import Fitting, kind
+from wordward.support.errors import SettingError
+from wordward.text.word_pieces import candidate_ids, piece_texts
+
+NEAREST = 5  # words that TextBugger tries
+FAR = 0.3  # cosine below which a word is no neighbour
+AROUND = 200  # nearest words of which those that fit are taken
+BATCH = 64  # texts that a masked model reads at a time
+
+Candidates = Callable[[Sequence[str]], Iterator[list[list[str]]]]  # texts -> of each, for each word what may come
+
+
+class CounterFitted:
+    """The nearest words of the same kind and inflection in counter-fitted vectors."""
+
+    def __init__(self, space: str, relations: Relations | None) -> None:
+        """`relations`: what to counter-fit the vectors with; None: they are so already."""
+        _, self.words, table = vectors_at(space)
+        if relations is None:
+            self.table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+        else:
+            self.table = counter_fitted(self.words, table, relations)
+        self.numbers = {word: number for number, word in enumerate(self.words)}
+        self.known = frozenset(self.words)
+        self.kinds = Fitting(self.words, self.known).kinds.numpy()
+        self.of = lru_cache(maxsize=1 << 16)(self._of)
+
+    def _of(self, word: str, count: int) -> list[str]:
+        if word not in self.numbers:
+            return []
+        cosines = self.table @ self.table[self.numbers[word]]
+        near = np.argsort(-cosines, kind="stable")[1 : AROUND + 1]
+        fit = near[(cosines[near] >= FAR) & (self.kinds[near] & kind(word, self.known) != 0)]
+        return [self.words[at] for at in fit[:count]]
+
+
+@lru_cache(maxsize=1)
+def near_words(choice: str) -> CounterFitted:
+    """Vectors of a file, which are counter-fitted already; or "auto": those at hand, counter-fitted with WordNet."""
+    return CounterFitted(choice, relations() if choice == "auto" else None)
+
+
+def textfooler(near: CounterFitted, count: int) -> Candidates:
+    """The nearest words."""
+    return _word_by_word(lambda word: near.of(fold(word), count))
+
+
+def textbugger(near: CounterFitted, count: int) -> Candidates:
+    """A blank in the word, two letters exchanged, one left out, one that looks the same; and the nearest words."""
+    return _word_by_word(lambda word: [*bugs(word), *near.of(fold(word), min(NEAREST, count))][:count])
+
+
+def bugs(word: str) -> list[str]:
+    """Four edits of a word's letters, in its middle; the first and the last letter stay."""
+    middle, alike = len(word) // 2, next((at for at, letter in enumerate(word) if letter in ALIKE), None)
+    made = [] if alike is None else [word[:alike] + ALIKE[word[alike]] + word[alike + 1 :]]
+    if len(word) > 3:
+        exchanged = word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
+        made = [f"{word[:middle]} {word[middle:]}", exchanged, word[:middle] + word[middle + 1 :], *made]
+    return [bug for bug in dict.fromkeys(made) if bug != word]
+
+
+def _word_by_word(of: Callable[[str], list[str]]) -> Candidates:
+    def found(texts: Sequence[str]) -> Iterator[list[list[str]]]:
+        for text in texts:
+            yield [
+                [] if fold(word) in STOP_WORDS else [cased_like(each, word) for each in of(word)]
+                for word in Words.of(text).words
+            ]
+
+    return found
+
+
+def bert_attack(model: NGrams | MaskedModel, relations: Relations, count: int) -> Candidates:
+    """The words that a language model finds likeliest in the place of each, but for its antonyms."""
+    likeliest = counted(model) if isinstance(model, NGrams) else masked(model)
+
+    def found(texts: Sequence[str]) -> Iterator[list[list[str]]]:
+        for text in texts:
+            words = Words.of(text)
+            places = [at for at, word in enumerate(words.words) if fold(word) not in STOP_WORDS]
+            candidates: list[list[str]] = [[] for _ in words.words]
+            for at, ranked in zip(places, likeliest(words, places, 2 * count), strict=True):
+                old = fold(words.words[at])
+                fit = (word for word in ranked if _other(word, old) and not relations.opposite(word, old))
+                candidates[at] = [cased_like(word, words.words[at]) for word in islice(fit, count)]
+            yield candidates
+
+    return found
+
+
+def _other(word: str, old: str) -> bool:
+    return word.isalpha() and len(word) > 1 and word != old and word not in STOP_WORDS
+
+
+Likeliest = Callable[[Words, Sequence[int], int], Iterator[list[str]]]
+
+
+def counted(model: NGrams) -> Likeliest:
+    """The likeliest words by counts of three words in a row, of those seen beside one of the two neighbours."""
+
+    def ranked(words: Words, places: Sequence[int], count: int) -> Iterator[list[str]]:
+        for at in places:
+            mark = words.put(at, "\N{OBJECT REPLACEMENT CHARACTER}").text
+            before, _, after = mark.partition("\N{OBJECT REPLACEMENT CHARACTER}")
+            yield model.likeliest(split(before), split(after), count)
+
+    return ranked
+
+
+def masked(model: MaskedModel) -> Likeliest:
+    """The likeliest words by a masked model, in the place of each word as one mask."""
+    ids = candidate_ids(model.tokenizer)
+    names = [name.lower() for name in piece_texts(model.tokenizer, ids)]
+    whole = torch.tensor(ids, device=model.device)
+
+    @torch.no_grad()
+    def ranked(words: Words, places: Sequence[int], count: int) -> Iterator[list[str]]:
+        texts = [words.put(at, model.tokenizer.mask_token).text for at in places]
+        for start in range(0, len(texts), BATCH):
+            part = texts[start : start + BATCH]
+            inputs = model.tokenizer(part, truncation=True, padding=True, return_tensors="pt").to(model.device)
+            hidden = inputs["input_ids"] == model.tokenizer.mask_token_id
+            logits = model.model(**inputs).logits[..., whole]
+            for row, of_text in zip(hidden, logits, strict=True):
+                best = of_text[row][0].topk(min(count, len(ids))).indices.tolist() if row.any() else []
+                yield list(dict.fromkeys(names[at] for at in best))
+
+    return ranked
+
+
+def language_model(choice: str, device: torch.device) -> MaskedModel:
+    """The masked model of a folder."""
+    if not Path(choice).is_dir():
+        raise SettingError("language_model", f"expected the folder of a masked language model; there is no {choice}")
+    return MaskedModel(choice, device)
