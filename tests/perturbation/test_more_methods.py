@@ -212,6 +212,32 @@ def test_freelb_starts_uniformly_and_counts_the_mean_of_all_its_steps():
     assert float(scaled.pow(4).mean()) == pytest.approx(1 / 5, abs=0.02)
 
 
+@pytest.mark.parametrize("name", ["advt", "iadvt"])
+def test_without_a_bound_steps_are_as_in_a_large_ball(name: str):
+    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
+    free, large = (
+        wordward.adversary(model, name, epsilon=epsilon, k=4, ascent_steps=5, step_size=0.5)
+        for epsilon in (math.inf, 100.0)
+    )
+    torch.testing.assert_close(
+        free(lambda: model(ids), labels).perturbation, large(lambda: model(ids), labels).perturbation
+    )
+
+
+def test_freelb_without_a_bound_leaves_the_usual_ball():
+    """FreeLB++: the start is as long as a step, and 30 steps of usual length go further than one epsilon."""
+    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
+    usual = wordward.adversary(model, "freelb", ascent_steps=30)
+    free = wordward.adversary(model, "freelb", ascent_steps=30, epsilon=math.inf)
+    assert free.step_size == usual.epsilon
+    lengths = [adv(lambda: model(ids), labels).perturbation.flatten(1).norm(dim=1) for adv in (usual, free)]
+    reach = ((ids != 0).sum(1) / 240).sqrt() * usual.epsilon
+    assert (lengths[0] <= reach * 1.0001).all()
+    assert (lengths[1] > 3 * reach).all()
+    start = wordward.adversary(model, "freelb", ascent_steps=1, epsilon=math.inf)(lambda: model(ids), labels)
+    assert (start.perturbation.flatten(1).norm(dim=1) <= reach).all()
+
+
 @pytest.mark.parametrize("k", [4, None])
 @pytest.mark.parametrize("name", ["advt-one", "vat-one", "iadvt-one", "ivat-one"])
 def test_one_token_moves_and_toward_one_word_at_most(name: str, k: int | None):

@@ -89,7 +89,7 @@ def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings:
     first = now = Words.of(text)
     most, budget, queries, changed = int(settings.max_share * len(first) + 1e-9), settings.queries * len(first), 1, 0
     (before,) = yield Ask([text])
-    if not before.argmax() == label or np.isnan(before).any():
+    if np.isnan(before).any() or before.argmax() != label:
         return Outcome("wrong", text, 0, len(first), queries)
     lowest = before[label]
     places = [at for at, words in enumerate(candidates) if words][: budget - queries] if most else []

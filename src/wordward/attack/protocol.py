@@ -148,8 +148,8 @@ def yardsticks(
 
     Examples:
         >>> from wordward.attack import YardstickSettings, yardsticks
-        >>> texts = [wordward.Example("the film was dull", "bad")]
-        >>> found = yardsticks([run], texts, YardstickSettings(attacks=("textbugger",)))
+        >>> settings = YardstickSettings(("textbugger",), similarity_model="none", vectors=vectors)  # a file
+        >>> found = yardsticks([run], [wordward.Example("the film was dull", "bad")], settings)
         >>> found[0].clean.value
         1.0
     """

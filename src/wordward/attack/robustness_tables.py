@@ -57,6 +57,7 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def percent(value: Interval | None) -> str:
+    """A share with its interval."""
     return "–" if value is None else f"{value.value:.1%} ({value.low:.1%} to {value.high:.1%})"
 
 

