@@ -5,14 +5,16 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from any_model import word_vectors
 from reviews import reviews, tagged, write_conll, write_csv
 
 from benchmarks import __main__ as entry
-from benchmarks import reading_well, scale, steps, threads, yours, yours_page
+from benchmarks import reading_well, scale, steps, threads, yardsticks, yours, yours_page
 from benchmarks.timing import Figure, ratio
 from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.support.errors import DataError
@@ -192,3 +194,48 @@ def test_the_picture_of_yours_is_drawn_from_its_records(tmp_path: Path) -> None:
     assert drawn == (tmp_path / "two.svg").read_text()
     for said in ("imdb 200", "without a Transformer", "baseline", "iadvt"):
         assert said in drawn
+
+
+def test_yardsticks_of_defences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Rows are recorded once, augmentation learns from more texts, and the table has the means over seeds."""
+    texts, settings = reviews(700), yardsticks.YardstickSettings
+    splits = SimpleNamespace(train=texts[:120], dev=texts[120:150], test=texts[150:])
+    monkeypatch.setattr(yardsticks, "load", lambda name: splits)
+    vectors = {"vectors": str(word_vectors(tmp_path / "vectors.txt")), "similarity_model": "none"}
+    monkeypatch.setattr(yardsticks, "YardstickSettings", lambda *args, **more: settings(*args, **more | vectors))
+    learnt: list[int] = []
+    real = yardsticks.train
+    monkeypatch.setattr(
+        yardsticks,
+        "train",
+        lambda config, out, **more: (
+            learnt.append(len(Path(config.data.train).read_text().splitlines())),
+            real(config, out, **more),
+        ),
+    )
+    records = tmp_path / "records.jsonl"
+    asked = ["--set", "rotten_tomatoes", "--model", "convolution", "--row", "freelb++", "augmentation", "--seed", "1"]
+    asked += [
+        "--attack",
+        "textbugger",
+        "--attacked",
+        "20",
+        "--epochs",
+        "2",
+        "--device",
+        "cpu",
+        "--records",
+        str(records),
+    ]
+    yardsticks.main(asked)
+    yardsticks.main(asked)
+    rows = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [row["row"] for row in rows] == ["freelb++", "augmentation"]
+    assert learnt[:2] == [121, 121]
+    assert len(learnt) == 3
+    assert learnt[2] >= 121
+    assert [attack["calibrated"] for attack in rows[0]["attacks"]] == [False, True]
+    two = [rows[0] | {"seed": seed, "clean": clean} for seed, clean in ((1, 0.5), (2, 0.7))]
+    assert "60.0 ± 14.1" in yardsticks.table(two)
+    yardsticks.main(["--records", str(records), "--table"])
+    assert "TextBugger-style, calibrated %" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
+from any_model import word_vectors
 from hf_tiny import bert, word_pieces
 from reviews import reviews
 from small_training import SMALL
@@ -101,6 +102,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     training = TrainingSettings(epochs=8, learning_rate=0.02, device="cpu")
     config = TrainConfig(method="baseline", model=SMALL, training=training)
     train(config, folder / "runs" / "mine", train=reviews(160), quiet=True)
+    word_vectors(folder / "vectors.txt")
     tokenizer = word_pieces()
     run, model = wordward.load_run(folder / "runs" / "mine", device="cpu"), bert("sequence", len(tokenizer))
     model.config.id2label = names

@@ -30,7 +30,7 @@ ENOUGH = 50  # texts to fit a temperature on
 class Yardstick:
     """One model under one attack.
 
-    Attributes:
+    Args:
         model: Its folder or name.
         method: That it was trained with.
         attack: The attack's name.
@@ -43,6 +43,13 @@ class Yardstick:
         queries: Mean number of texts that the model was asked for, for each that it predicts right.
         seconds: That the attack took; texts and sentences read before are remembered, so the first one pays for all.
         outcomes: What became of each text.
+
+    Examples:
+        >>> from wordward.attack import YardstickSettings, yardsticks
+        >>> settings = YardstickSettings(("textbugger",), similarity_model="none", vectors="vectors.txt")
+        >>> (found,) = yardsticks([run], [wordward.Example("the film was dull", "bad")], settings)
+        >>> found.attack, found.clean.value
+        ('textbugger', 1.0)
     """
 
     model: str
@@ -148,7 +155,7 @@ def yardsticks(
 
     Examples:
         >>> from wordward.attack import YardstickSettings, yardsticks
-        >>> settings = YardstickSettings(("textbugger",), similarity_model="none", vectors=vectors)  # a file
+        >>> settings = YardstickSettings(("textbugger",), similarity_model="none", vectors="vectors.txt")
         >>> found = yardsticks([run], [wordward.Example("the film was dull", "bad")], settings)
         >>> found[0].clean.value
         1.0

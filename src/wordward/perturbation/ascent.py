@@ -37,7 +37,7 @@ class Ascender:
         return f"<{self.method.name}: {self.tap!r}, epsilon={self.epsilon:.4g}{length}{k}>"
 
     def _usual_step(self) -> float:
-        """The default: enough to reach the edge from anywhere (Madry et al.); a usual epsilon where there is no edge."""
+        """The default: enough to reach the edge from anywhere (Madry et al.); a usual epsilon if there is none."""
         if math.isinf(self.epsilon):
             return self._usual_epsilon()
         return min(1.0, 2.5 / self.method.recipe.steps) * self.epsilon
