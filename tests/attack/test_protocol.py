@@ -14,7 +14,7 @@ from reviews import reviews, write_csv
 import wordward
 from wordward.attack import YardstickSettings, standard, wordnet, yardsticks
 from wordward.attack.counter_fitting import counter_fitted
-from wordward.attack.greedy import Ask, Compare, Words, greedy
+from wordward.attack.greedy import TOGETHER, Ask, Compare, Outcome, Words, greedy, together
 from wordward.attack.ngrams import NGrams, split
 from wordward.attack.protocol import fitted_temperature, softmax
 from wordward.attack.protocol_tables import accuracy_table, cost_table
@@ -117,6 +117,29 @@ class TestGreedy:
         new = by_word({"warm": ["zz"]})
         found, _ = answered(greedy(TEXT, 1, new, ALONE), lambda text: math.nan if "zz" in text else 0.9)
         assert (found.outcome, found.text) == ("kept", TEXT)
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 100])
+def test_side_by_side_is_as_one_by_one(count: int):
+    """In their order, whatever each takes; never more than so many have begun and not ended."""
+    begun: list[int] = []
+
+    def one(number: int) -> Any:
+        begun.append(number)
+        for step in range(number * 7 % 5):
+            told = (yield Ask([f"{number} {step}"])) if step % 2 else (yield Compare([(f"{number}", f"{step}")] * 2))
+            assert told == ([f"{number} {step}!"] if step % 2 else [number + step] * 2)
+        return Outcome("kept", str(number), 0, 1, number)
+
+    largest: list[int] = []
+
+    def ask(texts: list[str]) -> Any:
+        largest.append(len(texts))
+        return [f"{text}!" for text in texts]
+
+    found = list(together(map(one, range(count)), ask, lambda pairs: [int(a) + int(b) for a, b in pairs]))
+    assert [outcome.queries for outcome in found] == begun == list(range(count))
+    assert not count > TOGETHER or 1 < max(largest) <= TOGETHER
 
 
 SYNSETS = {

@@ -34,6 +34,7 @@ ONLY_PARSED = {
     "data pack": "reads such a corpus: tests/test_corpora.py",
     "--corpus": "reads such a corpus: tests/test_corpora.py",
     "reproduce": "trains whole tables: tests/test_reproduce.py",
+    "yardsticks": "needs WordNet and a sentence encoder: tests/attack/test_protocol.py",
     "serve": "runs until it is stopped: tests/test_serve.py",
 }
 PROGRAMS: dict[str, Any] = {"wordward": wordward, "experiments": experiments}  # `python -m experiments`

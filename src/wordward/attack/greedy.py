@@ -5,6 +5,7 @@ A search is a generator that asks for what it needs, so that many texts can be s
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from wordward.attack.edits import words_in
 from wordward.config.yardsticks import YardstickSettings
 
-TOGETHER = 64  # texts that are searched side by side
+TOGETHER = 32  # texts that are searched side by side
 
 
 class Ask(NamedTuple):
@@ -127,21 +128,27 @@ def together(
     ask: Callable[[list[str]], np.ndarray],
     compare: Callable[[list[tuple[str, str]]], list[float]],
 ) -> Iterator[Outcome]:
-    """The outcomes of searches in their order, TOGETHER of them side by side."""
-    while part := [search for _, search in zip(range(TOGETHER), searches)]:  # noqa: B905 - the rest is for later
-        outcomes: dict[int, Outcome] = {}
-        answers: dict[int, Any] = dict.fromkeys(range(len(part)))
-        while answers:
-            wanted: dict[int, Ask | Compare] = {}
-            for number, answer in answers.items():
-                try:
-                    wanted[number] = part[number].send(answer)
-                except StopIteration as end:
-                    outcomes[number] = end.value
-            asked = [number for number, request in wanted.items() if isinstance(request, Ask)]
-            answers = _answered(asked, wanted, ask)
-            answers |= _answered([number for number in wanted if number not in answers], wanted, compare)
-        yield from (outcomes[number] for number in range(len(part)))
+    """The outcomes of searches in their order, TOGETHER of them side by side: as one ends, the next begins."""
+    source, running = enumerate(searches), dict[int, Search]()
+    answers, outcomes, first = dict[int, Any](), dict[int, Outcome](), 0
+    while True:
+        for number, search in islice(source, TOGETHER - len(running)):
+            running[number], answers[number] = search, None
+        if not running:
+            return
+        wanted: dict[int, Ask | Compare] = {}
+        for number, answer in answers.items():
+            try:
+                wanted[number] = running[number].send(answer)
+            except StopIteration as end:
+                outcomes[number] = end.value
+                del running[number]
+        while first in outcomes:
+            yield outcomes.pop(first)
+            first += 1
+        asked = [number for number, request in wanted.items() if isinstance(request, Ask)]
+        answers = _answered(asked, wanted, ask)
+        answers |= _answered([number for number in wanted if number not in answers], wanted, compare)
 
 
 def _answered(numbers: Sequence[int], wanted: dict[int, Any], answer: Callable[[Any], Any]) -> dict[int, Any]:
