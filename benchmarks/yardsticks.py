@@ -11,6 +11,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
@@ -56,7 +57,8 @@ def written(path: Path, texts: Iterable[tuple[str, str]]) -> str:
 def config_of(model: str, row: str, data: DataSettings, seed: int, epochs: int | None, device: str) -> TrainConfig:
     """What is trained."""
     method, settings, _ = ROWS[row]
-    training = TrainingSettings(seed=seed, device=device, **({} if epochs is None else {"epochs": epochs}))
+    training = TrainingSettings(seed=seed, device=device)
+    training = training if epochs is None else replace(training, epochs=epochs)
     if model == "minilm":
         folder = installed_model()
         if folder is None:

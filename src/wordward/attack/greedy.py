@@ -97,7 +97,7 @@ def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings:
     left_out = yield Ask([first.without(at) for at in places])
     queries += len(places)
     order = np.argsort([-np.inf if np.isnan(found[label]) else found[label] for found in left_out], kind="stable")
-    for at in (places[number] for number in order):
+    for at in [places[number] for number in order.tolist()]:
         tried = [now.put(at, word) for word in candidates[at]]
         if settings.similarity_model != "none":
             alike = yield Compare(
