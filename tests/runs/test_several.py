@@ -44,6 +44,8 @@ class TestCells:
             ("film, praise", ["praise", "film"]),
             ('["film", "blame"]', ["blame", "film"]),
             ("['film']", ["film"]),
+            ("[2, 0]", ["praise", "film"]),
+            ('["1"]', ["blame"]),
             ("[]", []),
             ("", []),
             ("None", []),
@@ -58,7 +60,10 @@ class TestCells:
         assert labels_in(Example("a text", "war|war, peace"), known) == ["war, peace", "war"]
         assert labels_in(Example("a text", "none"), known) == ["none"]
 
-    @pytest.mark.parametrize("cell", ["film|cake", "1", "[film", "film praise", "[['film']]"])
+    def test_a_number_that_is_a_name_is_no_place(self):
+        assert labels_in(Example("a text", "[1]"), ("1", "0")) == ["1"]
+
+    @pytest.mark.parametrize("cell", ["film|cake", "1", "[3]", "[film", "film praise", "[['film']]"])
     def test_others_are_refused(self, cell: str):
         with pytest.raises(DataError, match=r"line 7: expected labels that the model knows \(praise, blame, film\)"):
             labels_in(Example("a text", cell, line=7), LABELS, "texts.csv")

@@ -22,7 +22,7 @@ _TAGS = set("tag tags label labels ner".split())
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold the text, its label or tags and its group, and whether labels and empty texts are read."""
+    """Which columns hold the text, its label or tags and its group, and what is read of them."""
 
     text: str = "text"
     label: str = "label"
@@ -30,6 +30,7 @@ class Columns:
     labelled: bool = True
     skip_empty: bool = False
     group: str | None = None
+    lists: bool = False  # whether a label may be a list of several, in JSON Lines and Parquet
 
     @property
     def wanted(self) -> dict[str, str]:

@@ -51,6 +51,7 @@ def read(
     tag_column: int = -1,
     skip_empty: bool = False,
     group_column: str | None = None,
+    several_labels: bool = False,
 ) -> list[Example]:
     """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, text, Parquet, Excel, also .gz or .xz) or a folder.
 
@@ -66,6 +67,7 @@ def read(
         tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
         skip_empty: Leave out texts that are empty, which are refused otherwise.
         group_column: The column of what texts are counted by, such as their language.
+        several_labels: Whether a label may be a list of several, in JSON Lines and Parquet.
 
     Returns:
         An `Example` for each text or tagged sentence.
@@ -80,7 +82,8 @@ def read(
         >>> [example.label for example in wordward.datasets.read(file)]
         ['good', 'bad']
     """
-    columns = Columns(str(text_column), str(label_column), tag_column, labelled, skip_empty, group_column)
+    names = str(text_column), str(label_column), tag_column
+    columns = Columns(*names, labelled, skip_empty, group_column, several_labels)
     return list(read_each(Path(path), columns, format))
 
 

@@ -1,5 +1,6 @@
 """Texts that a program holds in memory, as Examples: lists of them, and tables of pandas, datasets and the like."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 from typing import Any
@@ -90,7 +91,8 @@ def _of_table(table: Any, name: str, text_column: str, label_column: str, *, lab
         if labelled and not tags and _is_missing(value):
             raise DataError(f"expected a label; got {value!r}: leave the row out", name, number)
         if not words:
-            yield Example(text.strip(), None if _is_missing(value) else label(value))
+            several = json.dumps([label(each) for each in value], ensure_ascii=False) if tags else None
+            yield Example(text.strip(), several or (None if _is_missing(value) else label(value)))
             continue
         tokens = tuple(map(str, text))
         yield Example(" ".join(tokens), tokens=tokens, tags=tuple(map(label, value)) if tags else None)

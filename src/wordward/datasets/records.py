@@ -70,6 +70,8 @@ def _example(record: Mapping[str, Any], path: Path, columns: Columns, number: in
             )
         missing = value is None or value != value
         empty = missing and (option == "group_column" or (columns.skip_empty and option == "text_column"))
+        if columns.lists and option == "label_column" and isinstance(value, list):
+            value = json.dumps([_text(each, option, name, path, number) for each in value], ensure_ascii=False)
         values.append("" if empty else _text(value, option, name, path, number))
     return example_of(values, path, number, grouped=columns.group is not None)
 
@@ -111,6 +113,8 @@ def _text(value: object, option: str, name: str, path: Path, line: int) -> str:
             line,
         )
     kind = "null" if value is None else "NaN" if value != value else type(value).__name__
+    if label and isinstance(value, list):
+        kind = "list, which is read for a model that gives several labels at once"
     raise DataError(f"expected {_wanted(label)}; got {kind}: check the key named by `{option}`", path, line)
 
 

@@ -77,7 +77,8 @@ def opener(run: Run) -> partial[Run]:
     if run.trained_here:
         return partial(load_run, run.folder, device=str(run.device), positive=positive)
     source, counted = getattr(run, "source", None), getattr(run, "counted", None)
-    return partial(_again, source, counted, device=str(run.device), positive=positive, labels=run.labels)
+    labels = getattr(run, "among", ()) or run.labels
+    return partial(_again, source, counted, device=str(run.device), positive=positive, labels=labels)
 
 
 def _again(source: str | None, counted: Counted | None, *, labels: Sequence[str], **how: Any) -> Run:
@@ -130,9 +131,12 @@ def _of_object(given: Any, name: str, *, device: str, positive: str | None, labe
             f"{name} is {type(given).__name__}; expected (model, tokenizer), or a function from a list of "
             "texts to probabilities"
         )
-    if positive is not None:
+    run = black_box.open_function(given, name=name, labels=labels)
+    if positive is None:
+        return run
+    if not isinstance(run, black_box.SeveralOfFunction):
         raise SettingError("positive", f"positive names a tag of a tagger, but {name} gives each text one label")
-    return black_box.open_function(given, name=name, labels=labels)
+    return run.deciding(positive)
 
 
 def _may_be_on_hub(name: str) -> bool:

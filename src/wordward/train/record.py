@@ -36,6 +36,7 @@ class Record:
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
         self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
+        self.augmented: dict[str, int] | None = None  # of this epoch's texts: how many were attacked, and added
         self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
@@ -125,9 +126,12 @@ class Record:
             if better:
                 save_model()
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
+            if self.augmented is not None:
+                line["augmented"] = self.augmented
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
             run_folder.append_metrics(self.folder, line | {"seconds": round(self.seconds, 3)})
-        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{star if better else ''}", quiet=self.quiet)
+        more = "" if self.augmented is None else f"  {self.augmented['added']:,} adversarial texts"
+        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{more}{star if better else ''}", quiet=self.quiet)
         self._loss, self.losses = None, 0
 
     def close_dev_epoch(self, criterion: str, dev: dict[str, Interval], **rest: Any) -> None:
@@ -180,9 +184,9 @@ class Record:
 
     def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
         """The result of a classifier or tagger, as written to result.json."""
-        best = self.best["epoch"]
-        scores = (line.get("dev") for line in run_folder.read_metrics(self.folder) if line["epoch"] == best)
-        return {
+        best, lines = self.best["epoch"], run_folder.read_metrics(self.folder)
+        scores = (line.get("dev") for line in lines if line["epoch"] == best)
+        result = {
             "method": config.method,
             "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},
             "seed": config.training.seed,
@@ -196,6 +200,10 @@ class Record:
             "steps": steps,
             "seconds": round(self.seconds, 1),
         }
+        if config.training.augment is not None:
+            counts = [line["augmented"] for line in lines if "augmented" in line]
+            result["augmented"] = {name: sum(count[name] for count in counts) for name in ("attacked", "added")}
+        return result
 
 
 def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:
