@@ -231,7 +231,7 @@ class TestResume:
         every: int | None,
         stop: int,
     ):
-        """Three steps an epoch (eleven with texts that fool it), dropout on: weights, metrics and best epoch are the same to the last bit."""
+        """Three or eleven steps an epoch, dropout on: weights, metrics, best epoch are the same to the last bit."""
         method, own = method.partition(",")[::2]
         learning: dict[str, Any] = {"gradual": True, "self_training": True} if "self" in own else {}
         learning |= {"augment": 20, "augment_edits": ("all",)} if "augmented" in own else {}

@@ -73,7 +73,7 @@ class TrainingSettings:
     epoch, as they are."""
     augment_edits: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="KIND ...")] = None
     """Kinds of edits of that attack, as `edits` of `wordward attack`: typo,homoglyph and so on, or all; by default
-    swap."""
+    swap,typo."""
     checkpoint_steps: int | None = None
     """Also write a checkpoint every this many steps; by default only after each epoch."""
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"

@@ -20,6 +20,7 @@ from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.corpus import Corpus
 from wordward.text.ragged import Joined
 
+EDITS = ("swap", "typo")  # where none are named
 DRAWN = 3  # beside the seed: 1 and 2 order the labelled and the unlabelled texts
 
 
@@ -42,7 +43,7 @@ class Augmenter:
         assert settings.augment is not None
         self.run, self.examples, self.quiet, self.team = run, examples, quiet, team
         self.count, self._seed = min(settings.augment, len(examples)), settings.seed
-        self._settings = AttackSettings(settings.augment_edits or ("swap",), sense="kept")
+        self._settings = AttackSettings(settings.augment_edits or EDITS, sense="kept")
         self.texts = self._drawn(0)
         self.counts = {"attacked": 0, "added": 0}  # of this epoch
 
