@@ -39,7 +39,7 @@ ONLY_PARSED = {
 PROGRAMS: dict[str, Any] = {"wordward": wordward, "experiments": experiments}  # `python -m experiments`
 FEW_EPOCHS = ["--epochs", "2"]  # where a command leaves it open
 QUICK = ["--kind", "convolution"]  # where it leaves all but these open, and a Transformer might be chosen
-BARE = {"--train", "--dev", "--out", "--method"}
+BARE = {"--train", "--dev", "--out", "--method", "--augment", "--augment-edits"}
 
 
 @dataclass(frozen=True)
