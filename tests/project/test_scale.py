@@ -20,7 +20,7 @@ from torch import Tensor
 from benchmarks import scale
 from wordward.config.settings import DataSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import DataError
-from wordward.perturbation.space import BLOCK, nearest
+from wordward.perturbation.nearest import BLOCK, nearest
 from wordward.support.distributed import Team
 from wordward.text import corpus, stored
 from wordward.text.corpus import Corpus, encode, evaluation_batches
