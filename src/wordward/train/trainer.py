@@ -202,10 +202,10 @@ class Trainer:
             self.stepper.updater.average.load(tensors)
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
-        loss, count = state["recent"]
-        self.stepper.learnt.recent = torch.tensor([loss, count], device=self.device)
-        if self.stepper.beliefs:
-            self.stepper.beliefs.predicted = torch.tensor(state["predicted"], device=self.device)
+        learnt, beliefs = self.stepper.learnt, self.stepper.beliefs
+        learnt.recent = torch.tensor(state["recent"], device=self.device).view_as(learnt.recent)
+        if beliefs:
+            beliefs.predicted = torch.tensor(state["predicted"], device=self.device).view_as(beliefs.predicted)
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])
