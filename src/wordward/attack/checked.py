@@ -215,7 +215,9 @@ class Check:
             "flip_rate": self.flip_rate and self.flip_rate._asdict(),
             "false_positives": self.false_positives and self.false_positives._asdict(),
             "recall": self.recall and self.recall._asdict(),
-            "recall_under_edits": intervals_to_json({number: found for number, found in self.recalls.items() if number}),
+            "recall_under_edits": intervals_to_json(
+                {number: found for number, found in self.recalls.items() if number}
+            ),
             "sense": self.senses,
         }
 

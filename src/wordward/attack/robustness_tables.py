@@ -66,9 +66,7 @@ def _number(value: Interval | None) -> str:
 
 def models_json(rows: Sequence[Robustness]) -> list[dict[str, Any]]:
     """Accuracies for JSON."""
-    return [
-        {"model": row.model, "method": row.method, "accuracy": intervals_to_json(row.accuracy)} for row in rows
-    ]
+    return [{"model": row.model, "method": row.method, "accuracy": intervals_to_json(row.accuracy)} for row in rows]
 
 
 def guides_json(rows: Sequence[Guided]) -> list[dict[str, Any]]:

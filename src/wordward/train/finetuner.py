@@ -174,7 +174,7 @@ class FineTuning(transformers.TrainerCallback):
             raise diverged(self.steps, self.record.kept)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Score dev, keep the best model, record the epoch, and have a checkpoint written to resume from, if one is due."""
+        """Score dev, keep the best model, record the epoch, and have a checkpoint written, if one is due."""
         self._check()
         self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
