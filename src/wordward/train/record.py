@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import run_folder
+from wordward.runs import checkpoint, run_folder
 from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
@@ -170,6 +170,15 @@ class Record:
             return
         self.epoch, self.best, self.seconds = state["epoch"], state["best"], state["seconds"]
         self.losses, self._loss = state["counted"], torch.tensor(state["loss"]) if state["counted"] else None
+
+    def resume(self, restore: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> None:
+        """Let `restore` take over the last checkpoint of our own loops; from the start where there is none."""
+        found = checkpoint.load_checkpoint(self.folder)
+        if found is None:
+            self.load(None)
+            return
+        with checkpoint.restoring(self.folder):
+            restore(*found)
 
     def check_data(self, state: dict[str, Any], data: Data) -> None:
         """Refuse to continue with other texts or labels than those that training began with."""

@@ -185,12 +185,7 @@ class Trainer:
 
     def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""
-        found = checkpoint.load_checkpoint(self.folder)
-        if found is None:
-            self.record.load(None)
-            return
-        with checkpoint.restoring(self.folder):
-            self._restore(*found)
+        self.record.resume(self._restore)
 
     def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         """Take over what `save` wrote."""
