@@ -3,6 +3,7 @@
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -58,12 +59,16 @@ class Augment:
         with naming(self.data):
             results = self._attack(run, sample(examples, self.limit))
         found = augmented(results)
-        write_augmented(self.out, [*([] if self.only_new else as_given(examples)), *found], self._names(run))
+        names = self._names(run)
+        write_augmented(self.out, [*([] if self.only_new else as_given(examples)), *found], names)
+        columns = (
+            "" if names == ("text", "label") else f" --text-column {quote(names[0])} --label-column {quote(names[1])}"
+        )
         beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
         tried = sum(result.outcome in ("flipped", "kept") for result in results)
         say(
             f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}; next: "
-            f"wordward train --train {self.out} --dev FILE (texts held out of {self.out} would be near copies)",
+            f"wordward train --train {quote(self.out)}{columns} --dev FILE (texts held out of {self.out} would be near copies)",
             quiet=self.quiet,
         )
 
