@@ -68,8 +68,8 @@ class Augment:
         tried = sum(result.outcome in ("flipped", "kept") for result in results)
         say(
             f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}; next: "
-            f"wordward train --train {quote(self.out)}{columns} --dev FILE (texts held out of {self.out} would be near "
-            "copies)",
+            f"wordward train --train {quote(self.out)}{columns} --dev FILE (texts held out of {self.out} "
+            "would be near copies)",
             quiet=self.quiet,
         )
 
