@@ -12,6 +12,7 @@ from wordward.datasets.conll import looks_like_conll, sentences
 from wordward.datasets.example import Example
 from wordward.datasets.incoming import is_copy, is_incoming, kept, shown
 from wordward.datasets.lines import first_bytes, lines
+from wordward.datasets.pairs import no_pair, parted
 from wordward.datasets.records import json_lines, parquet
 from wordward.datasets.sheets import sheet_rows
 from wordward.datasets.snap import is_snap, reviews
@@ -51,6 +52,7 @@ def read(
     tag_column: int = -1,
     skip_empty: bool = False,
     group_column: str | None = None,
+    pair_column: str | None = None,
 ) -> list[Example]:
     """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, text, Parquet, Excel, also .gz or .xz) or a folder.
 
@@ -66,6 +68,8 @@ def read(
         tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
         skip_empty: Leave out texts that are empty, which are refused otherwise.
         group_column: The column of what texts are counted by, such as their language.
+        pair_column: The column of a second text that is judged together with the first; the example's text is then
+            `first ||| second`. Lines of plain text are written so.
 
     Returns:
         An `Example` for each text or tagged sentence.
@@ -80,7 +84,9 @@ def read(
         >>> [example.label for example in wordward.datasets.read(file)]
         ['good', 'bad']
     """
-    columns = Columns(str(text_column), str(label_column), tag_column, labelled, skip_empty, group_column)
+    columns = Columns(
+        str(text_column), str(label_column), tag_column, labelled, skip_empty, group_column, pair_column
+    )
     return list(read_each(Path(path), columns, format))
 
 
@@ -95,6 +101,8 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
             raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
         if columns.group is not None and kind in ("conll", "txt", "folder"):
             raise ColumnError(f"`group_column` needs a file of columns with names; this one is read as {kind}", path)
+        if columns.pair is not None and kind in ("conll", "folder"):
+            raise ColumnError(f"`pair_column` needs a file of columns with names; this one is read as {kind}", path)
         count = empty = 0
         examples = _READERS[kind](path, columns)
         for example in examples:
@@ -177,6 +185,8 @@ def _txt(path: Path, columns: Columns) -> Iterator[Example]:
         return
     for number, line in enumerate(lines(path), start=1):
         if line.strip():
+            if columns.pair is not None and not parted(line).whole:
+                raise DataError(no_pair(line.strip()), path, number)
             yield example_of([line], path, number)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.config.texts import TextSettings
-from wordward.datasets import Example
+from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs.counted import Counted, FromElsewhere
@@ -28,18 +28,20 @@ REMEMBERED = 1 << 17  # texts whose probabilities are kept
 SUM = 0.01  # how far probabilities may be from adding up to 1
 
 
-def open_function(function: Any, *, name: str, labels: Sequence[str] = (), source: str | None = None) -> "BlackBox":
+def open_function(
+    function: Any, *, name: str, labels: Sequence[str] = (), source: str | None = None, paired: bool = False
+) -> "BlackBox":
     """A function, or an object with `predict_proba`, as a run.
 
     `labels`: their names in the order of the probabilities; by default the function's own `labels` or `classes_`,
-    those of the dicts that it gives, or else "0", "1", ...
+    those of the dicts that it gives, or else "0", "1", ... `paired`: its texts are two, `first ||| second`.
     """
     found = labels or getattr(function, "labels", None)
     if found is None:
         found = getattr(function, "classes_", ())
     names = tuple(str(label) for label in found)
     called: Probabilities = getattr(function, "predict_proba", function)
-    (tried,) = ask(called, [TRIED], names, name)
+    (tried,) = ask(called, [joined(TRIED, TRIED) if paired else TRIED], names, name)
     if not names:
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))
     vocabulary = Strings()
@@ -216,7 +218,7 @@ class BlackBox(FromElsewhere, Run):
         row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.array(ids, np.int64))
         return Reading(text, tokens, [True] * len(tokens), len(tokens), 0, row)
 
-    def _problem(self, reading: Reading) -> str | None:
+    def problem(self, reading: Reading) -> str | None:
         return None if reading.text.strip() else no_words(reading.text)
 
     def ids_of(self, text: str) -> np.ndarray:

@@ -32,6 +32,7 @@ class SeveralLabels(ExternalRun):
             self._ask_which("got none" if label is None else f"got {label!r}")
         which = self.labels.index(label)
         model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
+        model.separator = self.model.separator
         training = replace(self.config.training, positive=label)
         return ExternalRun(
             self.folder,

@@ -75,6 +75,7 @@ class FineTuning(transformers.TrainerCallback):
     def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
+        self.separator = start.separator
         self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
         self._bars, self._bar = None, None
         self._deadline: float | None = None
@@ -99,7 +100,7 @@ class FineTuning(transformers.TrainerCallback):
         return _Trainer(
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
-            data_collator=Collator(self.tokenizer),
+            data_collator=Collator(self.tokenizer, self.separator),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
             candidates=candidates,
@@ -183,7 +184,7 @@ class FineTuning(transformers.TrainerCallback):
         self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(LogitsModel(self.model), self.data.dev, self.device, quiet=self.quiet)
+        found = probabilities(LogitsModel(self.model, self.separator), self.data.dev, self.device, quiet=self.quiet)
         self.model.train()
         return scores(self.data.dev, found, self.data.classes, positive=self.data.positive, intervals=False)
 

@@ -15,6 +15,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
 from wordward.support.console import say, waiting
 from wordward.support.distributed import team
+from wordward.support.errors import SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import read_as, with_given
 from wordward.text.vocabulary import UNK
@@ -91,6 +92,7 @@ def train(
             skip_empty=config.data.skip_empty,
             text_column=config.data.text_column,
             label_column=config.data.label_column,
+            pair_column=config.data.pair_column,
         )
         for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
         if texts is not None
@@ -101,6 +103,12 @@ def train(
     processes = team(config.training.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+    if config.data.pair_column is not None and config.transformer is None:
+        raise SettingError(
+            "pair_column",
+            "two texts are judged together by a Hugging Face model, and none was given, nor one chosen that is "
+            "installed and fast enough here: give its folder or name as `transformer`",
+        )
     if config.transformer is not None:
         from wordward.train.finetuning import fine_tune
 
