@@ -76,7 +76,9 @@ class FineTuning(transformers.TrainerCallback):
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
         self.separator = start.separator
-        self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
+        self.steps, self.team = 0, team
+        report_to = start.config.training.report_to
+        self.record = Record(folder, quiet=quiet, first=team.first, config=start.config, report_to=report_to)
         self._bars, self._bar = None, None
         self._deadline: float | None = None
         self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off

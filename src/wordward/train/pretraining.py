@@ -28,6 +28,7 @@ from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.pretrainer import Pretrainer
+from wordward.train.tracking import check_tracker
 
 
 def pretrain(
@@ -81,6 +82,7 @@ def pretrain(
             raise RunError(
                 f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`"
             )
+    check_tracker(config.report_to)
     if given is not None:
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
             raise SettingError("texts", "texts were given in memory, but the settings name others: leave one out")

@@ -23,6 +23,7 @@ from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
 from wordward.train.step import DivergedError
+from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
 from wordward.train.yardstick import yardstick_of
 
@@ -84,6 +85,7 @@ def train(
     """
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
+    check_tracker(config.training.report_to)
     given = {
         name: examples_of(
             texts,
