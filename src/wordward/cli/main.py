@@ -19,6 +19,7 @@ from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
 from wordward.cli.methods import Methods
 from wordward.cli.program import STOPPED, parse, run
+from wordward.cli.push import Push
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
 from wordward.cli.use import Evaluate, Neighbors, Predict
@@ -197,6 +198,7 @@ COMMANDS: dict[str, Any] = {
     "data": Data,
     "report": Report,
     "serve": Serve,
+    "push": Push,
     "demo": Demo,
 }
 

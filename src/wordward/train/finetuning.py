@@ -25,6 +25,7 @@ from wordward.runs.hub import (
     longest,
     transformers_quietly,
 )
+from wordward.runs.model_card import write_card
 from wordward.runs.pieces import PieceReader, separator_of
 from wordward.support.console import say
 from wordward.support.device import pick_device
@@ -255,6 +256,7 @@ def fine_tune(
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
         result = run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        write_card(folder, anew=True)
         say_compared(result, start.config, quiet=quiet)
         return team.agree(result)
 
