@@ -21,7 +21,8 @@ class DataSettings:
     """
 
     train: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
-    """Labelled texts to learn from; - is standard input, here and wherever a file of texts is read."""
+    """Labelled texts to learn from; here and wherever a file of texts is read, - is standard input, hub:NAME@SPLIT or
+    hub:NAME:CONFIG@SPLIT a data set of the Hugging Face hub."""
     corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
     """Instead of files: a corpus of `wordward data list`, or a file that `wordward data pack` wrote."""
     dev: File = None

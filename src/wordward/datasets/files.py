@@ -59,7 +59,8 @@ def read(
     The mark between the fields of a table (comma, semicolon, tab or bar) is found by its first line.
 
     Args:
-        path: The file, a folder with a folder of .txt files for each label, or "-" for standard input.
+        path: The file, a folder with a folder of .txt files for each label, "-" for standard input, or a data set of
+            the Hugging Face hub as "hub:NAME@SPLIT" or "hub:NAME:CONFIG@SPLIT".
         text_column: Name of the column that holds the text, or its number from 0 in a file without a header; in JSON
             and Parquet review.text is the field text of the field review.
         label_column: The same for the label.
