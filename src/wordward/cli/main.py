@@ -17,6 +17,7 @@ from wordward.cli.check import Check
 from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
+from wordward.cli.export import Export
 from wordward.cli.methods import Methods
 from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.push import Push
@@ -199,6 +200,7 @@ COMMANDS: dict[str, Any] = {
     "report": Report,
     "serve": Serve,
     "push": Push,
+    "export": Export,
     "demo": Demo,
 }
 
