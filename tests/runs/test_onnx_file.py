@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,8 +66,9 @@ def test_probabilities_are_those_of_the_run(kind: str, place: Path) -> None:
     assert cli.main(["export", str(place / kind), "--onnx", str(file)]) == 0
     run, session = load_run(place / kind, device="cpu"), onnxruntime.InferenceSession(str(file))
     texts = [text for text in TEXTS if run.ids_of(text).size]
-    (found,) = session.run(["probabilities"], {"ids": pad([run.ids_of(text) for text in texts])})
-    wanted = run.probabilities(run.corpus([run.ids_of(text) for text in texts]))
+    rows: Any = [run.ids_of(text) for text in texts]
+    (found,) = session.run(["probabilities"], {"ids": pad(rows)})
+    wanted = run.probabilities(run.corpus(rows))
     np.testing.assert_allclose(found, np.stack(wanted), atol=1e-5)
     told = session.get_modelmeta().custom_metadata_map
     assert json.loads(told["labels"]) == ["bad", "good"]

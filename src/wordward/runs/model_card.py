@@ -23,7 +23,7 @@ def write_card(folder: Path, robustness: str | None = None, *, repo: str | None 
     `repo`: what the model is called on the hub.
     """
     path = folder / run_folder.TRANSFORMER / CARD
-    text = _card(folder) if anew or not path.exists() else path.read_text(encoding="utf-8")
+    text = _card(folder) if anew or not path.exists() else path.read_text(encoding="utf-8", errors="replace")
     if repo is not None:
         text = text.replace(_called(folder.resolve().name), _called(repo))
     if robustness is not None:
