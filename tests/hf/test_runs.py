@@ -200,6 +200,7 @@ class TestTraining:
             for folder in (tmp_path / "s", tmp_path / "s" / f"learning_rate={best}")
         )
         assert torch.equal(kept, chosen)
+        assert "# s\n" in (tmp_path / "s" / "model" / "README.md").read_text()
         assert wordward("evaluate", tmp_path / "s", place / "test.csv") == 0
 
     def test_the_order_differs_from_epoch_to_epoch_and_tears_no_batch_apart(self):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import tyro
 
 from wordward.config.attack import kinds_of
-from wordward.config.fields import OPEN, File, Name, OpenFloat, OpenInt, given, shown
+from wordward.config.fields import OPEN, File, Name, OpenFloat, OpenInt, Tracker, given, shown
 from wordward.config.model import ModelSettings
 from wordward.config.pretraining import READING, PretrainConfig
 from wordward.config.texts import DataSettings, TextSettings
@@ -78,6 +78,9 @@ class TrainingSettings:
     """Also write a checkpoint every this many steps; by default only after each epoch."""
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
     """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    report_to: Tracker = None
+    """Also tell this tracker the settings and the metrics of each epoch; its package must be installed. TensorBoard's
+    files are in the run folder."""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest available."""
     seed: int = 0

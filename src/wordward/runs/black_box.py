@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.config.texts import TextSettings
-from wordward.datasets import Example
+from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs.counted import Counted, FromElsewhere
@@ -27,12 +27,15 @@ from wordward.text.vocabulary import Vocabulary, tokenize
 TRIED = "the film was good"  # what a function is tried with when it is opened
 
 
-def open_function(function: Any, *, name: str, labels: Sequence[str] = (), source: str | None = None) -> "BlackBox":
+def open_function(
+    function: Any, *, name: str, labels: Sequence[str] = (), source: str | None = None, paired: bool = False
+) -> "BlackBox":
     """A function, or an object with `predict_proba`, as a run.
 
     `labels`: their names in the order of the probabilities; by default the function's own `labels` or `classes_`,
     those of the dicts that it gives, or else "0", "1", ... One whose attribute `several_labels` is true (or
-    scikit-learn's `multilabel_`) gives each label a probability of its own.
+    scikit-learn's `multilabel_`) gives each label a probability of its own. `paired`: its texts are two,
+    `first ||| second`.
     """
     found = labels or getattr(function, "labels", None)
     if found is None:
@@ -40,7 +43,7 @@ def open_function(function: Any, *, name: str, labels: Sequence[str] = (), sourc
     names = tuple(str(label) for label in found)
     called: Probabilities = getattr(function, "predict_proba", function)
     several = bool(getattr(function, "several_labels", getattr(function, "multilabel_", False)))
-    (tried,) = ask(called, [TRIED], names, name, several=several)
+    (tried,) = ask(called, [joined(TRIED, TRIED) if paired else TRIED], names, name, several=several)
     if not names:
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))
     vocabulary = Strings()
@@ -122,7 +125,7 @@ class BlackBox(FromElsewhere, Run):
         row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.array(ids, np.int64))
         return Reading(text, tokens, [True] * len(tokens), len(tokens), 0, row)
 
-    def _problem(self, reading: Reading) -> str | None:
+    def problem(self, reading: Reading) -> str | None:
         return None if reading.text.strip() else no_words(reading.text)
 
     def ids_of(self, text: str) -> np.ndarray:

@@ -23,7 +23,7 @@ from wordward.runs.hub import (
     load_tokenizer,
     transformers_quietly,
 )
-from wordward.runs.pieces import PieceVocabulary
+from wordward.runs.pieces import PieceVocabulary, separator_of
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
 
@@ -94,6 +94,19 @@ def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
         what = f"among the tags of {run.folder}, {', '.join(run.labels)}" if run.tagging else "for a tagger only"
         raise SettingError("positive", f"expected `positive` {what}; got {tag!r}")
     return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
+
+
+def with_pairs(run: Any, column: str | None) -> Any:
+    """The run of a model whose texts are two, the second from this column; None: as it is."""
+    if column is None or run.config.data.pair_column is not None:
+        return run
+    if run.trained_here or run.tagging:
+        what = "gives tags to one text" if run.tagging else "was trained on single texts"
+        raise SettingError("pair_column", f"{run.folder} {what}, not on pairs of them: leave `pair_column` out")
+    run = replace(run, config=replace(run.config, data=replace(run.config.data, pair_column=column)))
+    if isinstance(run, ExternalRun):
+        run.model.separator = separator_of(run.tokenizer, run.model.model)
+    return run
 
 
 def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:

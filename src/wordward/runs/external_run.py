@@ -92,12 +92,14 @@ class SeveralOfModel(SeveralLabels, ExternalRun):
         """The run of one label's no and yes."""
         name = self.one(label)
         which = self.labels.index(name)
+        model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
+        model.separator = self.model.separator
         return ExternalRun(
             self.folder,
             replace(self.config, training=replace(self.config.training, positive=name)),
             self.vocabulary,
             (f"not {name}", name),
-            CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which),
+            model,
             self.device,
             embedding=self.embedding,
             site=self.site,

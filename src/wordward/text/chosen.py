@@ -128,7 +128,7 @@ def read_as(
 ) -> list[Example]:
     """Read a file as a run's settings say; `group_column`: what its texts are counted by."""
     names = data.text_column, data.label_column, data.tag_column
-    columns = Columns(*names, labelled, data.skip_empty, group_column, several_labels)
+    columns = Columns(*names, labelled, data.skip_empty, group_column, several_labels, data.pair_column)
     examples = list(read_each(Path(file_at_hand(path)), columns, _kind(data), quiet=quiet))
     return sample(examples, data.limit, labels=label_names, in_order=False)
 

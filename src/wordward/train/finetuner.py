@@ -86,7 +86,10 @@ class FineTuning(transformers.TrainerCallback):
     def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
-        self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
+        self.separator = start.separator
+        self.steps, self.team = 0, team
+        report_to = start.config.training.report_to
+        self.record = Record(folder, quiet=quiet, first=team.first, config=start.config, report_to=report_to)
         self._bars, self._bar = None, None
         self._deadline: float | None = None
         self.augmenter = self._make_augmenter(start.examples["train"]) if self.config.training.augment else None
@@ -120,7 +123,7 @@ class FineTuning(transformers.TrainerCallback):
         return _Trainer(
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
-            data_collator=Collator(self.tokenizer),
+            data_collator=Collator(self.tokenizer, self.separator),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
             candidates=candidates,
@@ -224,7 +227,7 @@ class FineTuning(transformers.TrainerCallback):
         self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(LogitsModel(self.model), self.data.dev, self.device, quiet=self.quiet)
+        found = probabilities(LogitsModel(self.model, self.separator), self.data.dev, self.device, quiet=self.quiet)
         self.model.train()
         return scores(self.data.dev, found, self.data.classes, positive=self.data.positive, intervals=False)
 

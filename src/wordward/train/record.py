@@ -17,6 +17,7 @@ from wordward.runs.metrics import Interval
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.train.data import Data
+from wordward.train.tracking import Tracker, flat, tracked
 
 RARELY = 10  # times as long as writing a checkpoint takes, at least, until the next one is written
 
@@ -25,11 +26,22 @@ class Record:
     """The bookkeeping of every training loop.
 
     `measure` decides which epoch is best: "score", the larger the better, or "perplexity", the smaller. Of several
-    processes only the `first` writes.
+    processes only the `first` writes. `report_to`: the tracker that is told each epoch, and the `config`.
     """
 
-    def __init__(self, folder: Path, *, quiet: bool, first: bool = True, measure: str = "score") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        quiet: bool,
+        first: bool = True,
+        measure: str = "score",
+        config: Any = None,
+        report_to: str | None = None,
+    ) -> None:
         self.folder, self.quiet, self.first, self.measure = folder, quiet, first, measure
+        self._config, self._report_to = config, report_to if first else None
+        self._tracker: Tracker | None = None
         self.best: dict[str, Any] = {measure: None, "epoch": 0}
         self.epoch, self.seconds = 0, 0.0
         self.losses = 0  # added up in this epoch
@@ -129,7 +141,10 @@ class Record:
             if self.augmented is not None:
                 line["augmented"] = self.augmented
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
-            run_folder.append_metrics(self.folder, line | {"seconds": round(self.seconds, 3)})
+            line["seconds"] = round(self.seconds, 3)
+            run_folder.append_metrics(self.folder, line)
+            if self._tracker is not None:
+                self._tracker.log({name: float(value) for name, value in flat(line).items()}, steps)
         more = "" if self.augmented is None else f"  {self.augmented['added']:,} adversarial texts"
         say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{more}{star if better else ''}", quiet=self.quiet)
         self._loss, self.losses = None, 0
@@ -144,7 +159,8 @@ class Record:
     def interrupted(self, fit: Callable[[], None], save_model: Callable[[], None]) -> bool:
         """Train; returns whether Ctrl-C ended it, in which case there is a model even if no epoch has finished."""
         try:
-            fit()
+            with tracked(self._report_to, self.folder, self._config) as self._tracker:
+                fit()
         except KeyboardInterrupt:
             if self.first and not self.best["epoch"]:
                 save_model()

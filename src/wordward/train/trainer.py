@@ -58,7 +58,7 @@ class Trainer:
             pool = data.train if data.unlabelled is None else data.train + data.unlabelled
             size = settings.unlabelled_batch_size
             self.unlabelled = Stream(pool, size, seed=(settings.seed, 2), team=team)
-        self.record = Record(folder, quiet=quiet, first=team.first)
+        self.record = Record(folder, quiet=quiet, first=team.first, config=config, report_to=settings.report_to)
         self._written = True  # the checkpoint of what has been learnt so far
 
     def _make_augmenter(self) -> Augmenter:
