@@ -200,6 +200,7 @@ class TestTraining:
             for folder in (tmp_path / "s", tmp_path / "s" / f"learning_rate={best}")
         )
         assert torch.equal(kept, chosen)
+        assert "# s\n" in (tmp_path / "s" / "model" / "README.md").read_text()
         assert wordward("evaluate", tmp_path / "s", place / "test.csv") == 0
 
     def test_the_order_differs_from_epoch_to_epoch_and_tears_no_batch_apart(self):
@@ -217,7 +218,10 @@ class TestTraining:
 class TestResume:
     @pytest.mark.parametrize(
         ("method", "every", "stop"),
-        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
+        [
+            *[("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
+            *[("iadvt, augmented", None, 26), ("iadvt, augmented", 2, 27)],
+        ],
     )
     def test_killed_and_resumed_is_never_killed(
         self,
@@ -228,10 +232,12 @@ class TestResume:
         every: int | None,
         stop: int,
     ):
-        """Three steps an epoch, dropout on: weights, metrics and best epoch are the same to the last bit."""
+        """Three or eleven steps an epoch, dropout on: weights, metrics, best epoch are the same to the last bit."""
         method, own = method.partition(",")[::2]
-        learning: dict[str, Any] = {"gradual": True, "self_training": True} if own else {}
-        config = config_of(place, method=method, epochs=3, checkpoint_steps=every, **learning)
+        learning: dict[str, Any] = {"gradual": True, "self_training": True} if "self" in own else {}
+        learning |= {"augment": 20, "augment_edits": ("all",)} if "augmented" in own else {}
+        texts = "train.csv" if "augmented" in own else "few.csv"
+        config = config_of(place, texts, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
         whole = train(config, tmp_path / "whole", quiet=True)
         self._kill(monkeypatch, stop)
@@ -248,7 +254,29 @@ class TestResume:
         assert {n: result[n] for n in ("dev", "steps", "best_epoch")} == {
             n: whole[n] for n in ("dev", "steps", "best_epoch")
         }
+        assert result.get("augmented") == whole.get("augmented")
+        assert ("augmented" in whole) == ("augmented" in own)
+        assert "augmented" not in whole or whole["augmented"]["added"] > 0, whole["augmented"]
         assert not (tmp_path / "again" / "checkpoints").exists()
+
+    @pytest.mark.parametrize(("every", "kept"), [(None, [3]), (3, [3, 6])])
+    def test_checkpoints_are_written_when_due_or_asked_for(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int | None, kept: list[int]
+    ):
+        """The first epoch's always, the second's only if its steps are asked for; it is gone on from the last."""
+        config = config_of(place, method="iadvt", epochs=3, checkpoint_steps=every)
+        train(config, tmp_path / "whole", quiet=True)
+        monkeypatch.setattr(bookkeeping, "RARELY", 1e9)
+        self._kill(monkeypatch, 8)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "again", quiet=True)
+        monkeypatch.undo()
+        written = (tmp_path / "again" / "checkpoints").glob("checkpoint-*")
+        assert sorted(int(path.name.rpartition("-")[2]) for path in written) == kept
+        train(config, tmp_path / "again", resume=True, quiet=True)
+        one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "again"))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+        assert self._metrics(tmp_path / "whole") == self._metrics(tmp_path / "again")
 
     def test_a_run_that_another_process_trains_is_left_alone(self, place: Path, tmp_path: Path):
         config = config_of(place, method="baseline", epochs=1)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
 from wordward.cli.main import main
+from wordward.report import gathering
+from wordward.train import choosing
 
 pytestmark = pytest.mark.docs
 
@@ -66,6 +69,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fine_tuned(folder / "sentiment", steps=30)
     several_labels(folder / "topics")
     write_csv(folder / "marked.csv", marked(24))
+    pairs = [{"premise": a.text, "hypothesis": b.text, "label": a.label} for a, b in pairwise(labelled[:41])]
+    (folder / "pairs.jsonl").write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
     return folder
 
 
@@ -78,6 +83,9 @@ def here(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # What takes long and is tested elsewhere: a real Transformer where none is named, many texts in a report.
+    monkeypatch.setattr(choosing, "_transformer_suits", lambda *_: False)
+    monkeypatch.setattr(gathering, "FAITHFUL", 6)
     yield folder
     AcceleratorState._reset_state(reset_partial_state=True)  # what a page set is not for the next
 

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import run_folder
+from wordward.runs import checkpoint, run_folder
 from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.train.data import Data
+from wordward.train.tracking import Tracker, flat, tracked
 
 RARELY = 10  # times as long as writing a checkpoint takes, at least, until the next one is written
 
@@ -25,17 +26,29 @@ class Record:
     """The bookkeeping of every training loop.
 
     `measure` decides which epoch is best: "score", the larger the better, or "perplexity", the smaller. Of several
-    processes only the `first` writes.
+    processes only the `first` writes. `report_to`: the tracker that is told each epoch, and the `config`.
     """
 
-    def __init__(self, folder: Path, *, quiet: bool, first: bool = True, measure: str = "score") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        quiet: bool,
+        first: bool = True,
+        measure: str = "score",
+        config: Any = None,
+        report_to: str | None = None,
+    ) -> None:
         self.folder, self.quiet, self.first, self.measure = folder, quiet, first, measure
+        self._config, self._report_to = config, report_to if first else None
+        self._tracker: Tracker | None = None
         self.best: dict[str, Any] = {measure: None, "epoch": 0}
         self.epoch, self.seconds = 0, 0.0
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
         self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
+        self.augmented: dict[str, int] | None = None  # of this epoch's texts: how many were attacked, and added
         self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
@@ -125,9 +138,15 @@ class Record:
             if better:
                 save_model()
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
+            if self.augmented is not None:
+                line["augmented"] = self.augmented
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
-            run_folder.append_metrics(self.folder, line | {"seconds": round(self.seconds, 3)})
-        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{star if better else ''}", quiet=self.quiet)
+            line["seconds"] = round(self.seconds, 3)
+            run_folder.append_metrics(self.folder, line)
+            if self._tracker is not None:
+                self._tracker.log({name: float(value) for name, value in flat(line).items()}, steps)
+        more = "" if self.augmented is None else f"  {self.augmented['added']:,} adversarial texts"
+        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{more}{star if better else ''}", quiet=self.quiet)
         self._loss, self.losses = None, 0
 
     def close_dev_epoch(self, criterion: str, dev: dict[str, Interval], **rest: Any) -> None:
@@ -140,7 +159,8 @@ class Record:
     def interrupted(self, fit: Callable[[], None], save_model: Callable[[], None]) -> bool:
         """Train; returns whether Ctrl-C ended it, in which case there is a model even if no epoch has finished."""
         try:
-            fit()
+            with tracked(self._report_to, self.folder, self._config) as self._tracker:
+                fit()
         except KeyboardInterrupt:
             if self.first and not self.best["epoch"]:
                 save_model()
@@ -171,6 +191,15 @@ class Record:
         self.epoch, self.best, self.seconds = state["epoch"], state["best"], state["seconds"]
         self.losses, self._loss = state["counted"], torch.tensor(state["loss"]) if state["counted"] else None
 
+    def resume(self, restore: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> None:
+        """Let `restore` take over the last checkpoint of our own loops; from the start where there is none."""
+        found = checkpoint.load_checkpoint(self.folder)
+        if found is None:
+            self.load(None)
+            return
+        with checkpoint.restoring(self.folder):
+            restore(*found)
+
     def check_data(self, state: dict[str, Any], data: Data) -> None:
         """Refuse to continue with other texts or labels than those that training began with."""
         if state["data"] != data.fingerprint:
@@ -180,9 +209,9 @@ class Record:
 
     def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
         """The result of a classifier or tagger, as written to result.json."""
-        best = self.best["epoch"]
-        scores = (line.get("dev") for line in run_folder.read_metrics(self.folder) if line["epoch"] == best)
-        return {
+        best, lines = self.best["epoch"], run_folder.read_metrics(self.folder)
+        scores = (line.get("dev") for line in lines if line["epoch"] == best)
+        result = {
             "method": config.method,
             "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},
             "seed": config.training.seed,
@@ -196,14 +225,18 @@ class Record:
             "steps": steps,
             "seconds": round(self.seconds, 1),
         }
+        if config.training.augment is not None:
+            counts = [line["augmented"] for line in lines if "augmented" in line]
+            result["augmented"] = {name: sum(count[name] for count in counts) for name in ("attacked", "added")}
+        return result
 
 
 def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:
     """By how much a later epoch's score may be below the best, where the learning rate falls to zero.
 
-    Then later is better, but for chance: one standard error of the difference of two shares of so many texts (for an F,
-    of so many tags or entities to find, of which most sentences have one or two), of which one more is reckoned wrong
-    and one more right, since no error in few texts is a small error at best.
+    Then later is better, but for chance: one standard error of the difference of two shares of so many texts (for an
+    F, of so many tags or entities to find, of which most sentences have one or two), of which one more is reckoned
+    wrong and one more right, since no error in few texts is a small error at best.
     """
     share = (dev[criterion].value * texts + 1) / (texts + 2)
     return sqrt(2 * share * (1 - share) / texts)
