@@ -96,8 +96,9 @@ def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings:
     places = [at for at, words in enumerate(candidates) if words][: budget - queries] if most else []
     left_out = yield Ask([first.without(at) for at in places])
     queries += len(places)
-    order = np.argsort([-np.inf if np.isnan(found[label]) else found[label] for found in left_out], kind="stable")
-    for at in [places[number] for number in order.tolist()]:
+    importance = [-np.inf if np.isnan(found[label]) else found[label] for found in left_out]
+    for number in sorted(range(len(places)), key=importance.__getitem__):
+        at = places[number]
         tried = [now.put(at, word) for word in candidates[at]]
         if settings.similarity_model != "none":
             alike = yield Compare(
