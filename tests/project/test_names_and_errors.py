@@ -88,7 +88,7 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
         ({"epsilon": -1.0}, "epsilon must be greater than 0, but is -1.0"),
         ({"epsilon": 0.0}, "epsilon must be greater than 0, but is 0.0"),
         ({"epsilon": math.nan}, "epsilon must be greater than 0, but is nan"),
-        ({"epsilon": math.inf}, "epsilon must be .* but is inf"),
+        ({"epsilon": -math.inf}, "epsilon must be greater than 0, but is -inf"),
         ({"epsilon": "5"}, "epsilon must be greater than 0, but is '5'"),
         ({"k": 5.0}, "k must be a whole number, but is 5.0"),
         ({"power_iterations": 1.5}, "power_iterations must be a whole number"),

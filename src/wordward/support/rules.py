@@ -11,7 +11,7 @@ WHOLE: Rule = "a whole number", lambda value: hasattr(value, "__index__")  # num
 COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
 COUNT_OR_NONE: Rule = "1 or more, or None", lambda value: value is None or 1 <= value < inf
 POSITIVE: Rule = "greater than 0", lambda value: 0 < value < inf
-ABOVE_ZERO: Rule = "greater than 0 (inf: no bound)", lambda value: value > 0
+ABOVE_ZERO: Rule = "greater than 0", lambda value: value > 0  # inf, too: no bound
 POSITIVE_OR_NONE: Rule = "greater than 0, or None", lambda value: value is None or 0 < value < inf
 FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
 SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
