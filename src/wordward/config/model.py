@@ -16,7 +16,7 @@ class ModelSettings:
         30
     """
 
-    kind: Literal["auto", "lstm", "convolution"] = "auto"
+    kind: Literal["auto", "lstm", "convolution", "spelling"] = "auto"
     """lstm: the paper's model. convolution: phrases of up to three words beside what each word speaks for, the best
     of our own on few texts; labels only. auto: lstm if any size, `pretrained` or a corpus is given; else what suits
     texts and machine: a small Transformer that is installed, or convolution (for tags: lstm), each with settings that

@@ -67,7 +67,7 @@ def choose(
         chosen = replace(config, transformer=str(found), training=training)
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
     vectors = config.vectors or (str(found) if found else None)
-    kind = "lstm" if tagging else "convolution"
+    kind = "spelling" if tagging else "convolution"
     chosen = replace(
         config,
         vectors=vectors,
@@ -84,7 +84,7 @@ def choose(
 
 
 def _called(kind: str) -> str:
-    return "a Bi-LSTM" if kind == "lstm" else "a convolution beside a linear model,"
+    return "a Bi-LSTM beside a linear model on spelling," if kind == "spelling" else "a convolution beside a linear model,"
 
 
 def _source(folder: Path) -> str:
@@ -124,7 +124,7 @@ def _fine_tuning(texts: int, classes: int, unlabelled: bool = False) -> dict[str
 
 def _training(kind: str, texts: int, self_training: bool) -> dict[str, Any]:
     """Epochs that suit the number of texts: many passes over few, more where there are unlabelled ones to be read."""
-    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40)) + (2 if kind == "lstm" else 0)
+    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40)) + (2 if kind == "spelling" else 0)
     if self_training:
         epochs = min(3 * epochs, max(epochs, round(STEPS / (texts / TrainingSettings().batch_size))))
     chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear", "gradual": True}
@@ -155,5 +155,5 @@ def _model(kind: str, vectors: Path | None) -> ModelSettings:
         dim = width_of(vectors)
     elif vectors is not None:
         dim = vectors_width(file_at_hand(str(vectors)))
-    hidden, dropout = (100, 0.5) if kind == "lstm" else (64, 0.3)
+    hidden, dropout = (100, 0.5) if kind == "spelling" else (64, 0.3)
     return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout)  # type: ignore[arg-type]
