@@ -1,6 +1,7 @@
 """How words are spelt: shape, beginnings and endings; and forms, as which words that are not known are read."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 FORM = "<unk> "  # begins the name of a form; its blank keeps it apart from the words of texts
@@ -53,11 +54,26 @@ def _affixes(name: str, small: str) -> list[str]:
     return [f"{name} {small[:letters] if name == 'from' else small[-letters:]}" for letters in lengths]
 
 
-def shared(told: Sequence[Sequence[str]], least: int = 2) -> dict[str, int]:
-    """Numbers, from 1, for what is told of `least` words or more."""
-    counts: dict[str, int] = {}
+def shared(told: Sequence[Sequence[str]]) -> list[str]:
+    """What is told of two words or more, in the order of the alphabet.
+
+    Examples:
+        >>> shared([["a", "b"], ["b", "c"]])
+        ['b']
+    """
+    counts = Counter(one for each in told for one in set(each))
+    return sorted(one for one, count in counts.items() if count > 1)
+
+
+def numbered(told: Sequence[Sequence[str]]) -> dict[str, int]:
+    """A number, from 1, for each thing that is told, in the order in which they are told.
+
+    Examples:
+        >>> numbered([["a", "b"], ["b", "c"]])
+        {'a': 1, 'b': 2, 'c': 3}
+    """
+    numbers: dict[str, int] = {}
     for each in told:
-        for one in set(each):
-            counts[one] = counts.get(one, 0) + 1
-    kept = sorted(one for one, count in counts.items() if count >= least)
-    return {one: number for number, one in enumerate(kept, start=1)}
+        for one in each:
+            numbers.setdefault(one, len(numbers) + 1)
+    return numbers

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.model import ModelSettings
-from wordward.text.spelling import shared, spelling_of
-from wordward.text.vocabulary import PAD, SPECIALS, UNK, Vocabulary, pad
+from wordward.models.spelling import WIDTH, Spelling
+from wordward.text.vocabulary import PAD, UNK
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
 ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
@@ -20,7 +20,6 @@ ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
 GATES, STEPS = 2**29, 2**16 - 1
 NONE = -1  # pads a group of the adaptive softmax to a fixed size
 WIDTHS = (1, 2, 3)  # words of the phrases that a convolution reads
-NEAR = (0, -2, -1, 1, 2)  # places of the words whose spelling speaks for a word's tag
 ALIGNED = 8  # a GPU's product in half precision is twice as fast where its sizes are multiples of this
 
 
@@ -74,71 +73,32 @@ class Classifier(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Bi-LSTM sequence labeller: q^(t) = FFNN(concat(h_f^(t), h_b^(t)))."""
+    """Bi-LSTM sequence labeller: q^(t) = FFNN(concat(h_f^(t), h_b^(t))); ours with spelling `beside` it."""
 
-    def __init__(
-        self, size: int, classes: int, settings: ModelSettings, beside: "Spelling | None" = None
-    ) -> None:
+    def __init__(self, size: int, classes: int, settings: ModelSettings, beside: Spelling | None = None) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
-        self.lstm = _lstm(settings.dim, settings.hidden)
-        self.backward_lstm = _lstm(settings.dim, settings.hidden)
+        dim = settings.dim if beside is None else settings.dim + WIDTH
+        self.lstm = _lstm(dim, settings.hidden)
+        self.backward_lstm = _lstm(dim, settings.hidden)
         self.head = Head(2 * settings.hidden, settings.head, settings.head_dropout, classes)
         self.beside = beside
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, time) -> logits (batch, time, classes)."""
         mask = ids != PAD if mask is None else mask
-        if self.beside is not None:
-            ids = self.beside.hidden(ids)
-        vectors = self.words(ids)
+        if self.beside is None:
+            return self._read(self.words(ids), mask)
+        ids = self.beside.hidden(ids)
+        spelt, logits = self.beside(ids)
+        return self._read(torch.cat([self.words(ids), spelt], -1), mask) + logits
+
+    def _read(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """(batch, time, dim) -> logits (batch, time, classes)."""
         flip = _flip(mask)
         ahead, _ = self.lstm(vectors)
         back, _ = self.backward_lstm(_take(vectors, flip))
-        logits = self.head(torch.cat([ahead, _take(back, flip)], -1))
-        return logits if self.beside is None else logits + self.beside(ids)
-
-
-class Spelling(nn.Module):
-    """A linear tagger on how a word and its neighbours are spelt, to stand beside a Bi-LSTM.
-
-    What is told of each word is looked up by its id, so that one who changes a word changes that, too. In training
-    some words, the rare ones more often, are hidden behind their form, as which unknown words will be read.
-    """
-
-    told: Tensor
-    form: Tensor
-    rarity: Tensor
-
-    def __init__(self, vocabulary: Vocabulary, classes: int) -> None:
-        super().__init__()
-        told = [[], [], [], *map(spelling_of, vocabulary.words[len(SPECIALS) :])]
-        numbers = shared(told)
-        rows = [[numbers[one] for one in each if one in numbers] for each in told]
-        forms = [*range(len(SPECIALS)), *(vocabulary.form(word) for word in vocabulary.words[len(SPECIALS):])]
-        for name, values in (
-            ("told", torch.tensor(pad(rows))),  # (words, most that is told); 0: nothing
-            ("form", torch.tensor(forms)),
-            ("rarity", torch.tensor(1 / (1 + vocabulary.counts), dtype=torch.float32)),
-        ):
-            self.register_buffer(name, values, persistent=False)
-        self.evidence = nn.Parameter(torch.zeros(1 + len(numbers), len(NEAR) * classes))
-        self.prior = nn.Parameter(torch.zeros(classes))
-
-    def hidden(self, ids: Tensor) -> Tensor:
-        """In training the ids with some of them replaced by their form's, (batch, time)."""
-        if not self.training:
-            return ids
-        return torch.where(torch.rand(ids.shape, device=ids.device) < self.rarity[ids], self.form[ids], ids)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """(batch, time) -> logits (batch, time, classes)."""
-        told = self.told[ids].flatten(0, 1)
-        found = F.embedding_bag(told, self.evidence, mode="sum", padding_idx=0).view(*ids.shape, -1)
-        total = self.prior
-        for place, each in zip(NEAR, found.chunk(len(NEAR), -1), strict=True):
-            total = total + _moved(each, place)
-        return total
+        return self.head(torch.cat([ahead, _take(back, flip)], -1))
 
 
 class Convolution(nn.Module):
@@ -311,13 +271,6 @@ def _lstm(dim: int, hidden: int) -> LSTM:
             if name == "bias_ih_l0":
                 nn.init.ones_(parameter.data[hidden : 2 * hidden])
     return lstm
-
-
-def _moved(values: Tensor, places: int) -> Tensor:
-    """values[:, t + places], zeros beyond either end, (batch, time, dim)."""
-    kept = values[:, max(0, places) : max(0, values.shape[1] + min(0, places))]
-    missing = values.shape[1] - kept.shape[1]
-    return F.pad(kept, (0, 0, missing, 0) if places < 0 else (0, 0, 0, missing))
 
 
 def _flip(mask: Tensor) -> Tensor:
