@@ -22,11 +22,12 @@ def known() -> Vocabulary:
 @pytest.fixture
 def tagger(known: Vocabulary) -> Tagger:
     torch.manual_seed(0)
-    model = Tagger(len(known), CLASSES, SETTINGS, Spelling(known, CLASSES)).double().eval()
+    beside = Spelling(known, CLASSES)
+    model = Tagger(len(known), CLASSES, SETTINGS, beside).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-        model.beside.table[0] = 5.0  # what nothing tells is never looked up
+        beside.table[0] = 5.0  # what nothing tells is never looked up
     return model
 
 
@@ -38,7 +39,7 @@ def test_each_word_speaks_for_its_own_tag_and_for_those_of_its_neighbours(tagger
     vectors, logits = beside(torch.tensor([known.encode(text, eos=False)]))
     spelt = [spelling_of(known.word(known[word])) for word in text]
     for at, told in enumerate(spelt):
-        wanted = sum(beside.table[numbers[one], :WIDTH] for one in told)
+        wanted = torch.stack([beside.table[numbers[one], :WIDTH] for one in told]).sum(0)
         assert torch.allclose(vectors[0, at], wanted)
         spoken = torch.zeros(CLASSES, dtype=torch.float64)
         for number, place in enumerate(NEAR):
@@ -53,6 +54,7 @@ def test_the_tagger_is_the_bi_lstm_on_both_vectors_and_what_is_spoken(tagger: Ta
     ids = torch.tensor([known.encode(["Anna", "met", "Maria"], eos=False)])
     alone = Tagger(len(known), CLASSES, ModelSettings(dim=3 + WIDTH, hidden=4, head=5)).double().eval()
     weights = {name: each for name, each in tagger.state_dict().items() if not name.startswith("beside")}
+    assert tagger.beside is not None
     spelt, spoken = tagger.beside(ids)
     table = torch.cat([tagger.words.table.weight, torch.zeros(len(known), WIDTH, dtype=torch.float64)], 1).detach()
     table[ids[0], 3:] = spelt[0].detach()
