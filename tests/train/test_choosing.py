@@ -122,6 +122,7 @@ def test_names_that_were_never_seen_are_known_by_their_spelling(
     assert first.evaluate(unseen).scores["entity_f1"].value > 0.9
     tags = [token.label for token in first.predict(["in Kolmburg Momo saw music"])[0].tokens or ()]
     assert tags == ["O", "B-LOC", "B-PER", "O", "O"]
+    assert int(first.ordinary().max()) == first.vocabulary.plain - 1 < len(first.vocabulary) - 1  # no form is a word
 
 
 def test_a_tagger_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, nothing_at_hand: None) -> None:
