@@ -88,7 +88,12 @@ def load_run(path: "str | Path", *, device: str = "auto", positive: str | None =
 
 
 def open_model(
-    source: Any, *, device: str = "auto", positive: str | None = None, labels: "Sequence[str]" = ()
+    source: Any,
+    *,
+    device: str = "auto",
+    positive: str | None = None,
+    labels: "Sequence[str]" = (),
+    pair_column: str | None = None,
 ) -> "Run":
     """Open any model: a run folder, or one that wordward did not train.
 
@@ -102,6 +107,8 @@ def open_model(
             several labels at once: the one whose yes or no counts and is explained and attacked.
         labels: The names of a function's labels, in the order of its probabilities; by default its own `labels` or
             `classes_`, the keys where it gives dicts, or else "0", "1", ...
+        pair_column: For a model that judges two texts together: the column of a file or table that holds the second.
+            Strings are then `first ||| second`, as `wordward.datasets.joined` writes them; a function is given these.
 
     Returns:
         A `Run`, as `wordward.load_run` gives it; a function's predicts, and is scored, attacked and checked, but has
@@ -119,7 +126,7 @@ def open_model(
     from wordward import attack, explain  # noqa: F401  they enter run.attack and run.explain
     from wordward.runs import opening
 
-    return opening.open_model(source, device=device, positive=positive, labels=labels)
+    return opening.open_model(source, device=device, positive=positive, labels=labels, pair_column=pair_column)
 
 
 def __getattr__(name: str) -> Any:

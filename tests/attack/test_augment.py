@@ -92,3 +92,11 @@ def test_columns_by_number_get_names(folder: Path, tmp_path: Path) -> None:
     assert main(["augment", str(folder / "run"), str(plain), "--out", str(out), *flags]) == 0
     assert out.read_text().startswith("text,label,changed\n")
     assert len(read(out)) > 30
+
+
+def test_the_next_command_names_the_columns(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, out = tmp_path / "texts.csv", tmp_path / "more.csv"
+    texts.write_text("review,stars\nthe film was warm,good\nthe film was dull,bad\n", encoding="utf-8")
+    columns = ["--text-column", "review", "--label-column", "stars"]
+    assert main(["augment", str(folder / "run"), str(texts), "--out", str(out), *columns, "--edits", "typo"]) == 0
+    assert f"--train {out} {' '.join(columns)} --dev FILE" in " ".join(capsys.readouterr().err.split())

@@ -189,11 +189,23 @@ def test_a_text_is_identified_but_not_shown_for_later(run: Run, settings: Attack
     assert not any(each.text in json.dumps(record["each"]) for each in TEXTS)
 
 
+def test_edits_that_cannot_be_seen_are_told(run: Run):
+    for kind, told in (("typo", "emtpy"), ("homoglyph", " with U+0"), ("invisible", "<U+")):
+        found = check(run, TEXTS, AttackSettings(edits=(kind,), sense="any"), budgets=(4,))
+        assert found.flipped
+        page, text = check_page(found), card(found)
+        assert f"<dt>edit</dt><dd>{kind}: " in page
+        assert f"makes up to 4 edits ({kind}) in each text" in text
+        words, worst = text.partition("| word |")[2].split("## Worst")
+        assert told.replace("<", "&lt;") in words
+        assert told.replace("<", "&lt;") in worst
+
+
 def test_without_settings_only_edits_that_keep_the_sense_are_made(run: Run, capsys: pytest.CaptureFixture[str]):
     found = check(run, TEXTS, sense_from=reviews(400, seed=5), quiet=False)
     assert found.settings.sense == "kept"
     assert set(found.senses) <= {"kept"}
-    assert "so the sense of few edits can be judged" in capsys.readouterr().err
+    assert "so the sense of few swaps can be judged" in capsys.readouterr().err
 
 
 def test_any_edit_is_made_where_nothing_tells_the_sense(run: Run, capsys: pytest.CaptureFixture[str]):

@@ -200,6 +200,7 @@ class TestTraining:
             for folder in (tmp_path / "s", tmp_path / "s" / f"learning_rate={best}")
         )
         assert torch.equal(kept, chosen)
+        assert "# s\n" in (tmp_path / "s" / "model" / "README.md").read_text()
         assert wordward("evaluate", tmp_path / "s", place / "test.csv") == 0
 
     def test_the_order_differs_from_epoch_to_epoch_and_tears_no_batch_apart(self):
@@ -217,7 +218,10 @@ class TestTraining:
 class TestResume:
     @pytest.mark.parametrize(
         ("method", "every", "stop"),
-        [("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
+        [
+            *[("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
+            *[("iadvt, augmented", None, 26), ("iadvt, augmented", 2, 27)],
+        ],
     )
     def test_killed_and_resumed_is_never_killed(
         self,
@@ -228,10 +232,12 @@ class TestResume:
         every: int | None,
         stop: int,
     ):
-        """Three steps an epoch, dropout on: weights, metrics and best epoch are the same to the last bit."""
+        """Three or eleven steps an epoch, dropout on: weights, metrics, best epoch are the same to the last bit."""
         method, own = method.partition(",")[::2]
-        learning: dict[str, Any] = {"gradual": True, "self_training": True} if own else {}
-        config = config_of(place, method=method, epochs=3, checkpoint_steps=every, **learning)
+        learning: dict[str, Any] = {"gradual": True, "self_training": True} if "self" in own else {}
+        learning |= {"augment": 20, "augment_edits": ("all",)} if "augmented" in own else {}
+        texts = "train.csv" if "augmented" in own else "few.csv"
+        config = config_of(place, texts, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
         whole = train(config, tmp_path / "whole", quiet=True)
         self._kill(monkeypatch, stop)
@@ -248,6 +254,9 @@ class TestResume:
         assert {n: result[n] for n in ("dev", "steps", "best_epoch")} == {
             n: whole[n] for n in ("dev", "steps", "best_epoch")
         }
+        assert result.get("augmented") == whole.get("augmented")
+        assert ("augmented" in whole) == ("augmented" in own)
+        assert "augmented" not in whole or whole["augmented"]["added"] > 0, whole["augmented"]
         assert not (tmp_path / "again" / "checkpoints").exists()
 
     @pytest.mark.parametrize(("every", "kept"), [(None, [3]), (3, [3, 6])])

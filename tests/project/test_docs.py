@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fine_tuned(folder / "sentiment", steps=30)
     several_labels(folder / "topics")
     write_csv(folder / "marked.csv", marked(24))
+    pairs = [{"premise": a.text, "hypothesis": b.text, "label": a.label} for a, b in pairwise(labelled[:41])]
+    (folder / "pairs.jsonl").write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
     return folder
 
 

@@ -56,6 +56,10 @@ def test_an_opened_model(runs: Path):
     page, found = reported(runs, "--test", str(runs / "other.csv"), run="opened")
     assert HEADING in page.headings
     assert found["opened"]["faithfulness"]
+    settings = ReportSettings(str(runs / "other.csv"), 0, 0)
+    other, own = (draw(gather(runs / name, settings, device="cpu", quiet=True)) for name in ("opened", "mine"))
+    assert "Dev texts chose" not in other  # none are known
+    assert "Dev texts chose" in own
 
 
 def test_what_is_left_out_is_said(runs: Path, monkeypatch: pytest.MonkeyPatch):

@@ -10,7 +10,7 @@ import torch
 import transformers
 from any_model import marked, several_labels
 from hf_tiny import bert, word_pieces
-from reviews import write_csv
+from reviews import BLAME, PRAISE, write_csv
 
 import wordward
 from wordward.cli.main import main
@@ -18,7 +18,7 @@ from wordward.datasets import DataError, Example
 from wordward.runs.label_cells import labels_in
 from wordward.runs.opening import opener
 from wordward.runs.scoring import several_evaluation
-from wordward.support.errors import SettingError
+from wordward.support.errors import RunError, SettingError
 
 LABELS = ("praise", "blame", "film")
 TEXTS = ["the film was warm and funny", "the script was dull", "this cast was bland"]
@@ -44,6 +44,8 @@ class TestCells:
             ("film, praise", ["praise", "film"]),
             ('["film", "blame"]', ["blame", "film"]),
             ("['film']", ["film"]),
+            ("[2, 0]", ["praise", "film"]),
+            ('["1"]', ["blame"]),
             ("[]", []),
             ("", []),
             ("None", []),
@@ -58,7 +60,10 @@ class TestCells:
         assert labels_in(Example("a text", "war|war, peace"), known) == ["war, peace", "war"]
         assert labels_in(Example("a text", "none"), known) == ["none"]
 
-    @pytest.mark.parametrize("cell", ["film|cake", "1", "[film", "film praise", "[['film']]"])
+    def test_a_number_that_is_a_name_is_no_place(self):
+        assert labels_in(Example("a text", "[1]"), ("1", "0")) == ["1"]
+
+    @pytest.mark.parametrize("cell", ["film|cake", "1", "[3]", "[film", "film praise", "[['film']]"])
     def test_others_are_refused(self, cell: str):
         with pytest.raises(DataError, match=r"line 7: expected labels that the model knows \(praise, blame, film\)"):
             labels_in(Example("a text", cell, line=7), LABELS, "texts.csv")
@@ -225,3 +230,120 @@ class TestCommands:
         assert main(["evaluate", str(folder), str(write_csv(tmp_path / "test.csv", marked(20))), *flags]) == 0
         said.append(capsys.readouterr().out)
         assert said[0] == said[1]
+
+
+def topics(texts: list[str]) -> list[dict[str, float]]:
+    """What a service may say of texts: each label has a probability of its own."""
+    return [
+        {
+            "praise": 0.9 if set(PRAISE) & set(words) else 0.2,
+            "blame": 1.0 if set(BLAME) & set(words) else 0.0,
+            "film": 0.7 if "film" in words else 0.1,
+        }
+        for words in (text.lower().replace(",", " ").split() for text in texts)
+    ]
+
+
+topics.several_labels = True  # type: ignore[attr-defined]
+
+
+class TestAFunction:
+    def test_predicts_what_it_says(self):
+        run = wordward.open_model(topics)
+        assert run.several_labels
+        assert run.labels == LABELS
+        for text, found in zip(TEXTS, run.predict(TEXTS), strict=True):
+            assert found.probabilities == pytest.approx(topics([text])[0], abs=1e-6)
+        assert run.predict(TEXTS)[0].several == ("praise", "film")
+        scored = run.evaluate(marked(40))
+        assert scored.scores["error"].value == 0.0
+        assert list(scored.several) == list(LABELS)
+
+    def test_one_label_is_a_run_of_its_own(self, monkeypatch: pytest.MonkeyPatch):
+        run = wordward.open_model(topics, positive="blame")
+        assert run.labels == ("not blame", "blame")
+        found = run.predict(TEXTS)
+        assert [each.label for each in found] == ["not blame", "blame", "blame"]
+        assert found[1].probabilities == pytest.approx({"not blame": 0.0, "blame": 1.0}, abs=1e-6)
+        assert run.evaluate(marked(40)).scores["error"].value == 0.0
+        monkeypatch.syspath_prepend(str(Path(__file__).parent))
+        named = wordward.open_model(f"{Path(__file__).stem}:topics", positive="blame")
+        assert opener(named)().predict(TEXTS) == found  # as in another process
+
+    def test_is_attacked_and_checked(self):
+        run = wordward.open_model(topics, positive="blame")
+        settings = wordward.attack.AttackSettings(edits=("typo",))
+        texts = [Example("the script was clumsy", "blame|praise"), Example("the film was warm", '["praise", "film"]')]
+        found = run.attack(texts, settings)
+        assert [one.label for one in found] == ["blame", "not blame"]
+        assert (found[0].outcome, found[0].after) == ("flipped", "not blame")
+        several = wordward.open_model(topics)
+        checked = wordward.attack.check(several, texts, settings, target="blame", budgets=(1,))
+        assert [checked.accuracy[number].value for number in (0, 1)] == [1.0, 0.5]
+        assert checked.false_positives is not None
+        assert checked.false_positives.value == 0.0
+
+    def test_what_is_no_probability_or_no_label_is_refused(self):
+        def logits(texts: list[str]) -> list[list[float]]:
+            return [[2.5, -1.0] for _ in texts]
+
+        logits.several_labels = True  # type: ignore[attr-defined]
+        with pytest.raises(RunError, match=r"probabilities from 0 to 1; .* apply a sigmoid"):
+            wordward.open_model(logits)
+        with pytest.raises(RunError, match="`several_labels = True`"):
+            wordward.open_model(lambda texts: topics(texts))
+        with pytest.raises(SettingError, match="one of praise, blame, film; got 'cake'"):
+            wordward.open_model(topics, positive="cake")
+
+    def test_scikit_learn_says_it_by_itself(self):
+        from sklearn.feature_extraction.text import CountVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.multiclass import OneVsRestClassifier
+
+        texts = marked(60)
+        counted = CountVectorizer().fit(each.text for each in texts)
+        gold = [[name in str(each.label) for name in LABELS] for each in texts]
+        inner = OneVsRestClassifier(LogisticRegression()).fit(counted.transform(each.text for each in texts), gold)
+
+        class Guard:
+            labels, multilabel_ = LABELS, inner.multilabel_
+
+            def predict_proba(self, texts: list[str]) -> Any:
+                return inner.predict_proba(counted.transform(texts))
+
+        assert wordward.open_model(Guard()).predict(TEXTS)[0].several == ("praise", "film")
+
+
+class TestLists:
+    def test_json_lines(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: Path):
+        data, said = tmp_path / "test.jsonl", []
+        lists = [[name for name in LABELS if name in str(each.label)] for each in marked(20)]
+        pairs = list(zip(marked(20), lists, strict=True))
+        data.write_text("".join(json.dumps({"text": e.text, "label": names}) + "\n" for e, names in pairs))
+        csv = str(write_csv(tmp_path / "test.csv", marked(20)))
+        for flags in ([], ["--positive", "blame"]):
+            for file in (str(data), csv):
+                assert main(["evaluate", str(folder), file, "--device", "cpu", *flags]) == 0
+                said.append(capsys.readouterr().out.replace(file, "FILE"))
+        assert said[0] == said[1]
+        assert said[2] == said[3]
+        examples = wordward.datasets.read(data, several_labels=True)
+        assert [json.loads(str(example.label)) for example in examples] == lists
+        assert wordward.open_model(topics).evaluate(examples).scores["error"].value == 0.0
+
+    def test_a_list_is_no_label_to_train_with(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        data = tmp_path / "train.jsonl"
+        data.write_text('{"text": "a warm film", "label": ["praise", "film"]}\n')
+        assert main(["train", "--train", str(data), "--out", str(tmp_path / "run"), "--quiet"]) == 1
+        assert "expected one label, a string or a number; got list" in capsys.readouterr().err
+        data.write_text('{"text": "a warm film", "label": [["praise"]]}\n')
+        with pytest.raises(DataError, match="line 1: expected one label, a string or a number; got list"):
+            wordward.datasets.read(data, several_labels=True)
+
+    def test_a_table_in_memory(self):
+        pandas = pytest.importorskip("pandas")
+        names = [[name for name in LABELS if name in str(each.label)] for each in marked(20)]
+        for lists in (names, [np.array(of_text, dtype=object) for of_text in names]):
+            table = pandas.DataFrame({"text": [each.text for each in marked(20)], "label": lists})
+            run = wordward.open_model(topics)
+            assert run.evaluate(run.examples(table)).scores["error"].value == 0.0

@@ -119,7 +119,9 @@ def word_pieces() -> Any:
     made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
     ends = [(each, table[each]) for each in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ends
+    )
     named = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=48, **named)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from wordward.attack.attacked import Attacked
 from wordward.attack.summary import told
 from wordward.datasets import Example
+from wordward.datasets.pairs import parted
 from wordward.support.errors import SettingError
 from wordward.support.files import write
 
@@ -69,14 +70,18 @@ def check_suffix(path: str | Path) -> None:
         raise SettingError("out", f"expected a name that ends in {' or '.join(SUFFIXES)}; got {str(path)!r}")
 
 
-def write_augmented(path: str | Path, texts: Sequence[Augmented], columns: tuple[str, str]) -> None:
-    """Texts as CSV or JSON Lines, by the file's name; `columns`: of the text and of the label."""
+def write_augmented(
+    path: str | Path, texts: Sequence[Augmented], columns: tuple[str, str], pair: str | None = None
+) -> None:
+    """Texts as CSV or JSON Lines, by the file's name; `columns`: of text and label; `pair`: of a second text."""
     check_suffix(path)
-    names = (*columns, CHANGED)
+    names, rows = (*columns, CHANGED), [tuple(text) for text in texts]
+    if pair is not None:
+        names, rows = (columns[0], pair, *names[1:]), [(*parted(text)[:2], *rest) for text, *rest in rows]
     if Path(path).suffix.lower() == ".jsonl":
-        lines = [json.dumps(dict(zip(names, text, strict=True)), ensure_ascii=False) for text in texts]
+        lines = [json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows]
         write(Path(path), "".join(f"{line}\n" for line in lines))
         return
     table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([names, *texts])
+    csv.writer(table, lineterminator="\n").writerows([names, *rows])
     write(Path(path), table.getvalue())

@@ -145,9 +145,9 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSett
         say("no labelled texts tell which edits keep the sense, so any may be made", quiet=quiet)
         return replace(settings, sense="any")
     words = int((counts.sum(1) >= OFTEN).sum())
-    if words < FEW:
+    if words < FEW and "swap" in settings.edits:
         say(
-            f"only {words:,} words are in {OFTEN} labelled texts or more, so the sense of few edits can be judged; "
+            f"only {words:,} words are in {OFTEN} labelled texts or more, so the sense of few swaps can be judged; "
             "others are not made: give more texts as `sense_from`, best the model's training texts, or `sense='any'`",
             quiet=quiet,
         )

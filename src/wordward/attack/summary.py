@@ -10,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from wordward.attack.attacked import Attacked, Change
-from wordward.attack.edit_words import INVISIBLE
+from wordward.attack.edit_words import ALIKE, INVISIBLE
 from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval, share
+
+LOOK_ALIKES = frozenset(ALIKE.values())
 
 
 class KindSummary(NamedTuple):
@@ -169,6 +171,13 @@ def told(change: Change) -> str:
         new = f"{new} with U+{ord(other):04X}"
     both = f"{old} → {new}" if old.strip() and new.strip() else f"{old or new}".strip()
     return f"{change.kind}: {both}"
+
+
+def seen(text: str) -> str:
+    """A text with the numbers of characters without width, and of letters that look like those of its script."""
+    alike = [f"U+{ord(letter):04X}" for letter in text if letter in LOOK_ALIKES]
+    mixed = alike and any(letter.isascii() and letter.isalpha() for letter in text)
+    return f"{_seen(text)} with {' '.join(alike)}" if mixed else _seen(text)
 
 
 def _seen(text: str) -> str:

@@ -33,6 +33,9 @@ class FileColumns:
     """Name or number of the column that holds the text; by default as in the run."""
     label_column: Name = None
     """Name or number of the column that holds the label; by default as in the run."""
+    pair_column: Name = None
+    """Name or number of the column that holds a second text, judged together with the first; by default as in the
+    run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None

@@ -76,7 +76,10 @@ class Attack:
         from wordward.runs.results_file import held
 
         if self.models:
-            runs = [open_model(path, device=self.device, positive=self.positive) for path in self.models]
+            runs = [
+                open_model(path, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+                for path in self.models
+            ]
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
@@ -84,7 +87,9 @@ class Attack:
             with naming(self.given[0]):
                 self._models(runs, examples)
             return
-        run = open_model(self.given[0], device=self.device, positive=self.positive)
+        run = open_model(
+            self.given[0], device=self.device, positive=self.positive, pair_column=self.columns.pair_column
+        )
         examples = self._examples([run], None if self.text else self.given[1])
         warn(run)
         with naming(None if self.text else self.given[1]), held(self.out, "--out"):

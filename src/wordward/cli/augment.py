@@ -3,6 +3,7 @@
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -50,7 +51,7 @@ class Augment:
         from wordward.runs.opening import open_model
         from wordward.support.console import say
 
-        run = open_model(self.run, device=self.device, positive=self.positive)
+        run = open_model(self.run, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
         if run.tagging:
             raise UsageError(f"expected a run that labels texts; {self.run} is a tagger, whose sentences have tags")
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))
@@ -58,12 +59,21 @@ class Augment:
         with naming(self.data):
             results = self._attack(run, sample(examples, self.limit))
         found = augmented(results)
-        write_augmented(self.out, [*([] if self.only_new else as_given(examples)), *found], self._names(run))
+        texts = [*([] if self.only_new else as_given(examples)), *found]
+        text, label, pair = self._names(run)
+        write_augmented(self.out, texts, (text, label), pair)
+        columns = (
+            ""
+            if (text, label) == ("text", "label")
+            else f" --text-column {quote(text)} --label-column {quote(label)}"
+        )
+        columns += "" if pair is None else f" --pair-column {quote(pair)}"
         beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
         tried = sum(result.outcome in ("flipped", "kept") for result in results)
         say(
             f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}; next: "
-            f"wordward train --train {self.out} --dev FILE (texts held out of {self.out} would be near copies)",
+            f"wordward train --train {quote(self.out)}{columns} --dev FILE (texts held out of {self.out} "
+            "would be near copies)",
             quiet=self.quiet,
         )
 
@@ -88,9 +98,10 @@ class Augment:
             bar = bars.add_task("attack", total=len(examples), unit="texts")
             return list(bars.track(attacks, len(examples), task_id=bar))
 
-    def _names(self, run: "Run") -> tuple[str, str]:
-        """The columns of text and label as in the texts; those given by number or in fields get plain names."""
+    def _names(self, run: "Run") -> tuple[str, str, str | None]:
+        """The columns of text, label and second text as in the texts; those not by name get plain names."""
         data = run.config.data
         text, label = self.columns.text_column or data.text_column, self.columns.label_column or data.label_column
-        plain = not (text.isdecimal() or "." in text or "." in label)
-        return (text, label) if plain else ("text", "label")
+        pair = self.columns.pair_column or data.pair_column
+        plain = not (text.isdecimal() or any("." in name for name in (text, label, pair or "")))
+        return (text, label, pair) if plain else ("text", "label", pair and "pair")

@@ -87,7 +87,7 @@ class Check:
         from wordward.runs.opening import open_model
         from wordward.support.workers import jobs_for
 
-        run = open_model(self.model, device=self.device, positive=self.positive)
+        run = open_model(self.model, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
         examples = self._examples(run)
         warn(run)
         source = "standard input" if self.texts == "-" else self.texts

@@ -78,7 +78,7 @@ class Explain:
         from wordward.support.workers import jobs_for
 
         self._check()
-        run = open_model(self.run, device=self.device, positive=self.positive)
+        run = open_model(self.run, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")

@@ -17,8 +17,10 @@ from wordward.cli.check import Check
 from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
+from wordward.cli.export import Export
 from wordward.cli.methods import Methods
 from wordward.cli.program import STOPPED, parse, run
+from wordward.cli.push import Push
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
 from wordward.cli.use import Evaluate, Neighbors, Predict
@@ -197,6 +199,8 @@ COMMANDS: dict[str, Any] = {
     "data": Data,
     "report": Report,
     "serve": Serve,
+    "push": Push,
+    "export": Export,
     "demo": Demo,
 }
 

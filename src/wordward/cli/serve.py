@@ -49,7 +49,10 @@ class Serve:
             raise SettingError("port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
-            runs = [open_model(folder, device=self.device, positive=self.positive) for folder in folders]
+            runs = [
+                open_model(folder, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+                for folder in folders
+            ]
             for run in runs:
                 run.adversary("iadvt")  # the page explains: a function without gradients is refused here
             warn(*runs)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wordward.runs.metrics import ClassScores
     from wordward.runs.run import Run
 
+READ = ("text_column", "pair_column", "tag_column", "format", "skip_empty")
 CHUNK = 256  # texts that are predicted before their answers are printed
 
 
@@ -43,7 +44,7 @@ class Evaluate:
         from wordward.runs.metrics import by_class, intervals_to_json
         from wordward.runs.opening import open_model
 
-        run = open_model(self.run, device=self.device, positive=self.positive)
+        run = open_model(self.run, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
         source = "standard input" if self.data == "-" else self.data
         if is_split(run, self.data):
             evaluation = run.evaluate_corpus(run.split(self.data), source, quiet=False)
@@ -98,6 +99,9 @@ class Predict:
     """File of texts: a line each, or any format that can be trained on; - is standard input."""
     text_column: Name = None
     """Name or number of the column that holds the text; by default as in the run."""
+    pair_column: Name = None
+    """Name or number of the column that holds a second text, judged together with the first (TEXT is then written
+    as "first ||| second"); by default as in the run."""
     tag_column: int | None = None
     """Column of the tag in a CoNLL file, from 0; by default as in the run."""
     format: Format = None
@@ -118,7 +122,7 @@ class Predict:
             from wordward.support.console import say
 
             say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
-        run = open_model(self.run, device=self.device)
+        run = open_model(self.run, device=self.device, pair_column=self.pair_column)
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
         else:
@@ -143,7 +147,7 @@ class Predict:
         return failed
 
     def _read(self, run: "Run", file: str) -> list[str]:
-        columns = {name: getattr(self, name) for name in ("text_column", "tag_column", "format", "skip_empty")}
+        columns = {name: getattr(self, name) for name in READ}
         return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
 
 

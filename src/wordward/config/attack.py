@@ -73,7 +73,7 @@ class AttackSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no attack can use."""
-        object.__setattr__(self, "edits", _kinds(self.edits))
+        object.__setattr__(self, "edits", kinds_of(self.edits))
         check(self, COUNT, "max_swaps", "rescore", "beam")
         check(self, FACTOR, "max_share")
         check_among(self, "rank", ("auto", "gain", "strength"))
@@ -98,13 +98,12 @@ class AttackSettings:
         return self.edits == ("swap",)
 
 
-def _kinds(given: Sequence[str] | str) -> tuple[str, ...]:
-    """Kinds of edits as they may be given, each once and in the order of `EDITS`."""
-    names = [
-        name for part in ([given] if isinstance(given, str) else given) for name in part.replace(",", " ").split()
-    ]
-    if unknown := [name for name in names if name not in EDITS and name != "all"]:
-        raise SettingError("edits", f"edits must be among {', '.join(EDITS)}, or all, but one is {unknown[0]!r}")
-    if not names:
-        raise SettingError("edits", f"edits must be one or more of {', '.join(EDITS)}, but there is none")
-    return tuple(name for name in EDITS if name in names or "all" in names)
+def kinds_of(given: Sequence[str] | str, name: str = "edits") -> tuple[str, ...]:
+    """Kinds of edits as a setting may give them, each once and in the order of `EDITS`."""
+    parts = [given] if isinstance(given, str) else given
+    kinds = [kind for part in parts for kind in part.replace(",", " ").split()]
+    if unknown := [kind for kind in kinds if kind not in EDITS and kind != "all"]:
+        raise SettingError(name, f"{name} must be among {', '.join(EDITS)}, or all, but one is {unknown[0]!r}")
+    if not kinds:
+        raise SettingError(name, f"{name} must be one or more of {', '.join(EDITS)}, but there is none")
+    return tuple(kind for kind in EDITS if kind in kinds or "all" in kinds)

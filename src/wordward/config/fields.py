@@ -28,6 +28,7 @@ NAME = PrimitiveConstructorSpec[Any](
 )
 Name = Annotated[str | None, NAME]
 File = Annotated[str | None, tyro.conf.arg(metavar="FILE")]
+Tracker = Literal["tensorboard", "wandb", "mlflow", "trackio"] | None
 FileFormat = Literal["auto", "csv", "tsv", "jsonl", "conll", "txt", "parquet", "excel"]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from wordward.config.fields import OPEN, File, FileFormat, OpenInt, given, shown
+from wordward.config.fields import OPEN, File, FileFormat, OpenInt, Tracker, given, shown
 from wordward.config.model import ModelSettings
 from wordward.config.texts import TextSettings
 from wordward.support import rules
@@ -58,6 +58,9 @@ class PretrainConfig:
     """Share of the texts held out to choose the best epoch."""
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
     """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    report_to: Tracker = None
+    """Also tell this tracker the settings and the metrics of each epoch; its package must be installed. TensorBoard's
+    files are in the run folder."""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest available."""
     seed: int = 0

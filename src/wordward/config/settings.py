@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
-from wordward.config.fields import OPEN, File, Name, OpenFloat, OpenInt, given, shown
+from wordward.config.attack import kinds_of
+from wordward.config.fields import OPEN, File, Name, OpenFloat, OpenInt, Tracker, given, shown
 from wordward.config.model import ModelSettings
 from wordward.config.pretraining import READING, PretrainConfig
 from wordward.config.texts import DataSettings, TextSettings
@@ -66,10 +67,20 @@ class TrainingSettings:
     """The tag whose F0.5 counts in tagging; by default the rarer of two tags."""
     min_candidate_count: int = 1
     """How often a word must occur in the training texts for perturbations to point at it."""
+    augment: Annotated[int | None, tyro.conf.arg(metavar="TEXTS")] = None
+    """Let each epoch also learn from this many training texts of a classifier, drawn anew: those with which an attack
+    fools the model so far as the attack left them, with their true label, the others, and all those of the first
+    epoch, as they are."""
+    augment_edits: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="KIND ...")] = None
+    """Kinds of edits of that attack, as `edits` of `wordward attack`: typo,homoglyph and so on, or all; by default
+    swap,typo."""
     checkpoint_steps: int | None = None
     """Also write a checkpoint every this many steps; by default only after each epoch."""
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
     """Precision to compute in; auto: fp16 (the LSTM is up to four times as fast) on a CUDA GPU, fp32 elsewhere."""
+    report_to: Tracker = None
+    """Also tell this tracker the settings and the metrics of each epoch; its package must be installed. TensorBoard's
+    files are in the run folder."""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest available."""
     seed: int = 0
@@ -79,12 +90,18 @@ class TrainingSettings:
         """Refuse what cannot be used."""
         rules.check(self, rules.COUNT, *given(self, "epochs", "patience"))
         rules.check(self, rules.COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
-        rules.check(self, rules.COUNT_OR_NONE, "checkpoint_steps")
+        rules.check(self, rules.COUNT_OR_NONE, "augment", "checkpoint_steps")
         rules.check(self, rules.POSITIVE_OR_NONE, "minutes")
         rules.check(self, rules.POSITIVE, *given(self, "learning_rate", "clip"))
         rules.check(self, rules.FACTOR, "decay")
         rules.check(self, rules.DROPOUT, "averaging")
         rules.check(self, rules.SEED, "seed")
+        if self.augment_edits is not None:
+            object.__setattr__(self, "augment_edits", kinds_of(self.augment_edits, "augment_edits"))
+            if self.augment is None:
+                raise SettingError(
+                    "augment", "`augment_edits` says what is done to texts of `augment`: give how many there are"
+                )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from wordward.config.fields import File, FileFormat
+from wordward.config.fields import File, FileFormat, Name
 from wordward.support import rules
 from wordward.support.errors import SettingError
 
@@ -21,7 +21,8 @@ class DataSettings:
     """
 
     train: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
-    """Labelled texts to learn from; - is standard input, here and wherever a file of texts is read."""
+    """Labelled texts to learn from; here and wherever a file of texts is read, - is standard input, hub:NAME@SPLIT or
+    hub:NAME:CONFIG@SPLIT a data set of the Hugging Face hub."""
     corpus: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None
     """Instead of files: a corpus of `wordward data list`, or a file that `wordward data pack` wrote."""
     dev: File = None
@@ -38,6 +39,9 @@ class DataSettings:
     the field text inside the field review of JSON or Parquet."""
     label_column: str = "label"
     """Name of the column that holds the label (or its number, if the text column is given by number too)."""
+    pair_column: Name = None
+    """Name (or number) of the column that holds a second text, where two are judged together by a Hugging Face
+    model, such as premise and hypothesis; single texts are then written as first ||| second."""
     tag_column: int = -1
     """Column of the tag in a CoNLL file, from 0; -1 is the last."""
     format: FileFormat = "auto"
@@ -59,6 +63,8 @@ class DataSettings:
                 incoming[1],
                 f"standard input holds one file, but `{'` and `'.join(incoming)}` are both -: name a file",
             )
+        if self.corpus and self.pair_column:
+            raise SettingError("pair_column", "`pair_column` names a column of a file, but `corpus` has single texts")
         if beside := [name for name in ("train", "dev") if self.corpus and getattr(self, name)]:
             raise SettingError(
                 "corpus",

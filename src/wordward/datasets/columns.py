@@ -22,7 +22,7 @@ _TAGS = set("tag tags label labels ner".split())
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold the text, its label or tags and its group, and whether labels and empty texts are read."""
+    """Which columns hold the text, its label or tags and its group, and what is read of them."""
 
     text: str = "text"
     label: str = "label"
@@ -30,13 +30,16 @@ class Columns:
     labelled: bool = True
     skip_empty: bool = False
     group: str | None = None
+    lists: bool = False  # whether a label may be a list of several, in JSON Lines and Parquet
+    pair: str | None = None  # the second text, where two are judged together
 
     @property
     def wanted(self) -> dict[str, str]:
         """The columns to look for, by the setting that names each."""
         label = {"label_column": self.label} if self.labelled else {}
         group = {} if self.group is None else {"group_column": self.group}
-        return {"text_column": self.text} | label | group
+        pair = {} if self.pair is None else {"pair_column": self.pair}
+        return {"text_column": self.text} | label | group | pair
 
 
 def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list[int]]:

@@ -12,6 +12,7 @@ from wordward.datasets.conll import looks_like_conll, sentences
 from wordward.datasets.example import Example
 from wordward.datasets.incoming import is_copy, is_incoming, kept, shown
 from wordward.datasets.lines import first_bytes, lines
+from wordward.datasets.pairs import no_pair, parted
 from wordward.datasets.records import json_lines, parquet
 from wordward.datasets.sheets import sheet_rows
 from wordward.datasets.snap import is_snap, reviews
@@ -51,13 +52,16 @@ def read(
     tag_column: int = -1,
     skip_empty: bool = False,
     group_column: str | None = None,
+    several_labels: bool = False,
+    pair_column: str | None = None,
 ) -> list[Example]:
     """Read the texts of a file (CSV, TSV, JSON Lines, CoNLL, text, Parquet, Excel, also .gz or .xz) or a folder.
 
     The mark between the fields of a table (comma, semicolon, tab or bar) is found by its first line.
 
     Args:
-        path: The file, a folder with a folder of .txt files for each label, or "-" for standard input.
+        path: The file, a folder with a folder of .txt files for each label, "-" for standard input, or a data set of
+            the Hugging Face hub as "hub:NAME@SPLIT" or "hub:NAME:CONFIG@SPLIT".
         text_column: Name of the column that holds the text, or its number from 0 in a file without a header; in JSON
             and Parquet review.text is the field text of the field review.
         label_column: The same for the label.
@@ -66,6 +70,9 @@ def read(
         tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
         skip_empty: Leave out texts that are empty, which are refused otherwise.
         group_column: The column of what texts are counted by, such as their language.
+        several_labels: Whether a label may be a list of several, in JSON Lines and Parquet.
+        pair_column: The column of a second text that is judged together with the first; the example's text is then
+            `first ||| second`. Lines of plain text are written so.
 
     Returns:
         An `Example` for each text or tagged sentence.
@@ -80,7 +87,8 @@ def read(
         >>> [example.label for example in wordward.datasets.read(file)]
         ['good', 'bad']
     """
-    columns = Columns(str(text_column), str(label_column), tag_column, labelled, skip_empty, group_column)
+    names = str(text_column), str(label_column), tag_column
+    columns = Columns(*names, labelled, skip_empty, group_column, several_labels, pair_column)
     return list(read_each(Path(path), columns, format))
 
 
@@ -95,6 +103,8 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
             raise DataError(f"expected a format among {', '.join(FORMATS)}; got {kind!r}", path)
         if columns.group is not None and kind in ("conll", "txt", "folder"):
             raise ColumnError(f"`group_column` needs a file of columns with names; this one is read as {kind}", path)
+        if columns.pair is not None and kind in ("conll", "folder"):
+            raise ColumnError(f"`pair_column` needs a file of columns with names; this one is read as {kind}", path)
         count = empty = 0
         examples = _READERS[kind](path, columns)
         for example in examples:
@@ -177,6 +187,8 @@ def _txt(path: Path, columns: Columns) -> Iterator[Example]:
         return
     for number, line in enumerate(lines(path), start=1):
         if line.strip():
+            if columns.pair is not None and not parted(line).whole:
+                raise DataError(no_pair(line.strip()), path, number)
             yield example_of([line], path, number)
 
 

@@ -1,10 +1,12 @@
 """Texts that a program holds in memory, as Examples: lists of them, and tables of pandas, datasets and the like."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 from typing import Any
 
 from wordward.datasets.example import Example
+from wordward.datasets.pairs import joined
 from wordward.support.errors import ColumnError, DataError, SettingTypeError
 
 
@@ -16,18 +18,20 @@ def examples_of(
     skip_empty: bool = False,
     text_column: str = "text",
     label_column: str = "label",
+    pair_column: str | None = None,
 ) -> list[Example]:
     """Make Examples of texts in memory.
 
     Args:
         texts: `Example`s, pairs (text, label), or plain texts where no labels are needed; or a table, such as a
             DataFrame of pandas or a Dataset of datasets, whose text column may hold lists of words, and whose label
-            column their tags.
+            column their tags. Two texts that are judged together are `joined`.
         name: What stands for the list in messages.
         labelled: Whether labels are needed; those of a table are read where there are any.
         skip_empty: Leave out texts that are empty, which are refused otherwise.
         text_column: The column of a table that holds the texts.
         label_column: The column that holds their labels; those of a ClassLabel are taken by name.
+        pair_column: The column that holds a second text, judged together with the first.
 
     Returns:
         An `Example` for each text, numbered from 1.
@@ -41,7 +45,7 @@ def examples_of(
         'good'
     """
     if is_table(texts):
-        texts = _of_table(texts, name, text_column, label_column, labelled=labelled)
+        texts = _of_table(texts, name, text_column, label_column, pair_column, labelled=labelled)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         one = ": choose one of its splits" if isinstance(texts, Mapping) else ""
         raise SettingTypeError(name, f"{name} must be a list of texts, but is {type(texts).__name__}{one}")
@@ -68,11 +72,14 @@ def _columns(table: Any) -> list[str]:
     return [str(each) for each in (getattr(table, "columns", ()) if named is None else named)]
 
 
-def _of_table(table: Any, name: str, text_column: str, label_column: str, *, labelled: bool) -> Iterator[Example]:
+def _of_table(
+    table: Any, name: str, text_column: str, label_column: str, pair_column: str | None, *, labelled: bool
+) -> Iterator[Example]:
     """The rows of a table; a row without a text or label is refused."""
     known = _columns(table)
-    for option, column in (("text_column", text_column), ("label_column", label_column)):
-        if column not in known and (labelled or option == "text_column"):
+    wanted = {"text_column": text_column, "label_column": label_column}
+    for option, column in (wanted | ({"pair_column": pair_column} if pair_column else {})).items():
+        if column not in known and (labelled or option != "label_column"):
             raise ColumnError(
                 f"expected a column {column!r}; found {', '.join(known)}: name it with `{option}`", name
             )
@@ -83,17 +90,27 @@ def _of_table(table: Any, name: str, text_column: str, label_column: str, *, lab
         return str(names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value).strip()
 
     labels: Any = table[label_column] if label_column in known else [None] * len(table)
-    for number, (text, value) in enumerate(zip(table[text_column], labels, strict=True), start=1):
+    texts: Any = table[text_column]
+    if pair_column:
+        texts = map(_joined, texts, table[pair_column])
+    for number, (text, value) in enumerate(zip(texts, labels, strict=True), start=1):
         words, tags = (isinstance(each, list | tuple) or getattr(each, "ndim", 0) for each in (text, value))
         if not words and not isinstance(text, str):
             raise DataError(f"expected a text; got {text!r:.80}: leave the row out", name, number)
         if labelled and not tags and _is_missing(value):
             raise DataError(f"expected a label; got {value!r}: leave the row out", name, number)
         if not words:
-            yield Example(text.strip(), None if _is_missing(value) else label(value))
+            several = json.dumps([label(each) for each in value], ensure_ascii=False) if tags else None
+            yield Example(text.strip(), several or (None if _is_missing(value) else label(value)))
             continue
         tokens = tuple(map(str, text))
         yield Example(" ".join(tokens), tokens=tokens, tags=tuple(map(label, value)) if tags else None)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two texts as one; what is no text stays as it is, to be refused."""
+    both = isinstance(first, str) and isinstance(second, str)
+    return joined(first, second) if both else second if isinstance(first, str) else first
 
 
 def _is_missing(value: Any) -> bool:

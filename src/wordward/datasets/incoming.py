@@ -1,4 +1,4 @@
-"""Standard input, and pipes that can be read only once: kept as files for as long as the program runs."""
+"""Standard input, pipes that can be read only once, data sets of the hub: kept as files while the program runs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from wordward.datasets.hub_sets import is_hub_set, write_hub_set
 from wordward.support.errors import DataError
 
 STANDARD_INPUT = "-"
 
 
 def is_incoming(path: Path) -> bool:
-    """Whether this is standard input (`-`), or a pipe."""
-    return str(path) == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
+    """Whether this is standard input (`-`), a pipe, or a data set of the hub (`hub:NAME`)."""
+    return (
+        is_hub_set(path)
+        or str(path) == STANDARD_INPUT
+        or (path.exists() and not path.is_file() and not path.is_dir())
+    )
 
 
 def shown(path: Path) -> object:
@@ -34,6 +39,10 @@ def kept(path: Path) -> Path:
     name = "standard input" if str(path) == STANDARD_INPUT else str(path)
     copy = Path(_folder().name) / str(len(_names))
     try:
+        if is_hub_set(path):
+            write_hub_set(path, copy)
+            _names[copy] = name
+            return copy
         with copy.open("wb") as file:
             if str(path) == STANDARD_INPUT:
                 shutil.copyfileobj(sys.stdin.buffer, file)

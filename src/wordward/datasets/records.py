@@ -15,6 +15,7 @@ from wordward.datasets.unfolding import check_unfolded
 from wordward.support.errors import ColumnError, DataError, MissingExtraError
 
 ABSENT: Any = object()
+TEXTS = ("text_column", "pair_column")  # settings that name a column of texts
 
 
 def json_lines(path: Path, columns: Columns) -> Iterator[Example]:
@@ -69,9 +70,11 @@ def _example(record: Mapping[str, Any], path: Path, columns: Columns, number: in
                 number,
             )
         missing = value is None or value != value
-        empty = missing and (option == "group_column" or (columns.skip_empty and option == "text_column"))
+        empty = missing and (option == "group_column" or (columns.skip_empty and option in TEXTS))
+        if columns.lists and option == "label_column" and isinstance(value, list):
+            value = json.dumps([_text(each, option, name, path, number) for each in value], ensure_ascii=False)
         values.append("" if empty else _text(value, option, name, path, number))
-    return example_of(values, path, number, grouped=columns.group is not None)
+    return example_of(values, path, number, columns)
 
 
 def _field(record: Any, name: str) -> Any:
@@ -99,7 +102,7 @@ def _text(value: object, option: str, name: str, path: Path, line: int) -> str:
         except UnicodeEncodeError as error:
             raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", path, line) from None
         return value
-    label = option != "text_column"
+    label = option not in TEXTS
     # A missing value may be written as NaN.
     if label and isinstance(value, (bool, int, float)) and value == value:
         return json.dumps(value)
@@ -111,6 +114,8 @@ def _text(value: object, option: str, name: str, path: Path, line: int) -> str:
             line,
         )
     kind = "null" if value is None else "NaN" if value != value else type(value).__name__
+    if label and isinstance(value, list):
+        kind = "list, which is read for a model that gives several labels at once"
     raise DataError(f"expected {_wanted(label)}; got {kind}: check the key named by `{option}`", path, line)
 
 

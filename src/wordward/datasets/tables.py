@@ -11,6 +11,7 @@ from pathlib import Path
 from wordward.datasets.columns import Columns, check_row, looks_like_header, places_of, refuse_header
 from wordward.datasets.example import Example
 from wordward.datasets.lines import Source, TableRow, csv_rows, lines, tsv_rows, without_end
+from wordward.datasets.pairs import joined
 from wordward.support.errors import DataError
 
 MARKS = (",", ";", "\t", "|")
@@ -32,15 +33,20 @@ def table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Ex
         # A label that occurs again is a label, whatever it looks like.
         label = places[1] if columns.labelled else places[0]
         suspect = suspect and (line == first[0] or fields[label].strip() != first[1][label].strip())
-        yield example_of([fields[at] for at in places], path, line, grouped=columns.group is not None)
+        yield example_of([fields[at] for at in places], path, line, columns)
     if suspect:
         refuse_header(first, places, path, columns)
 
 
-def example_of(values: list[str], path: Source, line: int = 0, *, grouped: bool = False) -> Example:
-    """An example from [text] or [text, label], and last its group if `grouped`; its text may be empty."""
+def example_of(values: list[str], path: Source, line: int = 0, columns: Columns | None = None) -> Example:
+    """An example from [text] or [text, label], then its group and second text if there are such `columns`.
+
+    Its text may be empty.
+    """
     text, *label = (value.strip() for value in values)
-    group = label.pop() if grouped else None
+    if columns is not None and columns.pair is not None:
+        text = joined(text, label.pop())
+    group = label.pop() if columns is not None and columns.group is not None else None
     if text and label == [""]:
         raise DataError("expected a label; it is empty: fill it in or delete the row", path, line)
     return Example(text, label[0] if label else None, line=line, group=group)

@@ -3,7 +3,8 @@ with its tokenizer."""
 
 from wordward.hf.attacker import attack
 from wordward.hf.explainer import explain
+from wordward.hf.pushing import push
 from wordward.hf.settings import AdversarialSettings
 from wordward.hf.trainer import AdversarialTrainer
 
-__all__ = ["AdversarialSettings", "AdversarialTrainer", "attack", "explain"]
+__all__ = ["AdversarialSettings", "AdversarialTrainer", "attack", "explain", "push"]

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 from wordward.attack.attacked import Attacked
 from wordward.attack.checked import BreakingWord, Check
 from wordward.attack.conditions import under
+from wordward.attack.summary import seen, told
 from wordward.explain.html import render
 from wordward.explain.wording import plain
 from wordward.report.tables import between, count, rate
@@ -97,7 +98,7 @@ def verdict(check: Check) -> str:
 
 def edited(word: BreakingWord) -> str:
     """What comes in the place of a word."""
-    return ", ".join(toward.strip(" ,") or "(left out)" for toward in word.toward)
+    return ", ".join(seen(toward.strip(" ,")) or "(left out)" for toward in word.toward)
 
 
 def flipped(word: BreakingWord) -> str:
@@ -112,7 +113,7 @@ def inline(attacked: Attacked) -> str:
         parts.append(text)
         if change is not None:
             put_in, left_out = f"(+{change.toward})", f"(−{change.word})"
-            swapped = f"({change.word} → {change.toward})"
+            swapped = f"({change.word} → {seen(change.toward)})"
             parts.append(put_in if not change.word else left_out if not change.toward else swapped)
     return plain("".join(parts))
 
@@ -162,13 +163,12 @@ def card(check: Check) -> str:
 
 
 def _how(check: Check) -> str:
-    most = check.budgets[-1]
-    words, told = f"{most} word{'s' * (most != 1)}", flags(check)
+    most, flagging = check.budgets[-1], flags(check)
+    attack = f"An attack makes up to {most} edit{'s' * (most != 1)} ({', '.join(check.settings.edits)}) in each"
     if check.guard is None:
-        how = f"An attack edits up to {words} of each text that is predicted right until the prediction changes"
+        how = f"{attack} text that is predicted right until the prediction changes"
     else:
-        flagged = f"{told[:1].upper()}{told[1:]}. An attack edits up to {words} of each flagged {check.target} text"
-        how = f"{flagged} until it no longer is"
+        how = f"{flagging[:1].upper()}{flagging[1:]}. {attack} flagged {check.target} text until it no longer is"
     verified = "every flip was verified by predicting the edited text"
     return f"{how}; {verified}. Not finding one is no proof that there is none."
 
@@ -215,6 +215,7 @@ def check_page(check: Check) -> str:
         flipped=flipped,
         rate=rate,
         stretches=stretches,
+        told=told,
     )
 
 

@@ -32,7 +32,7 @@ class ReportSettings:
         attack: Texts to attack, drawn at random; 0: none.
         seed: Of that draw.
         positive: The tag of taggers that counts, instead of the one they were trained for.
-        columns: Settings of data (`text_column`, `label_column`, `tag_column`, `format`, `skip_empty`) that the file
+        columns: Settings of data (`text_column`, `label_column`, `pair_column`, `format` and so on) that the file
             `test` is read with; by default those of the run.
         edits: Kinds of edits that attacks may make, as in `AttackSettings`.
 

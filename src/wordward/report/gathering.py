@@ -59,7 +59,8 @@ def gather(
     """
     settings = settings or ReportSettings()
     paths = [Path(folder), *map(Path, against)]
-    runs = [open_model(path, device=device, positive=settings.positive) for path in paths]
+    pair = settings.columns.get("pair_column")
+    runs = [open_model(path, device=device, positive=settings.positive, pair_column=pair) for path in paths]
     check_alike(runs)
     if settings.test is None and (opened := next((run for run in runs if not run.trained_here), None)):
         raise SettingError(

@@ -34,7 +34,9 @@ def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, 
         return None
     data = runs[0].config.data
     if not data.corpus or test not in SPLITS:
-        examples = as_labels(runs[0], read_as(replace(data, limit=None, **(columns or {})), test))
+        several = bool(getattr(runs[0], "among", ()))
+        read = read_as(replace(data, limit=None, **(columns or {})), test, several_labels=several)
+        examples = as_labels(runs[0], read)
         source = "standard input" if test == "-" else test
         return Tested(source, examples, [run.encode(examples, labelled=True, source=source) for run in runs])
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:

@@ -1,149 +1,56 @@
 """A function from texts to probabilities as a run: what it is made of is not known, so it has no gradients."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.config.texts import TextSettings
-from wordward.datasets import Example
+from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs.counted import Counted, FromElsewhere
 from wordward.runs.reading import Reading, Row, no_words
 from wordward.runs.run import Run
+from wordward.runs.several import SeveralLabels
+from wordward.runs.text_function import Probabilities, Strings, TextFunction, ask
 from wordward.support.errors import RunError, SettingError
 from wordward.text.corpus import Batch, Corpus, label_numbers
-from wordward.text.vocabulary import SPECIALS, Vocabulary, tokenize
+from wordward.text.vocabulary import Vocabulary, tokenize
 
-Probabilities = Callable[[list[str]], Any]  # an array (texts, classes), or for each text a dict from label to number
 TRIED = "the film was good"  # what a function is tried with when it is opened
-REMEMBERED = 1 << 17  # texts whose probabilities are kept
-SUM = 0.01  # how far probabilities may be from adding up to 1
 
 
-def open_function(function: Any, *, name: str, labels: Sequence[str] = (), source: str | None = None) -> "BlackBox":
+def open_function(
+    function: Any, *, name: str, labels: Sequence[str] = (), source: str | None = None, paired: bool = False
+) -> "BlackBox":
     """A function, or an object with `predict_proba`, as a run.
 
     `labels`: their names in the order of the probabilities; by default the function's own `labels` or `classes_`,
-    those of the dicts that it gives, or else "0", "1", ...
+    those of the dicts that it gives, or else "0", "1", ... One whose attribute `several_labels` is true (or
+    scikit-learn's `multilabel_`) gives each label a probability of its own. `paired`: its texts are two,
+    `first ||| second`.
     """
     found = labels or getattr(function, "labels", None)
     if found is None:
         found = getattr(function, "classes_", ())
     names = tuple(str(label) for label in found)
     called: Probabilities = getattr(function, "predict_proba", function)
-    (tried,) = ask(called, [TRIED], names, name)
+    several = bool(getattr(function, "several_labels", getattr(function, "multilabel_", False)))
+    (tried,) = ask(called, [joined(TRIED, TRIED) if paired else TRIED], names, name, several=several)
     if not names:
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))
     vocabulary = Strings()
-    model = TextFunction(called, names, vocabulary, name)
+    model = TextFunction(called, names, vocabulary, name, several=several)
     config = TrainConfig(task="classify", training=TrainingSettings(seed=0, criterion="error"))
-    return BlackBox(Path(name), config, vocabulary, names, model, torch.device("cpu"), source)
-
-
-class Strings:
-    """Words, and what stands between them, as ids, which strings get when they are first seen: no text is unknown."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = list(SPECIALS)
-        self._numbers: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __contains__(self, word: object) -> bool:
-        return True
-
-    def __getitem__(self, word: str) -> int:
-        number = self._numbers.setdefault(word, len(self.words))
-        if number == len(self.words):
-            self.words.append(word)
-        return number
-
-    def candidates(self, min_count: int = 1) -> np.ndarray:
-        """None: which of the strings are words that others may be replaced by is not known."""
-        return np.zeros(0, dtype=np.int64)
-
-    def word(self, number: int) -> str:
-        """The string of an id."""
-        return self.words[number]
-
-
-class TextFunction(nn.Module):
-    """The function with the call of a model: ids and mask in, the logarithms of the probabilities out."""
-
-    def __init__(self, function: Probabilities, labels: tuple[str, ...], strings: Strings, name: str) -> None:
-        super().__init__()
-        self.function, self.labels, self.strings, self.name = function, labels, strings, name
-        self._known: dict[str, np.ndarray] = {}  # a text is asked for once
-
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, classes)."""
-        rows = zip(ids.tolist(), mask.sum(1).tolist(), strict=True)
-        return torch.from_numpy(np.log(self.of(["".join(map(self.strings.word, row[:n])) for row, n in rows])))
-
-    def of(self, texts: Sequence[str]) -> np.ndarray:
-        """The probabilities of texts, (texts, classes), each above 0."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
-            for text, found in zip(new, ask(self.function, new, self.labels, self.name), strict=True):
-                row = [found[label] for label in self.labels] if isinstance(found, dict) else found
-                self._known[text] = np.maximum(np.asarray(row, dtype=np.float32), np.finfo(np.float32).tiny)
-        return np.stack([self._known[text] for text in texts])
-
-
-def ask(function: Probabilities, texts: list[str], labels: Sequence[str], name: str) -> list[Any]:
-    """What a function says of texts: for each a dict, or a row of numbers; anything but probabilities is refused."""
-    try:
-        answered = function(list(texts))
-    except Exception as error:
-        raise RunError(
-            f"{name} failed on {len(texts)} texts, the first of which is {texts[0][:60]!r}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    answered = answered.detach().cpu().numpy() if isinstance(answered, Tensor) else answered
-    answers = list(answered)
-    if len(answers) != len(texts):
-        raise RunError(f"{name} must give probabilities for each text, but gave {len(answers)} for {len(texts)}")
-    return [_row(answer, labels, name) for answer in answers]
-
-
-def _row(answer: Any, labels: Sequence[str], name: str) -> Any:
-    """One text's probabilities: a dict by label where the function names labels, else numbers."""
-    if isinstance(answer, Sequence) and answer and all(isinstance(each, Mapping) for each in answer):
-        answer = {each.get("label"): each.get("score") for each in answer}  # as a pipeline of transformers gives them
-    by_name = isinstance(answer, Mapping)
-    try:
-        row = np.asarray(list(answer.values()) if by_name else answer, dtype=float)
-    except (TypeError, ValueError):
-        row = np.zeros(0)
-    row = np.array([1 - row, row]) if row.ndim == 0 else row  # the probability of the second of two labels
-    wanted = f"the probabilities of {len(labels)} labels" if labels else "the probabilities of two labels or more"
-    if row.ndim != 1 or len(row) < 2 or (labels and len(row) != len(labels)):
-        raise RunError(f"{name} must give {wanted} for each text; it gave {_shown(answer)}")
-    if not np.isfinite(row).all() or row.min() < 0 or abs(row.sum() - 1) > SUM:
-        raise RunError(
-            f"{name} must give probabilities, 0 or more and adding up to 1 for each text; it gave {_shown(answer)}: "
-            "apply a softmax to logits; scores of several labels at once are not read"
-        )
-    if not by_name:
-        return row
-    named = {str(label): value for label, value in zip(answer, row, strict=True)}
-    if labels and set(named) != set(labels):
-        raise RunError(f"{name} must give each of the labels {', '.join(labels)}; it gave {', '.join(named)}")
-    return named
-
-
-def _shown(answer: Any) -> str:
-    return repr(answer)[:80]
+    kind = SeveralOfFunction if several else BlackBox
+    return kind(Path(name), config, vocabulary, names, model, torch.device("cpu"), source)
 
 
 @dataclass(frozen=True)
@@ -174,6 +81,7 @@ class BlackBox(FromElsewhere, Run):
     model: TextFunction
     source: str | None = None  # what to open it by again; None: it is in memory only
     counted: Counted | None = None  # words by label of texts like those it was trained on
+    among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
 
     @property
     def has_gradients(self) -> bool:
@@ -188,6 +96,7 @@ class BlackBox(FromElsewhere, Run):
         return []
 
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
+        examples = [self.example(example) for example in examples]
         rows = [self.ids_of(example.text) for example in examples]
         if not labelled:
             return Corpus(rows)
@@ -216,7 +125,7 @@ class BlackBox(FromElsewhere, Run):
         row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.array(ids, np.int64))
         return Reading(text, tokens, [True] * len(tokens), len(tokens), 0, row)
 
-    def _problem(self, reading: Reading) -> str | None:
+    def problem(self, reading: Reading) -> str | None:
         return None if reading.text.strip() else no_words(reading.text)
 
     def ids_of(self, text: str) -> np.ndarray:
@@ -259,4 +168,26 @@ class BlackBox(FromElsewhere, Run):
             f"{self.folder} is a function from texts to probabilities, which has no word vectors and no gradients to "
             "find pulls by: give the model itself with its tokenizer; predict, evaluate, attack and check take the "
             "function",
+        )
+
+
+@dataclass(frozen=True)
+class SeveralOfFunction(SeveralLabels, BlackBox):
+    """A function that gives a text several labels at once."""
+
+    def deciding(self, label: str | None) -> BlackBox:
+        """The run of one label's no and yes."""
+        name, model = self.one(label), self.model
+        asked = TextFunction(
+            model.function, self.labels, self.vocabulary, model.name, several=True, which=self.labels.index(name)
+        )
+        return BlackBox(
+            self.folder,
+            replace(self.config, training=replace(self.config.training, positive=name)),
+            self.vocabulary,
+            (f"not {name}", name),
+            asked,
+            self.device,
+            source=self.source,
+            among=self.labels,
         )

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
+from wordward.runs.label_cells import decided
+from wordward.runs.run import Text, as_example
 from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.vocabulary import Vocabulary, split_words
@@ -26,11 +28,17 @@ class FromElsewhere:
     """What models have in common that wordward did not train: words are known only as counted in other texts."""
 
     folder: Path
+    labels: tuple[str, ...]
     counted: Counted | None
+    among: tuple[str, ...]  # labels of which it is the no and yes of one; none: it gives each text one label
 
     @property
     def trained_here(self) -> bool:
         return False
+
+    def example(self, text: Text) -> Example:
+        """A text with its label; that of one of several labels at once is its no or yes."""
+        return decided(as_example(text), self.among, *self.labels) if self.among else as_example(text)
 
     @property
     def learnt(self) -> Vocabulary:

@@ -12,7 +12,7 @@ from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.perturbation.recipes import MethodSettings
 from wordward.perturbation.tap import Tap
-from wordward.runs.external_run import CheckedLogits, ExternalRun
+from wordward.runs.external_run import CheckedLogits, ExternalRun, SeveralOfModel
 from wordward.runs.hub import (
     HEADS,
     SAFE,
@@ -23,8 +23,7 @@ from wordward.runs.hub import (
     load_tokenizer,
     transformers_quietly,
 )
-from wordward.runs.pieces import PieceVocabulary
-from wordward.runs.several import SeveralLabels
+from wordward.runs.pieces import PieceVocabulary, separator_of
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
 
@@ -46,7 +45,7 @@ def in_memory(
     labels = _names(model)
     table = Tap(model, embedding=embedding)
     check_size(tokenizer, table.size)
-    kind = SeveralLabels if table.several_labels and not tagging else ExternalRun
+    kind = SeveralOfModel if table.several_labels and not tagging else ExternalRun
     return kind(
         Path(name or type(model).__name__),
         _config(type(model).__name__, tagging=tagging, perturbation=perturbation),
@@ -89,12 +88,25 @@ def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
     """The run with the tag of a tagger that counts, or of one label among several at once."""
     if tag is None:
         return run
-    if isinstance(run, SeveralLabels):
+    if isinstance(run, SeveralOfModel):
         return run.deciding(tag)
     if not run.tagging or tag not in run.labels:
         what = f"among the tags of {run.folder}, {', '.join(run.labels)}" if run.tagging else "for a tagger only"
         raise SettingError("positive", f"expected `positive` {what}; got {tag!r}")
     return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
+
+
+def with_pairs(run: Any, column: str | None) -> Any:
+    """The run of a model whose texts are two, the second from this column; None: as it is."""
+    if column is None or run.config.data.pair_column is not None:
+        return run
+    if run.trained_here or run.tagging:
+        what = "gives tags to one text" if run.tagging else "was trained on single texts"
+        raise SettingError("pair_column", f"{run.folder} {what}, not on pairs of them: leave `pair_column` out")
+    run = replace(run, config=replace(run.config, data=replace(run.config.data, pair_column=column)))
+    if isinstance(run, ExternalRun):
+        run.model.separator = separator_of(run.tokenizer, run.model.model)
+    return run
 
 
 def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:

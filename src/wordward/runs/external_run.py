@@ -1,7 +1,7 @@
 """A Hugging Face model that wordward did not train, as a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -13,9 +13,8 @@ from wordward.perturbation.objective import yes_or_no
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs.counted import Counted, FromElsewhere
-from wordward.runs.label_cells import decided
 from wordward.runs.pieces import LogitsModel
-from wordward.runs.run import Text, as_example
+from wordward.runs.several import SeveralLabels
 from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus
@@ -62,10 +61,6 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     def _learnt(self, word: str) -> int:
         return 0 if self.counted is None else self.counted.vocabulary[word.lower()]
 
-    def example(self, text: Text) -> Example:
-        """A text with its label; that of one of several labels at once is its no or yes."""
-        return decided(as_example(text), self.among, *self.labels) if self.among else as_example(text)
-
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         return super().encode([*map(self.example, examples)], labelled=labelled, source=source, cut=cut)
 
@@ -86,4 +81,28 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
             embedding=found.embedding,
             site=found.site,
             candidates=torch.from_numpy(self.vocabulary.candidates()),
+        )
+
+
+@dataclass(frozen=True)
+class SeveralOfModel(SeveralLabels, ExternalRun):
+    """A Transformer that gives a text several labels at once."""
+
+    def deciding(self, label: str | None) -> ExternalRun:
+        """The run of one label's no and yes."""
+        name = self.one(label)
+        which = self.labels.index(name)
+        model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
+        model.separator = self.model.separator
+        return ExternalRun(
+            self.folder,
+            replace(self.config, training=replace(self.config.training, positive=name)),
+            self.vocabulary,
+            (f"not {name}", name),
+            model,
+            self.device,
+            embedding=self.embedding,
+            site=self.site,
+            source=self.source,
+            among=self.labels,
         )

@@ -21,7 +21,10 @@ def decided(example: Example, among: Sequence[str], no: str, yes: str) -> Exampl
 
 
 def labels_in(example: Example, known: Sequence[str], source: str = "") -> list[str]:
-    """The labels of a text, in the model's order: one, several with | ; or , between, or a list as JSON writes it."""
+    """The labels of a text, in the model's order: one, several with | ; or , between, or a list as JSON writes it.
+
+    In a list, a number that is no label's name is its place, from 0.
+    """
     cell = str(example.label)
     by_name = {name.casefold(): name for name in known} | {name: name for name in known}
 
@@ -30,7 +33,7 @@ def labels_in(example: Example, known: Sequence[str], source: str = "") -> list[
 
     if cell.strip().casefold() in NONE and None in found([cell]):
         return []
-    for parts in ([cell], _listed(cell), *(cell.split(between) for between in OTHERS)):
+    for parts in ([cell], _listed(cell, known), *(cell.split(between) for between in OTHERS)):
         if parts and None not in (names := found(parts)):
             return [name for name in known if name in names]
     raise DataError(
@@ -41,10 +44,13 @@ def labels_in(example: Example, known: Sequence[str], source: str = "") -> list[
     )
 
 
-def _listed(cell: str) -> list[object]:
-    """The values of a list in brackets; none if it is no such list."""
+def _listed(cell: str, known: Sequence[str]) -> list[object]:
+    """The values of a list in brackets, numbers as the names in these places; none if it is no such list."""
     try:
         values = literal_eval(cell.strip()) if cell.strip().startswith("[") else []
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
-    return values if isinstance(values, list) else []
+    if not isinstance(values, list):
+        return []
+    places = {} if any(name.isdecimal() for name in known) else {str(at): name for at, name in enumerate(known)}
+    return [places.get(str(value), value) for value in values]

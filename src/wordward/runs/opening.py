@@ -41,13 +41,28 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
     return kind.open_run(Path(path), config, pick_device(device))
 
 
-def open_model(source: Any, *, device: str = "auto", positive: str | None = None, labels: Sequence[str] = ()) -> Run:
+def open_model(
+    source: Any,
+    *,
+    device: str = "auto",
+    positive: str | None = None,
+    labels: Sequence[str] = (),
+    pair_column: str | None = None,
+) -> Run:
     """Any model as a run: what `load_run` opens, and models that wordward did not train, as `KINDS` says.
 
-    `labels` name those of a function, in the order of its probabilities.
+    `labels` name those of a function, in the order of its probabilities. `pair_column`: the model reads two texts,
+    the second from this column of a file; a run of pairs has its own.
     """
+    how: Any = {"device": device, "positive": positive}
+    run = _open(source, labels=labels, paired=pair_column is not None, **how)
+    return external.with_pairs(run, pair_column)
+
+
+def _open(source: Any, *, device: str, positive: str | None, labels: Sequence[str], paired: bool) -> Run:
+    how: Any = {"device": device, "positive": positive, "labels": labels, "paired": paired}
     if not isinstance(source, str | Path):
-        return _of_object(source, type(source).__name__, device=device, positive=positive, labels=labels)
+        return _of_object(source, type(source).__name__, **how)
     name, folder = str(source), Path(source)
     if (folder / run_folder.CONFIG).exists():
         return load_run(folder, device=device, positive=positive)
@@ -64,7 +79,7 @@ def open_model(source: Any, *, device: str = "auto", positive: str | None = None
             raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
     if not folder.exists() and PYTHON.fullmatch(name):
         found = _imported(name)
-        run = _of_object(found, name, device=device, positive=positive, labels=labels)
+        run = _of_object(found, name, **how)
         return replace(run, source=name)  # type: ignore[call-arg]
     if folder.is_dir():
         run_folder.load_config(folder, TrainConfig)  # which says what a run folder lacks
@@ -77,7 +92,10 @@ def opener(run: Run) -> partial[Run]:
     if run.trained_here:
         return partial(load_run, run.folder, device=str(run.device), positive=positive)
     source, counted = getattr(run, "source", None), getattr(run, "counted", None)
-    return partial(_again, source, counted, device=str(run.device), positive=positive, labels=run.labels)
+    labels, pair = getattr(run, "among", ()) or run.labels, run.config.data.pair_column
+    return partial(
+        _again, source, counted, device=str(run.device), positive=positive, labels=labels, pair_column=pair
+    )
 
 
 def _again(source: str | None, counted: Counted | None, *, labels: Sequence[str], **how: Any) -> Run:
@@ -116,7 +134,9 @@ def _imported(source: str) -> Any:
     return found() if not takes else found
 
 
-def _of_object(given: Any, name: str, *, device: str, positive: str | None, labels: Sequence[str]) -> Run:
+def _of_object(
+    given: Any, name: str, *, device: str, positive: str | None, labels: Sequence[str], paired: bool
+) -> Run:
     """A model with its tokenizer (a tuple, or an object that has both), or a function."""
     pair = given
     if isinstance(getattr(given, "model", None), nn.Module) and getattr(given, "tokenizer", None) is not None:
@@ -130,9 +150,12 @@ def _of_object(given: Any, name: str, *, device: str, positive: str | None, labe
             f"{name} is {type(given).__name__}; expected (model, tokenizer), or a function from a list of "
             "texts to probabilities"
         )
-    if positive is not None:
+    run = black_box.open_function(given, name=name, labels=labels, paired=paired)
+    if positive is None:
+        return run
+    if not isinstance(run, black_box.SeveralOfFunction):
         raise SettingError("positive", f"positive names a tag of a tagger, but {name} gives each text one label")
-    return black_box.open_function(given, name=name, labels=labels)
+    return run.deciding(positive)
 
 
 def _may_be_on_hub(name: str) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from torch import Tensor, nn
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of
 from wordward.support.console import progress
+from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
 from wordward.text.vocabulary import pad
 from wordward.text.word_pieces import candidate_ids, piece_texts
@@ -24,18 +27,54 @@ CHUNK = 1000  # texts that a tokenizer is given at a time
 
 
 class LogitsModel(nn.Module):
-    """A Hugging Face model with the call of our own models: ids and mask in, logits out."""
+    """A Hugging Face model with the call of our own models: ids and mask in, logits out.
 
-    def __init__(self, model: Any) -> None:
+    `separator`: the id that ends the first of two texts, for a model that is told which of them a piece is of.
+    """
+
+    def __init__(self, model: Any, separator: int | None = None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.separator = model, separator
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Logits: (batch, classes), or for a tagger (batch, time, classes)."""
-        return logits_of(self.model(input_ids=ids, attention_mask=mask.long()))
+        told = {} if self.separator is None else {"token_type_ids": text_numbers(ids, self.separator)}
+        return logits_of(self.model(input_ids=ids, attention_mask=mask.long(), **told))
 
     def get_input_embeddings(self) -> nn.Module:
         return self.model.get_input_embeddings()
+
+
+def text_numbers(ids: Tensor, separator: int) -> Tensor:
+    """Of two texts the number, 0 or 1, of that which each piece is of, (batch, time); a separator ends the first."""
+    ends = (ids == separator).long()
+    return (ends.cumsum(-1) - ends).clamp(max=1)
+
+
+def separator_of(tokenizer: Any, model: nn.Module) -> int | None:
+    """The id that ends the first of two texts, for a model that is told where they are; None for others.
+
+    Refuses a tokenizer that puts nothing between two texts, or numbers their pieces in a way that is not known here.
+    """
+    encoding = tokenizer("a", "a", return_token_type_ids=True)
+    numbers, ids = encoding.sequence_ids(0), encoding["input_ids"]
+    between = ids[numbers.index(0) + numbers.count(0) : numbers.index(1)]
+    if not between:
+        raise SettingError(
+            "pair_column",
+            f"the tokenizer of {type(model).__name__} puts nothing between two texts: take a model whose tokenizer "
+            "does, such as a BERT or RoBERTa, or write both texts into one column as the model is to read them",
+        )
+    told: list[int] = encoding["token_type_ids"]
+    if not any(told) or "token_type_ids" not in signature(model.forward).parameters:
+        return None
+    if text_numbers(torch.tensor([ids]), between[0])[0].tolist() != told:
+        raise SettingError(
+            "pair_column",
+            f"the tokenizer of {type(model).__name__} numbers two texts in a way that is not known here: take a "
+            "model that reads them as BERT or RoBERTa does",
+        )
+    return int(between[0])
 
 
 class PieceVocabulary:
@@ -123,13 +162,17 @@ class PieceReader:
     tagging: bool
     most: int  # pieces that the model can read, special tokens included
     multiple: int = 1  # of which it reads batches only
+    paired: bool = False  # whether each text is two, which the tokenizer reads as a pair
     _pieceless: dict[str, bool] = field(default_factory=dict)
 
     def encoding(self, texts: Sequence[str] | Sequence[Sequence[str]], *, most: int | None = None) -> Any:
         """The tokenizer's output for texts (a tagger's are lists of words), cut to `most` pieces each."""
-        inputs = [self._words(words) for words in texts] if self.tagging else list(texts)
+        inputs: list[Any] = [[self._words(words) for words in texts] if self.tagging else list(texts)]
+        if self.paired:
+            pairs = [parted(str(text)) for text in texts]
+            inputs = [[pair.first for pair in pairs], [pair.second for pair in pairs]]
         return self.tokenizer(
-            inputs,
+            *inputs,
             is_split_into_words=self.tagging,
             truncation=True,
             max_length=most or self.most,
@@ -166,6 +209,8 @@ class PieceReader:
 
         `most`: pieces to cut texts to; without it, a tagger's sentence that the model cannot read whole is refused.
         """
+        if self.paired and (single := next((each for each in examples if not parted(each.text).whole), None)):
+            raise DataError(no_pair(single.text), source, single.line)
         rows: list[np.ndarray] = []
         first: list[np.ndarray] | None = [] if self.tagging else None
         with progress(quiet=quiet) as bars:

@@ -233,12 +233,16 @@ class Run(ABC):
         if not is_table(texts):
             return [self.example(text) for text in texts]
         data = self.config.data
-        named: Any = {"text_column": data.text_column, "label_column": data.label_column}
+        named: Any = {
+            "text_column": data.text_column,
+            "label_column": data.label_column,
+            "pair_column": data.pair_column,
+        }
         return [self.example(each) for each in examples_of(texts, "texts", labelled=False, **named)]
 
     def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:
         """Like `predict`, for texts that are tokenised already."""
-        problems = [self._problem(reading) for reading in readings]
+        problems = [self.problem(reading) for reading in readings]
         filled = [at for at, problem in enumerate(problems) if problem is None]
         corpus = self.corpus([readings[at].row.ids for at in filled])
         predictions = [Prediction(reading.text, problem=why) for reading, why in zip(readings, problems, strict=True)]
@@ -246,7 +250,7 @@ class Run(ABC):
             predictions[at] = self._prediction(readings[at], found)
         return predictions
 
-    def _problem(self, reading: Reading) -> str | None:
+    def problem(self, reading: Reading) -> str | None:
         """Why there is no prediction for a text; None if there is one."""
         return None if reading.words else no_words(reading.text)
 

@@ -23,7 +23,8 @@ from wordward.text.vocabulary import Vocabulary
 CONFIG, METRICS, WEIGHTS, RESULT = "config.toml", "metrics.jsonl", "model.safetensors", "result.json"
 VOCABULARY, LABELS, POINTER, SWEEP = "vocabulary.txt", "labels.txt", "checkpoint.json", "sweep.json"
 CLASS_COUNTS, LOCK = "class_counts.safetensors", "run.lock"
-TRANSFORMER, TRAINER = "model", "checkpoints"  # folders: a Hugging Face model, its Trainer's checkpoints
+# Folders: a Hugging Face model, its Trainer's checkpoints, what TensorBoard shows.
+TRANSFORMER, TRAINER, TENSORBOARD = "model", "checkpoints", "tensorboard"
 
 # For settings of the wrong kind: a key that only the other kind has, and what to say then.
 OTHER_KIND = {
@@ -65,7 +66,7 @@ def create(path: str | Path, *, force: bool = False) -> Path:
     check_free(folder, force=force)
     folder.mkdir(parents=True, exist_ok=True)
     drop_checkpoints(folder, keep=None)
-    for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER):
+    for name in (TRANSFORMER, f"{TRANSFORMER}.part", f"{TRANSFORMER}.before", TRAINER, TENSORBOARD):
         shutil.rmtree(folder / name, ignore_errors=True)
     marks = SWEEP, CONFIG  # these identify a run folder, so they are deleted last
     for name in (POINTER, METRICS, WEIGHTS, RESULT, VOCABULARY, LABELS, CLASS_COUNTS, *marks):

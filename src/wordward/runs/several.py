@@ -1,50 +1,39 @@
-"""A model that gives a text several labels at once, each by a yes or no of its own, as a run."""
+"""What runs have in common that give a text several labels at once, each by a yes or no of its own."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
 
 from wordward.datasets import DataError, Example
 from wordward.perturbation.recipes import Method
-from wordward.runs.external_run import CheckedLogits, ExternalRun
 from wordward.runs.label_cells import BETWEEN, NONE, labels_in
 from wordward.runs.prediction import Prediction, named
 from wordward.runs.reading import Reading
-from wordward.runs.run import Text, as_example
+from wordward.runs.run import Run, Text, as_example
 from wordward.runs.scoring import Evaluation, several_evaluation
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus
 
 
-@dataclass(frozen=True)
-class SeveralLabels(ExternalRun):
+class SeveralLabels(Run):
     """Predicts and is scored; what is explained and attacked is one label's yes or no, as `deciding` gives it."""
 
     @property
     def several_labels(self) -> bool:
         return True
 
-    def deciding(self, label: str | None) -> ExternalRun:
+    @abstractmethod
+    def deciding(self, label: str | None) -> Run:
         """The run of one label's no and yes."""
-        if label not in self.labels:
+
+    def one(self, label: str | None) -> str:
+        """A label to decide on; raises an error for one that is not the model's, or none."""
+        if label is None or label not in self.labels:
             self._ask_which("got none" if label is None else f"got {label!r}")
-        which = self.labels.index(label)
-        model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
-        training = replace(self.config.training, positive=label)
-        return ExternalRun(
-            self.folder,
-            replace(self.config, training=training),
-            self.vocabulary,
-            (f"not {label}", label),
-            model,
-            self.device,
-            embedding=self.embedding,
-            site=self.site,
-            source=self.source,
-            among=self.labels,
-        )
+        return label
 
     def example(self, text: Text) -> Example:
         """A text with its labels in the model's order and with | between."""
@@ -59,7 +48,7 @@ class SeveralLabels(ExternalRun):
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         if labelled:
             self._ask_which("got none")
-        return super().encode(examples, labelled=False, source=source, cut=cut)
+        return super().encode(examples, labelled=False, source=source, cut=cut)  # type: ignore[safe-super]
 
     def _ask_which(self, got: str) -> NoReturn:
         raise SettingError(

@@ -13,12 +13,13 @@ from torch import Tensor
 from wordward.config.settings import TrainConfig
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
+from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
-from wordward.runs.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary
+from wordward.runs.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.text.chosen import at_hand, split_examples
@@ -36,7 +37,9 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> "Transfor
         )
     tagging = config.task == "tag"
     tokenizer = load_tokenizer(str(folder), tagging=tagging)
-    model = LogitsModel(load_model(str(folder), tagging=tagging, labels=labels, whole=True)).to(device).eval()
+    inner = load_model(str(folder), tagging=tagging, labels=labels, whole=True)
+    separator = None if config.data.pair_column is None else separator_of(tokenizer, inner)
+    model = LogitsModel(inner, separator).to(device).eval()
     check_size(tokenizer, Tap(model).size)
     return TransformerRun(path, config, PieceVocabulary(tokenizer, Tap(model).size), labels, model, device)
 
@@ -53,12 +56,18 @@ class TransformerRun(Run):
         """The tokenizer that the model was trained with."""
         return self.vocabulary.tokenizer
 
+    @property
+    def paired(self) -> bool:
+        """Whether a text is two that are judged together, `first ||| second`."""
+        return self.config.data.pair_column is not None
+
     @cached_property
     def reader(self) -> PieceReader:
         """Reads texts as pieces: a classifier's up to `max_length`, a tagger's as far as the model can."""
         can = longest(self.model.model, self.tokenizer)
         asked = None if self.tagging else self.config.text.max_length
-        return PieceReader(self.tokenizer, self.tagging, min(can, asked or can), multiple_of(self.model.model))
+        multiple = multiple_of(self.model.model)
+        return PieceReader(self.tokenizer, self.tagging, min(can, asked or can), multiple, self.paired)
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
@@ -90,8 +99,7 @@ class TransformerRun(Run):
         if not self.tagging:
             ids, words = self._pieces(text)
             tokens = [Token(w.text.lower() if lowercase else w.text, w.start, w.end) for w in words]
-            unread = len(text[words[-1].end :].split()) if words else 0
-            return self._reading(text, tokens, ids, words, unread)
+            return self._reading(text, tokens, ids, words, self._unread(text, words))
         tokens = tokenize(text, "whitespace", lowercase)
         if example.tokens is not None:
             text, tokens = place_tokens(text, example.tokens, lowercase=lowercase)
@@ -100,10 +108,21 @@ class TransformerRun(Run):
 
     def _pieces(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
         """The ids of a classifier's text, or of a tagger's words, and which of these ids make up each word."""
-        if not text:
+        parts = parted(text) if self.paired and isinstance(text, str) else None
+        if not text or (parts and not parts.whole):
             return [], []
         encoding: Any = self.reader.encoding([text])  # type: ignore[arg-type]
-        return encoding["input_ids"][0], words_of(encoding, text)
+        return encoding["input_ids"][0], words_of(encoding, text, second=parts.start if parts else None)
+
+    def _unread(self, text: str, words: Sequence[Word]) -> int:
+        """How many words of a text, or of the two of a pair, are beyond the longest length."""
+        if not words:
+            return 0
+        if not self.paired:
+            return len(text[words[-1].end :].split())
+        first, second, start = parted(text)
+        ends = [max((word.end for word in words if word.end <= len(first)), default=0), words[-1].end - start]
+        return sum(len(part[max(0, end) :].split()) for part, end in zip((first, second), ends, strict=True))
 
     def _reading(
         self, text: str, tokens: list[Token], ids: Sequence[int], words: Sequence[Word], unread: int
@@ -125,10 +144,12 @@ class TransformerRun(Run):
     def ids_of(self, text: str) -> np.ndarray:
         return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
 
-    def _problem(self, reading: Reading) -> str | None:
+    def problem(self, reading: Reading) -> str | None:
         if self.tagging and reading.unread:
             return self.reader.too_long(reading.words)
-        return super()._problem(reading)
+        if self.paired and not parted(reading.text).whole:
+            return no_pair(reading.text)
+        return super().problem(reading)
 
     def perturbed(self, batch: Batch) -> Tensor:
         """Mask of the pieces that stand for text, unlike [CLS] or [SEP], (batch, time)."""

@@ -46,14 +46,15 @@ class Service:
                 f"the text has {len(text):,} characters; at most {self.limits.characters:,} are accepted here: cut "
                 "it, or use the command line",
             )
-        count = run.read(Example(text)).words
+        reading = run.read(Example(text))
+        count = reading.words
         if count > words:
             raise SettingError(
                 "text",
                 f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the command line",
             )
         if not count:
-            raise SettingError("text", no_words(text))
+            raise SettingError("text", run.problem(reading) or no_words(text))
         return name, run
 
     def predict(self, *asked: schemas.Asked) -> list[Prediction]:

@@ -100,6 +100,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     self_training: bool = False
     clip: float = 5.0
     averaging: float = 0.0
+    augment: int | None = None
+    augment_edits: tuple[str, ...] | None = None
     criterion: Literal["auto", "error", "macro_f1"] = "auto"
     dev_share: float = 0.1
     split_seed: int | None = None

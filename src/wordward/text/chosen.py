@@ -118,10 +118,17 @@ def unlabelled_texts(data: DataSettings) -> Texts:
 
 
 def read_as(
-    data: DataSettings, path: str, *, labelled: bool = True, group_column: str | None = None, quiet: bool = True
+    data: DataSettings,
+    path: str,
+    *,
+    labelled: bool = True,
+    group_column: str | None = None,
+    several_labels: bool = False,
+    quiet: bool = True,
 ) -> list[Example]:
     """Read a file as a run's settings say; `group_column`: what its texts are counted by."""
-    columns = Columns(data.text_column, data.label_column, data.tag_column, labelled, data.skip_empty, group_column)
+    names = data.text_column, data.label_column, data.tag_column
+    columns = Columns(*names, labelled, data.skip_empty, group_column, several_labels, data.pair_column)
     examples = list(read_each(Path(file_at_hand(path)), columns, _kind(data), quiet=quiet))
     return sample(examples, data.limit, labels=label_names, in_order=False)
 

@@ -154,9 +154,14 @@ class Stream:
     """
 
     def __init__(self, corpus: Corpus, batch_size: int, *, seed: Sequence[int], team: Team = ALONE) -> None:
-        self.corpus, self.batch_size, self.seed, self.team = corpus, batch_size, tuple(seed), team
-        self._lengths = corpus.lengths
-        self.go_to(0, 0)
+        self.batch_size, self.seed, self.team = batch_size, tuple(seed), team
+        self.epoch = self.at = 0
+        self.read(corpus)
+
+    def read(self, corpus: Corpus) -> None:
+        """Take the batches from this corpus instead, from the same place on."""
+        self.corpus, self._lengths = corpus, corpus.lengths
+        self.go_to(self.epoch, self.at)
 
     def go_to(self, epoch: int, at: int) -> None:
         """Continue with the batch numbered `at` of an epoch."""

@@ -79,11 +79,12 @@ def piece_texts(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
     return [text.strip() for text in tokenizer.batch_decode(pieces, clean_up_tokenization_spaces=False)]
 
 
-def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0) -> list[Word]:
+def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0, second: int | None = None) -> list[Word]:
     """The words that a row of an encoding holds, each with its characters in `text` and its pieces.
 
     Punctuation is a word of its own. Where the text came as a list of tokens (`is_split_into_words=True`), they are
-    the words, and their characters are those in the tokens joined by blanks. Of a pair of texts, the first.
+    the words, and their characters are those in the tokens joined by blanks. Of a pair of texts, the first; or both,
+    where `text` holds both and `second` is where the second begins in it.
     """
     if not encoding.is_fast:
         raise SettingError(
@@ -92,7 +93,14 @@ def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0) -> list[
     sequence = encoding.sequence_ids(row)
     of_text = [at for at, number in enumerate(sequence) if number == 0]  # special tokens have none
     if isinstance(text, str):
-        return _words_in(text, of_text, encoding.word_ids(row), encoding.encodings[row].offsets)
+        numbers, spans = encoding.word_ids(row), encoding.encodings[row].offsets
+        first = _words_in(text, of_text, numbers, spans)
+        if second is None:
+            return first
+        of_second = [at for at, number in enumerate(sequence) if number == 1]
+        shifted = [(start + second, end + second) for start, end in spans]
+        rest = _words_in(text, of_second, numbers, shifted)
+        return [*first, *(word._replace(number=len(first) + word.number) for word in rest)]
     return _given_words(text, of_text, encoding.word_ids(row))
 
 

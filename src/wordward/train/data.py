@@ -1,6 +1,7 @@
 """From a config to the texts a run learns from, and the settings that fit them."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -15,7 +16,7 @@ from wordward.runs import run_folder
 from wordward.runs.entities import mark_entities
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given, labelled_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.chosen import Given, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.scripts import fitting
@@ -35,6 +36,7 @@ class Data:
     unlabelled: Corpus | None
     tagging: bool
     positive: int | None = None  # the class whose F0.5 counts
+    examples: Sequence[Example] = ()  # the training texts as they were, for one that attacks them
 
     @cached_property
     def fingerprint(self) -> str:
@@ -119,6 +121,8 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
         raise SettingError(
             "positive", "positive names a tag of a tagger, but here each text has one label: leave it out"
         )
+    if config.training.augment is not None and data.tagging:
+        raise SettingError("augment", "`augment` is for texts with one label each, but these have tags: leave it out")
     entities = data.tagging and mark_entities(data.classes)
     if criterion == "entity_f1" and not entities:
         raise DataError(
@@ -159,7 +163,8 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
         unlabelled = Corpus(stored).sample(data.limit)
     else:
         unlabelled = encoded(extra, None, data.unlabelled) if extra else None
-    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging)
+    kept = labelled if config.training.augment else ()
+    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, examples=kept)
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
@@ -180,7 +185,9 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
             )
     splits = encoded.splits
     unlabelled = splits["unlabelled"] if len(splits["unlabelled"].rows) else None
-    return Data(encoded.vocabulary, encoded.classes, splits["train"], splits["dev"], unlabelled, encoded.tagging)
+    kept = split_examples(data, "train") if config.training.augment else ()
+    parts = splits["train"], splits["dev"], unlabelled
+    return Data(encoded.vocabulary, encoded.classes, *parts, encoded.tagging, examples=kept)
 
 
 def _read_vocabulary(config: TrainConfig) -> Vocabulary:

@@ -14,13 +14,16 @@ from torch import Tensor
 
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval
-from wordward.runs.pieces import LogitsModel
+from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.scoring import probabilities, scores
+from wordward.runs.transformer import TransformerRun
 from wordward.support.console import progress, say
 from wordward.support.distributed import Team
 from wordward.support.files import whole, write
+from wordward.train.augmenting import Augmenter
 from wordward.train.beliefs import Beliefs, beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.learnt import Learnt
@@ -59,6 +62,10 @@ class _Trainer(AdversarialTrainer):
         """The mean over all processes."""
         return self.accelerator.reduce(value, reduction="mean") if self.args.world_size > 1 else value  # type: ignore
 
+    def read(self, corpus: Any) -> None:
+        """Take the labelled texts from this corpus instead, of as many texts."""
+        self.train_dataset.corpus, self.order.lengths = corpus, corpus.lengths  # type: ignore[union-attr]
+
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return self.order
 
@@ -79,9 +86,13 @@ class FineTuning(transformers.TrainerCallback):
     def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
         self.config, self.data, self.device = start.config, start.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
-        self.record, self.steps, self.team = Record(folder, quiet=quiet, first=team.first), 0, team
+        self.separator = start.separator
+        self.steps, self.team = 0, team
+        report_to = start.config.training.report_to
+        self.record = Record(folder, quiet=quiet, first=team.first, config=start.config, report_to=report_to)
         self._bars, self._bar = None, None
         self._deadline: float | None = None
+        self.augmenter = self._make_augmenter(start.examples["train"]) if self.config.training.augment else None
         self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
@@ -91,8 +102,17 @@ class FineTuning(transformers.TrainerCallback):
         elif resume:
             self.record.load(None)
 
+    def _make_augmenter(self, examples: Any) -> Augmenter:
+        words = PieceVocabulary(self.tokenizer, Tap(self.model).size)
+        run = TransformerRun(self.folder, self.config, words, self.data.classes, LogitsModel(self.model), self.device)
+        return Augmenter(run, examples, self.config.training, quiet=self.quiet, team=self.team)
+
+    def _train(self) -> Any:
+        """The labelled texts of an epoch."""
+        return self.augmenter.joined(self.data.train) if self.augmenter else self.data.train
+
     def _make(self, candidates: Any) -> _Trainer:
-        settings, train = self.config.training, self.data.train
+        settings, train = self.config.training, self._train()
         named: Any = asdict(self.config.perturbation) | {
             "method": self.config.method,
             "average": "tokens",  # as the model's own label loss
@@ -103,7 +123,7 @@ class FineTuning(transformers.TrainerCallback):
         return _Trainer(
             self.model,
             _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
-            data_collator=Collator(self.tokenizer),
+            data_collator=Collator(self.tokenizer, self.separator),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
             candidates=candidates,
@@ -136,11 +156,14 @@ class FineTuning(transformers.TrainerCallback):
         self.trainer.learnt.recent = torch.tensor(mark["recent"], device=self.device)
         if self.trainer.beliefs:
             self.trainer.beliefs.predicted = torch.tensor(mark["predicted"], device=self.device)
+        if self.augmenter:
+            self.augmenter.load(mark["augmented"])
+            self.trainer.read(self._train())
 
     @property
     def _a_pass(self) -> int:
         """Steps of an epoch."""
-        return math.ceil(len(self.data.train.rows) / self.config.training.batch_size)
+        return math.ceil(len(self.trainer.order) / self.config.training.batch_size)
 
     @property
     def _wanted(self) -> bool:
@@ -149,13 +172,19 @@ class FineTuning(transformers.TrainerCallback):
         return bool(every and self.steps % every == 0)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Show a bar."""
+        """Show a bar; before an epoch, the first excepted, look for texts that fool the model as it is now."""
+        self.record.start_clock()
+        if self.augmenter:
+            if self.record.epoch and state.global_step == self.record.epoch * self._a_pass:
+                self.augmenter(self.record.epoch, self._deadline)
+                self.model.train()
+                self.trainer.read(self._train())
+            self.record.augmented = self.augmenter.counts
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
         epoch = self.record.epoch
         name = f"epoch {epoch + 1}/{self.config.training.epochs}"
         self._bar = self._bars.add_task(name, total=self._a_pass, completed=state.global_step - epoch * self._a_pass)
-        self.record.start_clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
@@ -198,7 +227,7 @@ class FineTuning(transformers.TrainerCallback):
         self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:
-        found = probabilities(LogitsModel(self.model), self.data.dev, self.device, quiet=self.quiet)
+        found = probabilities(LogitsModel(self.model, self.separator), self.data.dev, self.device, quiet=self.quiet)
         self.model.train()
         return scores(self.data.dev, found, self.data.classes, positive=self.data.positive, intervals=False)
 
@@ -222,6 +251,8 @@ class FineTuning(transformers.TrainerCallback):
         mark["recent"] = self.trainer.learnt.recent.tolist()
         if self.trainer.beliefs:
             mark["predicted"] = self.trainer.beliefs.predicted.tolist()
+        if self.augmenter:
+            mark["augmented"] = self.augmenter.state()
         if self.team.first:
             write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
         self.record.start_clock()

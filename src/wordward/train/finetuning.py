@@ -25,7 +25,8 @@ from wordward.runs.hub import (
     longest,
     transformers_quietly,
 )
-from wordward.runs.pieces import PieceReader
+from wordward.runs.model_card import write_card
+from wordward.runs.pieces import PieceReader, separator_of
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
@@ -69,7 +70,11 @@ class Start:
                 "gradient_checkpointing",
                 f"{type(self.model).__name__} cannot compute its layers again: leave that off",
             )
-        self.most, least = longest(self.model, self.tokenizer), self.tokenizer.num_special_tokens_to_add()
+        self.paired = config.data.pair_column is not None
+        if self.paired and self.tagging:
+            raise SettingError("pair_column", "`pair_column` is for texts that get one label, but these have tags")
+        self.separator = separator_of(self.tokenizer, self.model) if self.paired else None
+        self.most, least = longest(self.model, self.tokenizer), self.tokenizer.num_special_tokens_to_add(self.paired)
         wanted = config.text.max_length or self.most
         if not least < wanted <= self.most:
             raise SettingError(
@@ -93,7 +98,8 @@ class Start:
 
     def encode(self, *, quiet: bool) -> Data:
         """The texts as pieces; settles what the config leaves open."""
-        reader, most = PieceReader(self.tokenizer, self.tagging, self.most), self.config.text.max_length
+        reader = PieceReader(self.tokenizer, self.tagging, self.most, paired=self.paired)
+        most = self.config.text.max_length
         encoded = {
             name: reader.encode(
                 examples, None if name == "unlabelled" else self.classes, most=most, source=name, quiet=quiet
@@ -250,6 +256,7 @@ def fine_tune(
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
         result = run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
+        write_card(folder, anew=True)
         say_compared(result, start.config, quiet=quiet)
         return team.agree(result)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from wordward.perturbation.objective import IGNORE
-from wordward.runs.pieces import PieceCorpus
+from wordward.runs.pieces import PieceCorpus, text_numbers
 from wordward.text.corpus import padded_labels
 from wordward.text.ragged import Joined
 from wordward.text.vocabulary import length_batches, pad
@@ -38,10 +38,10 @@ class TrainerDataset(Dataset):
 
 
 class Collator:
-    """Rows side by side, padded."""
+    """Rows side by side, padded; `separator` as in `LogitsModel`."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Any, separator: int | None = None) -> None:
+        self.tokenizer, self.separator = tokenizer, separator
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         """The batch of some rows."""
@@ -49,6 +49,8 @@ class Collator:
         lengths = torch.tensor([len(row_ids) for row_ids in ids])
         batch = {"input_ids": torch.from_numpy(pad(ids, self.tokenizer.pad_token_id))}
         batch["attention_mask"] = (torch.arange(int(lengths.max())) < lengths.unsqueeze(-1)).long()
+        if self.separator is not None:
+            batch["token_type_ids"] = text_numbers(batch["input_ids"], self.separator)
         if "labels" in rows[0]:
             batch["labels"] = padded_labels([row["labels"] for row in rows])
         return batch

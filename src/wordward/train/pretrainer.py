@@ -59,7 +59,8 @@ class Pretrainer:
         if len(self.train_reader) == 0 or len(self.held_reader) == 0:
             raise DataError("expected more text to train on; there are only a few words")
         self.tokens = 0
-        self.record = Record(folder, quiet=quiet, first=team.first, measure="perplexity")
+        told: Any = {"config": config, "report_to": config.report_to}
+        self.record = Record(folder, quiet=quiet, first=team.first, measure="perplexity", **told)
 
     def forward(self, ids: Tensor, targets: Tensor, groups: Sequence[Tensor], state: Any) -> tuple[Tensor, Any]:
         """The loss of each word of a window (given on the CPU), and the next state."""

@@ -28,6 +28,7 @@ from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.pretrainer import Pretrainer
+from wordward.train.tracking import check_tracker
 
 
 def pretrain(
@@ -75,6 +76,7 @@ def pretrain(
         given = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
     if resume:
         config = _to_resume(folder, config, given=given is not None)
+    check_tracker(config.report_to)
     if given is not None:
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
             raise SettingError("texts", "texts were given in memory, but the settings name others: leave one out")

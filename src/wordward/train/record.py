@@ -17,6 +17,7 @@ from wordward.runs.metrics import Interval
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.train.data import Data
+from wordward.train.tracking import Tracker, flat, tracked
 
 RARELY = 10  # times as long as writing a checkpoint takes, at least, until the next one is written
 
@@ -25,17 +26,29 @@ class Record:
     """The bookkeeping of every training loop.
 
     `measure` decides which epoch is best: "score", the larger the better, or "perplexity", the smaller. Of several
-    processes only the `first` writes.
+    processes only the `first` writes. `report_to`: the tracker that is told each epoch, and the `config`.
     """
 
-    def __init__(self, folder: Path, *, quiet: bool, first: bool = True, measure: str = "score") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        quiet: bool,
+        first: bool = True,
+        measure: str = "score",
+        config: Any = None,
+        report_to: str | None = None,
+    ) -> None:
         self.folder, self.quiet, self.first, self.measure = folder, quiet, first, measure
+        self._config, self._report_to = config, report_to if first else None
+        self._tracker: Tracker | None = None
         self.best: dict[str, Any] = {measure: None, "epoch": 0}
         self.epoch, self.seconds = 0, 0.0
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
         self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
+        self.augmented: dict[str, int] | None = None  # of this epoch's texts: how many were attacked, and added
         self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
@@ -125,9 +138,15 @@ class Record:
             if better:
                 save_model()
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
+            if self.augmented is not None:
+                line["augmented"] = self.augmented
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
-            run_folder.append_metrics(self.folder, line | {"seconds": round(self.seconds, 3)})
-        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{star if better else ''}", quiet=self.quiet)
+            line["seconds"] = round(self.seconds, 3)
+            run_folder.append_metrics(self.folder, line)
+            if self._tracker is not None:
+                self._tracker.log({name: float(value) for name, value in flat(line).items()}, steps)
+        more = "" if self.augmented is None else f"  {self.augmented['added']:,} adversarial texts"
+        say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{more}{star if better else ''}", quiet=self.quiet)
         self._loss, self.losses = None, 0
 
     def close_dev_epoch(self, criterion: str, dev: dict[str, Interval], **rest: Any) -> None:
@@ -140,7 +159,8 @@ class Record:
     def interrupted(self, fit: Callable[[], None], save_model: Callable[[], None]) -> bool:
         """Train; returns whether Ctrl-C ended it, in which case there is a model even if no epoch has finished."""
         try:
-            fit()
+            with tracked(self._report_to, self.folder, self._config) as self._tracker:
+                fit()
         except KeyboardInterrupt:
             if self.first and not self.best["epoch"]:
                 save_model()
@@ -189,9 +209,9 @@ class Record:
 
     def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
         """The result of a classifier or tagger, as written to result.json."""
-        best = self.best["epoch"]
-        scores = (line.get("dev") for line in run_folder.read_metrics(self.folder) if line["epoch"] == best)
-        return {
+        best, lines = self.best["epoch"], run_folder.read_metrics(self.folder)
+        scores = (line.get("dev") for line in lines if line["epoch"] == best)
+        result = {
             "method": config.method,
             "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},
             "seed": config.training.seed,
@@ -205,6 +225,10 @@ class Record:
             "steps": steps,
             "seconds": round(self.seconds, 1),
         }
+        if config.training.augment is not None:
+            counts = [line["augmented"] for line in lines if "augmented" in line]
+            result["augmented"] = {name: sum(count[name] for count in counts) for name in ("attacked", "added")}
+        return result
 
 
 def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:

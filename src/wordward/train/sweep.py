@@ -11,6 +11,7 @@ from wordward.config.settings import TrainConfig
 from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
 from wordward.runs import kinds, run_folder
 from wordward.runs.kinds import check_kind
+from wordward.runs.model_card import write_card
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
@@ -122,6 +123,8 @@ def _try_all(
     if best is not None:
         label, record["chosen"] = _label(best["choice"]), best["choice"]
         run_folder.copy_run(folder / label, folder)
+        if (folder / run_folder.TRANSFORMER).is_dir():
+            write_card(folder, anew=True)  # by its own name
         for entry in tried:
             say(_outcome(entry), quiet=quiet)
         say(f"chosen on dev: {label}, copied to {folder}", quiet=quiet)

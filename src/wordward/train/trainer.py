@@ -10,6 +10,7 @@ import torch
 from wordward.config.settings import TrainConfig
 from wordward.perturbation.objective import Average
 from wordward.runs import checkpoint
+from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import probabilities, scores
 from wordward.support.console import progress, say
@@ -17,6 +18,7 @@ from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.ragged import Chosen
+from wordward.train.augmenting import Augmenter
 from wordward.train.beliefs import beliefs_of
 from wordward.train.building import adversaries, build
 from wordward.train.data import Data
@@ -34,7 +36,9 @@ class Trainer:
         torch.manual_seed(settings.seed)
         self.model = build(config, data, quiet=quiet).to(self.device)
         team.same(self.model)
-        self.labelled = Stream(data.train, settings.batch_size, seed=(settings.seed, 1), team=team)
+        self.augmenter = self._make_augmenter() if settings.augment else None
+        train = self.augmenter.joined(data.train) if self.augmenter else data.train
+        self.labelled = Stream(train, settings.batch_size, seed=(settings.seed, 1), team=team)
         average: Average = config.perturbation.average if data.tagging else "sentences"
         self.stepper = Stepper(
             self.model,
@@ -54,8 +58,13 @@ class Trainer:
             pool = data.train if data.unlabelled is None else data.train + data.unlabelled
             size = settings.unlabelled_batch_size
             self.unlabelled = Stream(pool, size, seed=(settings.seed, 2), team=team)
-        self.record = Record(folder, quiet=quiet, first=team.first)
+        self.record = Record(folder, quiet=quiet, first=team.first, config=config, report_to=settings.report_to)
         self._written = True  # the checkpoint of what has been learnt so far
+
+    def _make_augmenter(self) -> Augmenter:
+        data = self.data
+        run = LstmRun(self.folder, self.config, data.learnt, data.classes, self.model, self.device)
+        return Augmenter(run, data.examples, self.config.training, quiet=self.quiet, team=self.team)
 
     def fit(self) -> None:
         """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
@@ -87,6 +96,7 @@ class Trainer:
         """Train on all texts that are left of an epoch, or until the deadline."""
         settings = self.config.training
         self.record.start_clock()
+        self._augment(deadline)
         with progress(quiet=self.quiet) as bars:
             name = f"epoch {self.record.epoch + 1}/{settings.epochs}"
             bar = bars.add_task(name, total=len(self.labelled), completed=self.labelled.at)
@@ -105,6 +115,15 @@ class Trainer:
                     break
         self._check()
         self.record.stop_clock()
+
+    def _augment(self, deadline: float | None) -> None:
+        """Before an epoch, the first excepted, look for texts that fool the model as it is now."""
+        if self.augmenter is None:
+            return
+        if self.record.epoch and not self.labelled.at:
+            self.augmenter(self.record.epoch, deadline)
+            self.labelled.read(self.augmenter.joined(self.data.train))
+        self.record.augmented = self.augmenter.counts
 
     def _check(self) -> None:
         """Stop if a loss was not finite, or if a process was asked to stop."""
@@ -170,6 +189,7 @@ class Trainer:
             "scaler": self.stepper.updater.scaler.state_dict(),
             "recent": self.stepper.learnt.recent.tolist(),
             "predicted": self.stepper.beliefs.predicted.tolist() if self.stepper.beliefs else None,
+            "augmented": self.augmenter.state() if self.augmenter else None,
             "data": self.data.fingerprint,
         }
         updater = self.stepper.updater
@@ -201,6 +221,9 @@ class Trainer:
         learnt.recent = torch.tensor(state["recent"], device=self.device).view_as(learnt.recent)
         if beliefs:
             beliefs.predicted = torch.tensor(state["predicted"], device=self.device).view_as(beliefs.predicted)
+        if self.augmenter:
+            self.augmenter.load(state["augmented"])
+            self.labelled.read(self.augmenter.joined(self.data.train))
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])

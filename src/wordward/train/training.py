@@ -16,6 +16,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
+from wordward.support.errors import SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import Given, read_as, with_given
 from wordward.text.vocabulary import UNK
@@ -23,6 +24,7 @@ from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
 from wordward.train.step import DivergedError
+from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
 from wordward.train.yardstick import yardstick_of
 
@@ -84,6 +86,7 @@ def train(
     """
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
+    check_tracker(config.training.report_to)
     given = _given(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
     if is_open(config):
@@ -91,6 +94,12 @@ def train(
     processes = team(config.training.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+    if config.data.pair_column is not None and config.transformer is None:
+        raise SettingError(
+            "pair_column",
+            "two texts are judged together by a Hugging Face model, and none was given, nor one chosen that is "
+            "installed and fast enough here: give its folder or name as `transformer`",
+        )
     if config.transformer is not None:
         from wordward.train.finetuning import fine_tune
 
@@ -108,6 +117,7 @@ def _given(data: DataSettings, texts: dict[str, Texts | None]) -> dict[str, list
             skip_empty=data.skip_empty,
             text_column=data.text_column,
             label_column=data.label_column,
+            pair_column=data.pair_column,
         )
         for name, of_kind in texts.items()
         if of_kind is not None
