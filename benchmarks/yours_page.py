@@ -11,6 +11,7 @@ MODELS = {
     "transformer": "A small Transformer at hand",
     "convolution": "No Transformer: a convolution beside a linear model",
     "lstm": "Tagging: a Bi-LSTM",
+    "spelling": "Tagging without a Transformer: a Bi-LSTM beside a linear model on spelling",
 }
 INTRO = """# On texts like yours
 
