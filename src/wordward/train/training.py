@@ -140,7 +140,7 @@ def with_model(
         return config, None
     if "train" not in given:
         with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
-            given["train"] = read_as(replace(config.data, limit=None), config.data.train)
+            given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
     examples = given["train"][: config.data.limit]
     tagging = bool(examples) and examples[0].tags is not None
     labels, unlabelled = {example.label for example in examples}, bool(config.data.unlabelled)
