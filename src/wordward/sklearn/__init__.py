@@ -47,7 +47,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     """A text classifier trained with any method; the model is chosen for texts and machine, as by `wordward train`.
 
     Where a size (`dim`, `hidden`, `head`), a dropout, `kind="lstm"` or `pretrained` is given, it is the LSTM of the
-    paper, with 64 numbers a word and 128 units where these are not given.
+    paper, with 64 numbers a word and 128 units where these are not given. After `fit`, `chosen_` says in a line which
+    model was chosen (None where the parameters gave it), `run_` is the trained model as `wordward.load_run` opens it.
 
     Args:
         method: A method of `wordward methods`, or a sum such as "iadvt+ivat".
@@ -56,11 +57,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         dev_share: Share of the texts that is held out to choose the best epoch.
         random_state: A number is the seed, and gives the same model each time.
         epsilon: As all others, the setting of this name of `wordward train`.
-
-    Attributes:
-        classes_: The labels, in order.
-        chosen_: Which model was chosen, in a line; None where the parameters gave it.
-        run_: The trained model as `wordward.load_run` opens it.
 
     Examples:
         >>> from wordward.sklearn import TextClassifier
