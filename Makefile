@@ -39,8 +39,9 @@ endif
 demo: .venv/demo  ## few labels, many sentences without: what iVAT gains
 	$(BIN)/wordward demo
 
+# Compiled files are kept, even where the environment forbids it: else each process compiles every test again.
 test: .venv/dev .venv/demo .venv/docs  ## all tests
-	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 lint: .venv/dev  ## style and types
 	$(BIN)/ruff format --check .

@@ -13,7 +13,7 @@ from benchmarks.words import draw, lengths
 from wordward.config.settings import ModelSettings, PretrainConfig, TextSettings
 from wordward.datasets import Example
 from wordward.models import Classifier
-from wordward.perturbation.space import nearest
+from wordward.perturbation.nearest import nearest
 from wordward.text import cache
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.vocabulary import SPECIALS, Vocabulary, length_batches

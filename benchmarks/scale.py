@@ -23,7 +23,7 @@ from benchmarks.__main__ import keep, machine
 from benchmarks.timing import Figure, rate, ratio, side_by_side
 from benchmarks.words import draw
 from wordward.config.settings import TextSettings
-from wordward.perturbation.space import nearest
+from wordward.perturbation.nearest import nearest
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.ragged import Rows
 from wordward.text.stored import Texts, _write

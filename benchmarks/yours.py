@@ -178,6 +178,7 @@ def trained(
         error = error_of(run.evaluate(test).scores)
         chosen = run.config.model.kind if run.config.transformer is None else "transformer"
         found: dict[str, Any] = {"chosen": chosen, "training_seconds": result["seconds"], "device": str(run.device)}
+        found |= {name: result[name] for name in ("best_epoch", "epochs")}
         if not tagging:
             settings = AttackSettings(sense="kept")
             [robust] = compare_models([run], test[:ATTACKED], settings, swaps=(0, SWAPS), quiet=True)

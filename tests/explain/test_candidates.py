@@ -17,7 +17,7 @@ from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.explain.word_kinds import fitting
 from wordward.models import Classifier, Tagger
-from wordward.perturbation.space import nearest
+from wordward.perturbation.nearest import nearest
 from wordward.runs.evidence import evidence_of
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run

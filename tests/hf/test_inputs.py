@@ -15,7 +15,7 @@ from hf_tiny import arguments, bert, collator, rows, trainer, word_pieces
 from torch import Tensor, nn
 
 import wordward
-from wordward.hf.inputs import refuse_arguments
+from wordward.hf.checks import refuse_arguments
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 
 

@@ -250,6 +250,25 @@ class TestResume:
         }
         assert not (tmp_path / "again" / "checkpoints").exists()
 
+    @pytest.mark.parametrize(("every", "kept"), [(None, [3]), (3, [3, 6])])
+    def test_checkpoints_are_written_when_due_or_asked_for(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int | None, kept: list[int]
+    ):
+        """The first epoch's always, the second's only if its steps are asked for; it is gone on from the last."""
+        config = config_of(place, method="iadvt", epochs=3, checkpoint_steps=every)
+        train(config, tmp_path / "whole", quiet=True)
+        monkeypatch.setattr(bookkeeping, "RARELY", 1e9)
+        self._kill(monkeypatch, 8)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "again", quiet=True)
+        monkeypatch.undo()
+        written = (tmp_path / "again" / "checkpoints").glob("checkpoint-*")
+        assert sorted(int(path.name.rpartition("-")[2]) for path in written) == kept
+        train(config, tmp_path / "again", resume=True, quiet=True)
+        one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "again"))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+        assert self._metrics(tmp_path / "whole") == self._metrics(tmp_path / "again")
+
     def test_a_run_that_another_process_trains_is_left_alone(self, place: Path, tmp_path: Path):
         config = config_of(place, method="baseline", epochs=1)
         train(config, tmp_path / "run", quiet=True)

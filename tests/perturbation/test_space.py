@@ -1,4 +1,4 @@
-"""Directions are a matrix and its transpose, of unit vectors; nearest words are those a loop finds."""
+"""Directions are a matrix and its transpose, of unit vectors."""
 
 import math
 
@@ -10,25 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import wordward
-from wordward.perturbation import directions
 from wordward.perturbation import space as space_module
 from wordward.perturbation.choice import nearness
 from wordward.perturbation.distance import distances
-from wordward.perturbation.space import (
-    GROUP,
-    HELD,
-    AllWords,
-    Free,
-    LargeTable,
-    Metric,
-    NearestWords,
-    Neighbors,
-    Space,
-    _by_groups,
-    check_enough,
-    nearest,
-)
-from wordward.perturbation.tap import Tap
+from wordward.perturbation.nearest import nearest
+from wordward.perturbation.space import HELD, AllWords, Free, Neighbors, Space
 
 KINDS = ("free", "neighbors", "all")
 
@@ -217,142 +203,8 @@ def test_the_directions_are_never_all_in_memory_at_once():
     assert every.numel <= max(batch * time, size) * max(size, dim)
 
 
-def brute_force(word: int, table: Tensor, k: int, allowed: list[int], metric: Metric) -> list[int]:
-    """The k allowed words nearest to a word, by a loop."""
-
-    def distance(other: int) -> float:
-        a, b = table[word].double(), table[other].double()
-        if metric == "euclidean":
-            return float((a - b).square().sum())
-        return -float(a @ b) / (float(a.norm()) * float(b.norm()))
-
-    return sorted((other for other in allowed if other != word), key=distance)[:k]
-
-
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-@pytest.mark.parametrize("block", [1, 50, 1 << 20])
-@settings(max_examples=25)
-@given(
-    size=st.integers(3, 30),
-    dim=st.integers(2, 8),
-    share=st.floats(0.3, 1.0),
-    k=st.integers(1, 6),
-    seed=st.integers(0, 1000),
-)
-def test_nearest_words_are_those_of_brute_force(
-    metric: Metric, block: int, size: int, dim: int, share: float, k: int, seed: int
-):
-    torch.manual_seed(seed)
-    table = torch.randn(size, dim, dtype=torch.float64) * torch.rand(size, 1, dtype=torch.float64).exp()
-    allowed = torch.randperm(size)[: max(2, int(share * size))].sort().values
-    k = min(k, len(allowed) - 1)
-    ids = torch.randint(size, (11,))
-    found = nearest(ids, table, k, allowed=allowed, metric=metric, block=block)
-    expected = [brute_force(int(word), table, k, allowed.tolist(), metric) for word in ids]
-    assert found.tolist() == expected
-    rows = lambda start, end: table[start:end]  # noqa: E731
-    large = LargeTable(rows, size, dim, allowed=allowed, metric=metric, block=block)
-    assert large.nearest(ids, k, table.__getitem__).tolist() == expected
-
-
-@pytest.mark.parametrize("k", [1, 3, 10])
-@pytest.mark.parametrize("beside", [0, 1, 37, GROUP - 1])
-@pytest.mark.parametrize("groups", [0, 1, 60])
-def test_the_largest_by_groups_are_the_largest(k: int, beside: int, groups: int):
-    """As on a GPU, here on the CPU; the rest that fills no group holds some of the largest too."""
-    width = (k + groups) * GROUP + beside
-    similarity = torch.stack([torch.randperm(width) for _ in range(20)]).double()  # no ties
-    similarity[0] = torch.arange(width)
-    similarity[1] = torch.arange(width).flip(0)
-    similarity[:, 5] = -torch.inf  # a word itself
-    values, columns = _by_groups(similarity, k)
-    expected = similarity.topk(k, dim=-1)
-    assert torch.equal(values, expected.values)
-    assert torch.equal(columns, expected.indices)
-
-
-def test_the_two_metrics_differ():
-    table = torch.tensor([[1.0, 0.0], [10.0, 0.1], [0.0, 1.0]])
-    allowed, word = torch.arange(3), torch.tensor([0])
-    assert nearest(word, table, 1, allowed=allowed, metric="cosine").tolist() == [[1]]
-    assert nearest(word, table, 1, allowed=allowed, metric="euclidean").tolist() == [[2]]
-
-
-def test_a_word_that_coincides_with_another_has_it_as_neighbour_but_never_itself():
-    table = torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [-1.0, 0.0]])
-    for metric in ("cosine", "euclidean"):
-        found = nearest(torch.arange(3), table, 2, allowed=torch.arange(4), metric=metric)
-        assert [set(row) for row in found.tolist()] == [{1, 2}, {0, 2}, {0, 1}]
-
-
-def test_euclidean_distance_keeps_its_digits_far_from_the_origin():
-    """|a|^2 + |b|^2 - 2ab does not, in single precision."""
-    table = 100 + 0.1 * torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
-    found = nearest(torch.arange(20), table, 3, allowed=torch.arange(200), metric="euclidean")
-    expected = [brute_force(word, table, 3, list(range(200)), "euclidean") for word in range(20)]
-    assert found.tolist() == expected
-    large = LargeTable(lambda a, b: table[a:b], 200, 32, allowed=torch.arange(200), metric="euclidean", block=999)
-    assert large.nearest(torch.arange(20), 3, table.__getitem__).tolist() == expected
-
-
-def test_neighbours_are_searched_once_per_word_and_kept():
-    old, new = torch.randn(10, 4, dtype=torch.float64), torch.randn(10, 4, dtype=torch.float64)
-    search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
-
-    def row(word: int, table: Tensor) -> list[int]:
-        return brute_force(word, table, 2, list(range(1, 10)), "cosine")
-
-    first = search.of(torch.tensor([[3, 4], [4, 0]]), lambda: old)
-    assert first.tolist() == [[row(3, old), row(4, old)], [row(4, old), row(0, old)]]
-    later = search.of(torch.tensor([[4, 5]]), lambda: new)
-    assert later.tolist() == [[row(4, old), row(5, new)]]
-
-    def never() -> Tensor:
-        raise AssertionError("no word is new, so the table is not needed")
-
-    assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_a_large_table_is_not_copied_for_a_new_word(metric: Metric, scaled: bool, monkeypatch: pytest.MonkeyPatch):
-    class Scaled(nn.Embedding):
-        def forward(self, input: Tensor) -> Tensor:
-            return 3 * super().forward(input)
-
-    torch.manual_seed(0)
-    model = nn.Sequential((Scaled if scaled else nn.Embedding)(500, 4), nn.Flatten(), nn.Linear(12, 2)).double()
-    first, later = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[1, 2, 7], [4, 5, 6]])
-    plain, large = (wordward.iadvt(model, k=3, metric=metric) for _ in range(2))
-    wanted = [plain(lambda ids=ids: model(ids), torch.tensor([0, 1])) for ids in (first, later)]
-    monkeypatch.setattr(directions, "LARGE", 100)
-    read: list[int] = []
-    look_up = Tap.words
-    monkeypatch.setattr(Tap, "words", lambda self, ids: read.append(ids.numel()) or look_up(self, ids))
-    for ids, outcome in zip((first, later), wanted, strict=True):
-        found = large(lambda ids=ids: model(ids), torch.tensor([0, 1]))
-        torch.testing.assert_close(found.perturbation, outcome.perturbation)
-        torch.testing.assert_close(found.candidates, outcome.candidates)
-    assert scaled or max(read) <= 6  # where vectors are looked up, the table is read in place
-
-
 @pytest.mark.parametrize("size", [50, 8192, 8193, 20_000])
 def test_the_default_epsilon_is_that_of_the_whole_table(size: int):
     model = nn.Sequential(nn.Embedding(size, 4), nn.Flatten(), nn.Linear(12, 2))
     adversary = wordward.iadvt(model, k=3)
     assert adversary.epsilon == 0.75 * nearness(adversary.tap.table())
-
-
-def test_neighbours_of_all_words_at_once():
-    old, ids = torch.randn(10, 4, dtype=torch.float64), torch.tensor([[3, 4]])
-    search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine", at_once=True)
-    lazy = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
-    assert torch.equal(search.of(ids, lambda: old), lazy.of(ids, lambda: old))
-    later = search.of(torch.arange(10).view(2, 5), lambda: torch.full((10, 4), torch.nan))
-    assert torch.equal(later, lazy.of(torch.arange(10).view(2, 5), lambda: old))
-
-
-def test_k_words_can_be_nearest_only_beside_the_word_itself() -> None:
-    check_enough(torch.arange(4), 3)
-    with pytest.raises(ValueError, match="k must be less than the 3 words"):
-        check_enough(torch.arange(3), 3)

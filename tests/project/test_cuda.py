@@ -23,8 +23,8 @@ from wordward.config.settings import (
 from wordward.explain.explainer import explain
 from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.perturbation.api import adversary
+from wordward.perturbation.nearest import GROUP, nearest
 from wordward.perturbation.recipes import RECIPES, parse_methods
-from wordward.perturbation.space import GROUP, nearest
 from wordward.perturbation.tap import Tap, gradient_at
 from wordward.runs.lstm import adversary_of
 from wordward.runs.opening import load_run

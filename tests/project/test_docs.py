@@ -33,6 +33,8 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
 from wordward.cli.main import main
+from wordward.report import gathering
+from wordward.train import choosing
 
 pytestmark = pytest.mark.docs
 
@@ -78,6 +80,9 @@ def here(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv("WORDWARD_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # What takes long and is tested elsewhere: a real Transformer where none is named, many texts in a report.
+    monkeypatch.setattr(choosing, "_transformer_suits", lambda *_: False)
+    monkeypatch.setattr(gathering, "FAITHFUL", 6)
     yield folder
     AcceleratorState._reset_state(reset_partial_state=True)  # what a page set is not for the next
 

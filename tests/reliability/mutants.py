@@ -1,6 +1,6 @@
 """Change one operator or number of the perturbation's code at a time: some test must fail, or why none can is told.
 
-    python -m tests.reliability.mutants choice space directions adversary
+    python -m tests.reliability.mutants choice space nearest directions adversary
 
 Each mutant runs in a copy of this process that has loaded torch, with the tests of `tests/perturbation`, quickest
 first, until one fails. A survivor is a mutant that no test notices; those of which the program would be no other are
@@ -31,6 +31,7 @@ CODE = ROOT / "src" / "wordward" / "perturbation"
 QUICK = (
     "losses",
     "space",
+    "nearest",
     "padding",
     "adversary",
     "more_methods",
@@ -188,7 +189,7 @@ EXPLAINED: dict[str, str] = {}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", default=["choice", "space", "directions", "adversary"])
+    parser.add_argument("names", nargs="*", default=["choice", "space", "nearest", "directions", "adversary"])
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()

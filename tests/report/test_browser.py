@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from reported import make_runs
 
 from wordward.report.contents import ReportSettings
 from wordward.report.html import write_report
@@ -31,9 +30,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pages(runs: Path) -> dict[str, Path]:
     """Pages on a classifier and on a tagger, each beside another run."""
-    runs = make_runs(tmp_path_factory.mktemp("runs"))
     made = {}
     for name, other, test in (("mine", "plain", "test.csv"), ("tagger", "tagger2", "test.conll")):
         settings = ReportSettings(test=str(runs / test), attack=30)

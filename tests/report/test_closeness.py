@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from reported import make_runs
 
 from wordward.attack.sense import make_judge
 from wordward.config.settings import DataSettings, ModelSettings, TrainConfig, TrainingSettings
@@ -23,11 +22,6 @@ from wordward.train.data import prepare
 from wordward.train.trainer import Trainer
 
 WORDS = ("good", "bad", "fine", "best", "poor", "film", "plot", "the")
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_runs(tmp_path_factory.mktemp("runs"))
 
 
 def toy(folder: Path, *, counts: bool = True) -> Run:

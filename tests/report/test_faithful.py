@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from any_model import fine_tuned
-from reported import Page, hard, make_runs
+from reported import Page, hard
 from reviews import write_csv
 
 import wordward
@@ -15,11 +15,6 @@ from wordward.explain.faithfulness import CHOICES
 from wordward.report import ReportSettings, draw, gather, record
 
 HEADING = "Whether pulls name words that matter"
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_runs(tmp_path_factory.mktemp("runs"))
 
 
 def reported(runs: Path, *more: str, run: str = "mine") -> tuple[Page, dict[str, dict[str, object]]]:

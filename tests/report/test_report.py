@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reported import Page, evaluated, make_runs, numbers
+from reported import Page, evaluated, numbers
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.cli.main import _parse, main
@@ -25,11 +25,6 @@ from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
 from wordward.runs.opening import load_run
 from wordward.text.chosen import read_as
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_runs(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

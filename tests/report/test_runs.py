@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reported import METHOD, SMALL, Page, evaluated, hard, make_runs, numbers
+from reported import METHOD, SMALL, Page, evaluated, hard, numbers
 from reviews import reviews, write_conll, write_csv
 
 from wordward.attack.attacked import Attacked, Change
@@ -22,11 +22,6 @@ from wordward.report.texts import texts_to_score
 from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_runs(tmp_path_factory.mktemp("runs"))
 
 
 def test_markup_in_texts_labels_and_names_stays_text(tmp_path: Path) -> None:

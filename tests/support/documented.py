@@ -38,8 +38,6 @@ ONLY_PARSED = {
 }
 PROGRAMS: dict[str, Any] = {"wordward": wordward, "experiments": experiments}  # `python -m experiments`
 FEW_EPOCHS = ["--epochs", "2"]  # where a command leaves it open
-QUICK = ["--kind", "convolution"]  # where it leaves all but these open, and a Transformer might be chosen
-BARE = {"--train", "--dev", "--out", "--method"}
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,6 @@ def _do(program: str, arguments: list[str]) -> None:
     if reason_not_to_run(arguments):
         parse(program, arguments)
         return
-    if arguments[0] == "train" and set(FLAG.findall(" ".join(arguments))) <= BARE:
-        arguments = [*arguments, *QUICK]
     if arguments[0] in ("train", "pretrain") and "--epochs" not in arguments:
         arguments = [*arguments, *FEW_EPOCHS]
     if arguments[0] == "train" and "--model" in arguments:

@@ -52,7 +52,7 @@ def write_files(folder: Path) -> None:
     write_csv(folder / "train.csv", texts[:80])
     many = "".join(f"{example.text}\n" for example in texts)
     with (folder / "many.txt").open("w") as file:
-        for _ in range(80):
+        for _ in range(50):
             file.write(many)
     with (folder / "ids").open("wb") as file:
         file.truncate(4 * TEXTS * LENGTH)

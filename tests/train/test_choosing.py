@@ -103,15 +103,31 @@ def test_a_table_of_another_language_is_not_taken(monkeypatch: pytest.MonkeyPatc
 def test_a_transformer_on_a_cpu_only_if_it_takes_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = replace(OPEN, training=TrainingSettings(device="cpu"))
     short, long = [["word"] * 20], [["word"] * 120]
-    assert choosing._transformer_suits(asked, 200, 2, short)
-    assert not choosing._transformer_suits(asked, 20_000, 2, long)
-    assert choosing._transformer_suits(asked, 200, 20, short)
-    assert not choosing._transformer_suits(asked, 200, 21, short)
-    assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 2, short)
+    assert choosing._transformer_suits(asked, 200, 14, short)
+    assert not choosing._transformer_suits(asked, 20_000, 3, long)
+    assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 14, short)
     averaged = TrainingSettings(device="cpu", averaging=0.9)
-    assert not choosing._transformer_suits(replace(asked, training=averaged), 200, 2, short)
+    assert not choosing._transformer_suits(replace(asked, training=averaged), 200, 14, short)
     monkeypatch.setenv("WORLD_SIZE", "2")  # which one run of a Transformer does not take
-    assert not choosing._transformer_suits(asked, 200, 2, short)
+    assert not choosing._transformer_suits(asked, 200, 14, short)
+
+
+def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_labels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(choosing, "installed_model", lambda: tmp_path)
+    monkeypatch.setattr(choosing, "input_table", lambda folder: (dict.fromkeys("the film was warm".split(), 0), None))
+    monkeypatch.setattr(choosing, "width_of", lambda folder: 8)
+    asked = replace(OPEN, training=TrainingSettings(device="cpu"))
+    sentences = [Example("the film was warm", tokens=("the", "film", "was", "warm"), tags=("O", "B", "O", "O"))] * 200
+    tagger, said = choose(asked, sentences, 50, tagging=True)
+    assert (tagger.transformer, tagger.training.epochs, tagger.training.learning_rate) == (str(tmp_path), 14, 2e-4)
+    assert said.startswith("chosen: the Transformer of")
+    texts = [Example("the film was warm", "good")] * 200
+    assert choose(asked, texts, 20, tagging=False)[0].transformer == str(tmp_path)
+    assert choose(asked, texts, 21, tagging=False)[0].model.kind == "convolution"
+    own = replace(asked, model=ModelSettings(kind="convolution"))
+    assert choose(own, texts, 2, tagging=False)[0].transformer is None
 
 
 @pytest.mark.parametrize("method", ["baseline", "iadvt"])

@@ -11,7 +11,7 @@ from wordward.attack.guard import Guard
 from wordward.attack.robustness import accuracies, holds
 from wordward.attack.summary import telling
 from wordward.config.attack import AttackSettings
-from wordward.runs.metrics import Interval, share
+from wordward.runs.metrics import Interval, intervals_to_json, share
 from wordward.support.version import __version__
 from wordward.text.vocabulary import split_words
 
@@ -209,13 +209,15 @@ class Check:
 
     def _numbers(self) -> dict[str, Any]:
         return {
-            "accuracy": {str(number): interval._asdict() for number, interval in self.accuracy.items()},
+            "accuracy": intervals_to_json(self.accuracy),
             "attacked": len(self.attacked),
             "flipped": len(self.flipped),
             "flip_rate": self.flip_rate and self.flip_rate._asdict(),
             "false_positives": self.false_positives and self.false_positives._asdict(),
             "recall": self.recall and self.recall._asdict(),
-            "recall_under_edits": {str(number): found._asdict() for number, found in self.recalls.items() if number},
+            "recall_under_edits": intervals_to_json(
+                {number: found for number, found in self.recalls.items() if number}
+            ),
             "sense": self.senses,
         }
 

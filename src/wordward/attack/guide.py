@@ -16,9 +16,9 @@ from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Place
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
 from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.nearest import BLOCK
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
-from wordward.perturbation.space import BLOCK
 from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
 from wordward.text.corpus import Batch

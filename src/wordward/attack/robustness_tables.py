@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from wordward.attack.robustness import Guided, Robustness
 from wordward.explain.wording import plain
-from wordward.runs.metrics import Interval
+from wordward.runs.metrics import Interval, intervals_to_json
 from wordward.support.errors import MissingExtraError, SettingError
 
 # For each line: the colours of the report's page, and markers and dashes for readers who cannot tell them apart.
@@ -66,14 +66,7 @@ def _number(value: Interval | None) -> str:
 
 def models_json(rows: Sequence[Robustness]) -> list[dict[str, Any]]:
     """Accuracies for JSON."""
-    return [
-        {
-            "model": row.model,
-            "method": row.method,
-            "accuracy": {str(swaps): interval._asdict() for swaps, interval in row.accuracy.items()},
-        }
-        for row in rows
-    ]
+    return [{"model": row.model, "method": row.method, "accuracy": intervals_to_json(row.accuracy)} for row in rows]
 
 
 def guides_json(rows: Sequence[Guided]) -> list[dict[str, Any]]:

@@ -37,9 +37,7 @@ class Job:
     config: TrainConfig
     folder: Path
     test: Path  # labelled sentences
-    judged_by: (
-        Path  # labelled sentences, whose words tell which swaps keep the sense: too few do where labels are few
-    )
+    judged_by: Path  # labelled sentences whose words tell which swaps keep the sense, more than are learnt from
     attacked: int  # how many test sentences to attack
 
     @property

@@ -40,7 +40,7 @@ class Evaluate:
     device: Device = "auto"
 
     def __call__(self) -> None:
-        from wordward.runs.metrics import by_class
+        from wordward.runs.metrics import by_class, intervals_to_json
         from wordward.runs.opening import open_model
 
         run = open_model(self.run, device=self.device, positive=self.positive)
@@ -52,7 +52,7 @@ class Evaluate:
             evaluation = run.evaluate(examples, source=source, quiet=False)
         classes = evaluation.several or dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
         if self.json:
-            record: dict[str, Any] = {name: interval._asdict() for name, interval in evaluation.scores.items()}
+            record: dict[str, Any] = intervals_to_json(evaluation.scores)
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}
             if evaluation.entities:
                 record["entities"] = {name: of_type._asdict() for name, of_type in evaluation.entities.items()}

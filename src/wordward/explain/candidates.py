@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordward.explain.word_kinds import Fitting, fitting
 from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.space import NearestWords, nearest
+from wordward.perturbation.nearest import NearestWords, nearest
 from wordward.runs.entities import mark_entities
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space

@@ -17,7 +17,7 @@ from wordward.explain.pulls import TextPulls, gradient_of, text_pulls
 from wordward.explain.swaps import apply
 from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.tap import evaluating
-from wordward.runs.metrics import Interval, mean, share
+from wordward.runs.metrics import Interval, intervals_to_json, mean, share
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
@@ -62,8 +62,8 @@ class Faithfulness:
         return {
             "method": self.method,
             "texts": self.texts,
-            "flips": {name: interval._asdict() for name, interval in self.flips.items()},
-            "ahead": {name: interval._asdict() for name, interval in self.ahead.items()},
+            "flips": intervals_to_json(self.flips),
+            "ahead": intervals_to_json(self.ahead),
             "skipped": self.skipped,
         }
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from wordward.explain.labels import Labels, numbered
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
+from wordward.perturbation.nearest import BLOCK
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
-from wordward.perturbation.space import BLOCK
 from wordward.perturbation.tap import evaluating, gradient_at
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run

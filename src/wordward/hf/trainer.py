@@ -1,23 +1,13 @@
 """A Hugging Face Trainer whose loss adds any method of wordward."""
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wordward.hf.inputs import (
-    CheckedCollator,
-    endless,
-    label_count,
-    perturbed,
-    refuse_arguments,
-    refuse_divergence,
-    refuse_plain_texts,
-    refuse_unclear_labels,
-    special_ids_of,
-    tagged,
-)
+from wordward.hf.checks import CheckedCollator, refuse_methods, refuse_unclear_labels
+from wordward.hf.inputs import Accumulated, accumulated, endless, label_count, perturbed, special_ids_of, tagged
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
@@ -32,15 +22,6 @@ except ImportError as error:
     raise MissingExtraError(
         f"wordward.hf.trainer needs transformers and accelerate ({error}): pip install 'wordward[hf]'"
     ) from error
-
-
-class Accumulated(NamedTuple):
-    """What the batches of one update hold together; the mean over processes, where there are several."""
-
-    steps: int
-    labels: Tensor  # that count
-    texts: Tensor  # that KL is taken over
-    tokens: Tensor  # of those texts, that count
 
 
 class AdversarialTrainer(Trainer):
@@ -86,7 +67,7 @@ class AdversarialTrainer(Trainer):
         self.adversarial = adversarial or AdversarialSettings()
         self.methods = parse_methods(self.adversarial.method, self.adversarial)
         self.unlabelled_dataset = unlabelled_dataset
-        self._check()
+        refuse_methods(self)
         self.data_collator = CheckedCollator(self.data_collator, self.model)
         # Many heads take num_items_in_batch and drop it, so that the Trainer does not divide their mean over an
         # accumulated batch: here no head is given it, and each batch counts by its share instead.
@@ -102,27 +83,6 @@ class AdversarialTrainer(Trainer):
         self._at_once = False  # whether each loss is backpropagated as soon as it is known
         self.add_callback(_StateCallback(self))
         _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
-
-    def _check(self) -> None:
-        """Refuse what the methods cannot be trained with."""
-        virtual = [method.name for method in self.methods if not method.recipe.needs_labels]
-        if self.methods:
-            refuse_arguments(self)
-        if any(m.recipe.needs_labels and callable(m.recipe.objective) for m in self.methods):
-            raise SettingError(
-                "method",
-                "an AdversarialTrainer raises the loss that it trains on: give the method objective='label_loss', "
-                "and the Trainer your function as compute_loss_func=",
-            )
-        if virtual:
-            refuse_divergence(self.model, virtual[0])
-            refuse_plain_texts(self.unlabelled_dataset)
-        elif self.unlabelled_dataset is not None:
-            raise SettingError(
-                "unlabelled_dataset",
-                f"unlabelled_dataset= is for methods without labels, but method is {self.adversarial.method!r}: "
-                "take vat or ivat, or a sum such as iadvt+ivat",
-            )
 
     def _read_tokenizer(self) -> None:
         """Which ids are not perturbed, and which may be pointed to."""
@@ -187,9 +147,7 @@ class AdversarialTrainer(Trainer):
         """Backpropagate a loss as the Trainer will its sum, where that is done at once; what is left of it."""
         if not self._at_once:
             return loss
-        together = self._together
-        divided = together.steps if together is not None and self.compute_loss_func is None else 1
-        self.accelerator.backward(loss / divided)
+        self.accelerator.backward(loss / self._divided)
         return loss.detach()
 
     def compute_loss(
@@ -293,25 +251,20 @@ class AdversarialTrainer(Trainer):
         """What the batches of this update hold; None where it has one, or where nobody updates."""
         return self._accumulated if self.is_in_train else None
 
+    @property
+    def _divided(self) -> int:
+        """By how many batches the Trainer divides the loss of each."""
+        together = self._together
+        return together.steps if together is not None and self.compute_loss_func is None else 1
+
     def get_batch_samples(self, *args: Any, **options: Any) -> Any:
         """The batches of one update; what they hold together is noted, and as many unlabelled ones are drawn."""
         batches, items = super().get_batch_samples(*args, **options)
         self._drawn = [self._draw() for _ in batches] if self.unlabelled_dataset is not None else []
-        self._accumulated = self._accumulate(batches)
-        return batches, items
-
-    def _accumulate(self, batches: list[Any]) -> Accumulated | None:
-        steps, many = len(batches), self.args.world_size > 1
-        if not batches or (steps == 1 and not many):
-            return None
-        labels = sum(label_count(batch) for batch in batches)
         virtual = any(not method.recipe.needs_labels for method in self.methods)
-        masks = [tagged(batch, self._ordinary) for batch in self._drawn or batches] if virtual else []
-        texts, tokens = sum(len(mask) for mask in masks), sum(mask.sum() for mask in masks)
-        sizes = torch.stack([torch.as_tensor(size, device=self.args.device) for size in (labels, texts, tokens)])
-        if many and self.args.average_tokens_across_devices:
-            sizes: Any = self.accelerator.reduce(sizes.float(), reduction="mean")
-        return Accumulated(steps, *sizes.unbind())
+        read = (self._drawn or batches) if virtual else []
+        self._accumulated = accumulated(self, batches, read, self._ordinary)
+        return batches, items
 
     def _draw(self) -> Any:
         """The next unlabelled batch."""
@@ -322,10 +275,8 @@ class AdversarialTrainer(Trainer):
 
     def _note(self, losses: dict[str, Tensor]) -> None:
         """Add losses to those since the last log, as large as they count in an update."""
-        together = self._together
-        divided = together.steps if together is not None and self.compute_loss_func is None else 1
         for name, loss in losses.items():
-            self._sums[name] = self._sums.get(name, 0) + loss.detach() / divided
+            self._sums[name] = self._sums.get(name, 0) + loss.detach() / self._divided
 
     def log(self, logs: dict[str, float], *args: Any, **options: Any) -> None:
         """Beside the loss, the label loss and each method's that it is the sum of."""

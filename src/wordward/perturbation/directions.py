@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from wordward.perturbation.choice import CHOICES, centred
+from wordward.perturbation.nearest import NearestWords, allowed_words, check_enough
 from wordward.perturbation.recipes import Method
-from wordward.perturbation.space import AllWords, Free, NearestWords, Neighbors, Space, allowed_words, check_enough
+from wordward.perturbation.space import AllWords, Free, Neighbors, Space
 from wordward.perturbation.tap import Tap
 from wordward.support.errors import SettingError
 

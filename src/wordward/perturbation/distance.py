@@ -1,4 +1,4 @@
-"""Distances between vectors: by matrix products, and one by one where these would lose precision."""
+"""Products of vectors and distances between them, in full precision."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,10 @@ NEAR = 1e-6  # relative to |a|^2 + |b|^2: a smaller square has lost too many dig
 
 
 def distances(vectors: Tensor, others: Tensor, *, block: int | None = None) -> Tensor:
-    """|a - b| of each of `vectors` (n, dim) from each of `others` (m, dim): (n, m), 0 exactly where they coincide."""
+    """|a - b| of each of `vectors` (n, dim) from each of `others` (m, dim): (n, m), 0 exactly where they coincide.
+
+    By matrix products, and one by one where these would lose digits.
+    """
     if vectors.device.type == "mps":  # has no double precision
         return torch.cdist(vectors, others, compute_mode="donot_use_mm_for_euclid_dist")
     block = block or BLOCKS.get(vectors.device.type, BLOCK)
@@ -30,3 +33,9 @@ def distances(vectors: Tensor, others: Tensor, *, block: int | None = None) -> T
             square[row, column] = (a[row].double() - others[column].double()).square().sum(-1)
         result[at * rows : at * rows + len(a)] = square.sqrt_()
     return result
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """A matrix product in full precision even under autocast."""
+    with torch.autocast(a.device.type, enabled=False):
+        return a @ b

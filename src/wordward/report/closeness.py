@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordward.attack.sense import STRONGER, SURE, Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
-from wordward.perturbation.space import nearest
+from wordward.perturbation.nearest import nearest
 from wordward.runs.run import Run
 
 MIN_COUNT = 5  # occurrences of a word to be shown, as in `wordward neighbors`

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordward.explain.html import render
 from wordward.report.charts import ticks
-from wordward.runs.metrics import Interval, mean_of_runs
+from wordward.runs.metrics import Interval, intervals_to_json, mean_of_runs
 
 WIDTH, TOP, BOTTOM = 760, 84, 262  # of the picture, and of what is drawn in it
 LEFT, RIGHT = (150, 340), (450, 650)  # the scale of errors, and that of swaps
@@ -32,13 +32,10 @@ class Gains:
     def record(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         return {
-            "error": {name: value._asdict() for name, value in self.error.items()},
-            "fewer_errors": {name: value._asdict() for name, value in self.fewer_errors.items()},
-            "accuracy": {
-                name: {str(swaps): value._asdict() for swaps, value in found.items()}
-                for name, found in self.accuracy.items()
-            },
-            "more_right": {str(swaps): value._asdict() for swaps, value in self.more_right.items()},
+            "error": intervals_to_json(self.error),
+            "fewer_errors": intervals_to_json(self.fewer_errors),
+            "accuracy": {name: intervals_to_json(found) for name, found in self.accuracy.items()},
+            "more_right": intervals_to_json(self.more_right),
         }
 
 

@@ -71,15 +71,11 @@ def gather(
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
     for number, (run, name) in enumerate(zip(runs, short_names(paths), strict=True)):
-        subject = _read(run, name)
-        examples, corpus, note = dev_texts(run)
-        held_out.append(examples)
-        if corpus is not None:
-            subject = replace(subject, dev=run.evaluate_corpus(corpus, "dev", quiet=False))
+        subject, examples = _scored(_read(run, name))
         if tested is not None:
             subject = replace(subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=False))
-        notes = (*subject.notes, note, _differs(subject), _worse(subject))
-        subjects.append(replace(subject, notes=tuple(each for each in notes if each)))
+        subjects.append(subject)
+        held_out.append(examples)
     texts = tested.examples if tested is not None else held_out[0]
     # With seed 0 those of `wordward attack` with a limit.
     to_attack = sample(texts, settings.attack, seed=settings.seed)
@@ -139,6 +135,15 @@ def _read(run: Run, name: str) -> Subject:
     # Its scores are of the tag that the run was trained to flag.
     same = run_folder.load_config(run.folder, TrainConfig).training.positive == run.config.training.positive
     return Subject(run, name, result, metrics, notes=tuple(notes), yardstick=Yardstick.of(result) if same else None)
+
+
+def _scored(subject: Subject) -> tuple[Subject, list[Example]]:
+    """A run scored on its dev texts, with what is to be noted of that, and the texts."""
+    examples, corpus, note = dev_texts(subject.run)
+    if corpus is not None:
+        subject = replace(subject, dev=subject.run.evaluate_corpus(corpus, "dev", quiet=False))
+    notes = (*subject.notes, note, _differs(subject), _worse(subject))
+    return replace(subject, notes=tuple(each for each in notes if each)), examples
 
 
 def _differs(subject: Subject) -> str:

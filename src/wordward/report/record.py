@@ -1,10 +1,9 @@
 """The numbers of a report for programs, as JSON."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from wordward.report.contents import Report, Subject
-from wordward.runs.metrics import Interval
+from wordward.runs.metrics import intervals_to_json
 from wordward.support.version import __version__
 
 
@@ -29,12 +28,8 @@ def record(report: Report) -> dict[str, Any]:
 def _numbers(subject: Subject) -> dict[str, Any]:
     found = subject.faithfulness
     return {
-        "dev": subject.dev and _intervals(subject.dev.scores),
-        "test": subject.test and _intervals(subject.test.scores),
-        "accuracy_under_attack": {sense: _intervals(subject.accuracy(sense)) for sense in subject.attacks},
+        "dev": subject.dev and intervals_to_json(subject.dev.scores),
+        "test": subject.test and intervals_to_json(subject.test.scores),
+        "accuracy_under_attack": {sense: intervals_to_json(subject.accuracy(sense)) for sense in subject.attacks},
         "faithfulness": found and found.to_json(),
     }
-
-
-def _intervals(values: Mapping[Any, Interval]) -> dict[str, Any]:
-    return {str(name): interval._asdict() for name, interval in values.items()}

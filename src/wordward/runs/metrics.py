@@ -1,7 +1,7 @@
 """Measure predictions, each number with its 95 % interval."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,11 @@ class Interval(NamedTuple):
     def tells_nothing(self) -> bool:
         """Whether every resample gave the same number (as when all is right): the interval is uninformative."""
         return self.low == self.high
+
+
+def intervals_to_json(intervals: Mapping[Any, Interval]) -> dict[str, dict[str, float]]:
+    """Each value with the ends of its interval, by name, for `json.dumps`."""
+    return {str(name): interval._asdict() for name, interval in intervals.items()}
 
 
 class PrecisionRecallF(NamedTuple):

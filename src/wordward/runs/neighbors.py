@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.perturbation.space import Metric, nearest
+from wordward.perturbation.nearest import Metric, nearest
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError

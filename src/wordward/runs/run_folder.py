@@ -163,6 +163,12 @@ def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
         )
 
 
+def check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
+    """Refuse texts whose words are not those that a run was trained with."""
+    if load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
+        raise RunError(f"{folder} was trained with another vocabulary than that of its texts now: have they changed?")
+
+
 def drop_checkpoints(folder: Path, *, keep: str | None) -> None:
     """Delete the checkpoints of a run, except the one named."""
     for file in folder.glob("checkpoint-*.safetensors"):

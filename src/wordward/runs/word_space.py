@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.perturbation.space import nearest
+from wordward.perturbation.nearest import nearest
 from wordward.runs.initial import read_vectors, vectors_width
 from wordward.runs.input_table import PACKAGE, input_table, installed_model
 from wordward.runs.run import Run

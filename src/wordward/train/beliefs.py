@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from wordward.train.data import Data
+from wordward.train.learnt import RECENT
 
-RECENT = 0.98  # of the weight of earlier predictions is left after each step
 SHARPNESS = 2.0  # power that probabilities are raised to
 
 

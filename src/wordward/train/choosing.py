@@ -29,7 +29,7 @@ SOME = 20_000  # the same where words have vectors, which tell of a word that wa
 SAMPLE = 500  # texts whose words are looked at
 KNOWN = 0.6  # share of words that a table must have as a whole to be one of the texts' language
 FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
-TRANSFORMER_SECONDS = 240  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
+TRANSFORMER_SECONDS = 300  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
 PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
 STEPS = 2_000  # in which unlabelled texts have taught what they can
@@ -60,11 +60,10 @@ def choose(
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
         found = None  # texts of another language
-    own = tagging or config.model.kind == "convolution"
-    if found is not None and not own and _transformer_suits(config, len(examples), classes, words):
-        training = replace(
-            config.training, **_open(config.training, _fine_tuning(len(examples), classes, unlabelled))
-        )
+    fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes, unlabelled)
+    few_enough = tagging or classes <= TOO_MANY
+    if found is not None and few_enough and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
+        training = replace(config.training, **_open(config.training, fine_tuning))
         chosen = replace(config, transformer=str(found), training=training)
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
     vectors = config.vectors or (str(found) if found else None)
@@ -103,24 +102,28 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
     return sum(word in pieces for word in spelt) / max(1, len(spelt))
 
 
-def _transformer_suits(config: TrainConfig, texts: int, classes: int, words: Sequence[Sequence[str]]) -> bool:
+def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
     ours = any(getattr(config.training, name) != getattr(TrainingSettings(), name) for name in OURS)
-    if ours or classes > TOO_MANY or config.text != TextSettings() or launched() > 1:
+    if ours or config.model.kind == "convolution" or config.text != TextSettings() or launched() > 1:
         return False
     if any(find_spec(name) is None for name in ("transformers", "accelerate")):
         return False
     if pick_device(config.training.device).type != "cpu":
         return True
     pieces = PIECES_A_WORD * texts * float(np.mean([min(len(text), 400) for text in words]))
-    epochs = config.training.epochs or _fine_tuning(texts, classes)["epochs"]
-    return pieces * epochs / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
+    return pieces * (config.training.epochs or epochs) / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
 
 
 def _fine_tuning(texts: int, classes: int, unlabelled: bool = False) -> dict[str, Any]:
     epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15)) * (2 if classes > MANY else 1)
     chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
     return chosen | {"gradual": unlabelled, "self_training": unlabelled}
+
+
+def _tagging(texts: int) -> dict[str, Any]:
+    epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15))
+    return {"epochs": epochs, "patience": epochs, "learning_rate": 2e-4}
 
 
 def _training(kind: str, texts: int, self_training: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fine-tuning in progress: the Trainer's epochs, each scored on dev and checkpointed, the best one kept."""
+"""Fine-tuning in progress: the Trainer's epochs, each scored on dev, the best one kept; checkpoints when due."""
 
 import json
 import math
@@ -61,6 +61,10 @@ class _Trainer(AdversarialTrainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return self.order
+
+    def _save_checkpoint(self, *args: Any, **options: Any) -> None:
+        with self.record.writing_checkpoint():
+            super()._save_checkpoint(*args, **options)
 
     def training_step(self, *args: Any, **options: Any) -> Tensor:
         """A step; its loss is read from the device only now and then."""
@@ -133,23 +137,33 @@ class FineTuning(transformers.TrainerCallback):
         if self.trainer.beliefs:
             self.trainer.beliefs.predicted = torch.tensor(mark["predicted"], device=self.device)
 
+    @property
+    def _a_pass(self) -> int:
+        """Steps of an epoch."""
+        return math.ceil(len(self.data.train.rows) / self.config.training.batch_size)
+
+    @property
+    def _wanted(self) -> bool:
+        """Whether `checkpoint_steps` asks for a checkpoint after this step."""
+        every = self.config.training.checkpoint_steps
+        return bool(every and self.steps % every == 0)
+
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar."""
-        a_pass = math.ceil(len(self.data.train.rows) / self.config.training.batch_size)
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
         epoch = self.record.epoch
         name = f"epoch {epoch + 1}/{self.config.training.epochs}"
-        self._bar = self._bars.add_task(name, total=a_pass, completed=state.global_step - epoch * a_pass)
+        self._bar = self._bars.add_task(name, total=self._a_pass, completed=state.global_step - epoch * self._a_pass)
         self.record.start_clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
-        self.steps, every = state.global_step, self.config.training.checkpoint_steps
+        self.steps = state.global_step
         self._bars.advance(self._bar)  # type: ignore[union-attr,arg-type]
         if self.device.type == "cpu" or self.steps % CHECKED == 0:
             self._check()
-        if every and self.steps % every == 0:
+        if self._wanted and self.steps % self._a_pass:  # that of an epoch's last step comes when dev is scored
             control.should_save = True
         if self.record.out_of_time(self._deadline, self.team):
             control.should_epoch_stop = True
@@ -160,7 +174,7 @@ class FineTuning(transformers.TrainerCallback):
             raise diverged(self.steps, self.record.kept)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Score dev, keep the best model, record the epoch, and have a checkpoint written to resume from."""
+        """Score dev, keep the best model, record the epoch, and have a checkpoint written, if one is due."""
         self._check()
         self.record.stop_clock()
         self._bars.stop()  # type: ignore[union-attr]
@@ -179,7 +193,8 @@ class FineTuning(transformers.TrainerCallback):
             say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
             last = over
         control.should_training_stop = last or self.record.out_of_patience(settings.patience)
-        control.should_save = not control.should_training_stop
+        due = self._wanted or self.team.agree(self.record.checkpoint_due)
+        control.should_save = due and not control.should_training_stop
         self.record.start_clock()
 
     def _dev(self) -> dict[str, Interval]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-RECENT = 0.98  # of a label loss's weight is left after each step
+RECENT = 0.98  # of the weight of earlier losses and predictions is left after each step
 
 
 class Learnt:

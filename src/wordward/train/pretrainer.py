@@ -1,6 +1,5 @@
 """Training of a language model on windows of running text; the best model on held-out text is kept."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,7 @@ class Pretrainer:
                 bars.advance(bar, self.train_reader.streams * ids.shape[1])
                 if record.losses % self.updater.check_every == 0 and self.team.stopping():
                     raise KeyboardInterrupt
-                if deadline is not None and self.team.agree(time.monotonic() > deadline):
+                if record.out_of_time(deadline, self.team):
                     break
         self.updater.refuse_broken(record.kept)
         record.stop_clock()
@@ -137,12 +136,7 @@ class Pretrainer:
 
     def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""
-        found = checkpoint.load_checkpoint(self.folder)
-        if found is None:
-            self.record.load(None)
-            return
-        with checkpoint.restoring(self.folder):
-            self._restore(*found)
+        self.record.resume(self._restore)
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Take over what `save` wrote."""
@@ -155,10 +149,9 @@ class Pretrainer:
 
     def fit(self) -> None:
         """Train until the last epoch or minute, keeping the best model."""
-        minutes = self.config.minutes
-        deadline = None if minutes is None else time.monotonic() + 60 * minutes - self.record.seconds
+        deadline = self.record.deadline(self.config.minutes)
         while self.record.epoch < self.config.epochs:
-            if deadline is not None and self.team.agree(time.monotonic() >= deadline):
+            if self.record.out_of_time(deadline, self.team):
                 return
             self._epoch(deadline)
             self._close_epoch()

@@ -74,13 +74,7 @@ def pretrain(
     if texts is not None:
         given = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
     if resume:
-        kept = run_folder.load_config(folder, PretrainConfig)
-        run_folder.check_writable(folder)
-        config = replace(kept, **given_of(config, "epochs", "minutes", "device"))
-        if given is None and config.texts == (IN_MEMORY,):
-            raise RunError(
-                f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`"
-            )
+        config = _to_resume(folder, config, given=given is not None)
     if given is not None:
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
             raise SettingError("texts", "texts were given in memory, but the settings name others: leave one out")
@@ -95,10 +89,7 @@ def pretrain(
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, given, quiet=quiet)
     if resume and run_folder.begun(folder):
-        if run_folder.load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
-            raise run_folder.RunError(
-                f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
-            )
+        run_folder.check_vocabulary(folder, vocabulary)
         checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
     with run_folder.held(folder) if processes.first else nullcontext():
@@ -107,6 +98,15 @@ def pretrain(
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         result = trainer.result(stopped)
         return run_folder.save_result(folder, result, trainer.device) if processes.first else result
+
+
+def _to_resume(folder: Path, asked: PretrainConfig, *, given: bool) -> PretrainConfig:
+    """The run's own settings; only how long and where to train may be changed."""
+    kept = run_folder.load_config(folder, PretrainConfig)
+    run_folder.check_writable(folder)
+    if not given and kept.texts == (IN_MEMORY,):
+        raise RunError(f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`")
+    return replace(kept, **given_of(asked, "epochs", "minutes", "device"))
 
 
 def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import run_folder
+from wordward.runs import checkpoint, run_folder
 from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
@@ -171,6 +171,15 @@ class Record:
         self.epoch, self.best, self.seconds = state["epoch"], state["best"], state["seconds"]
         self.losses, self._loss = state["counted"], torch.tensor(state["loss"]) if state["counted"] else None
 
+    def resume(self, restore: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> None:
+        """Let `restore` take over the last checkpoint of our own loops; from the start where there is none."""
+        found = checkpoint.load_checkpoint(self.folder)
+        if found is None:
+            self.load(None)
+            return
+        with checkpoint.restoring(self.folder):
+            restore(*found)
+
     def check_data(self, state: dict[str, Any], data: Data) -> None:
         """Refuse to continue with other texts or labels than those that training began with."""
         if state["data"] != data.fingerprint:
@@ -201,11 +210,12 @@ class Record:
 def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:
     """By how much a later epoch's score may be below the best, where the learning rate falls to zero.
 
-    Then later is better, but for chance: one standard error of the difference of two error rates on so many texts,
-    of which one more is reckoned wrong and one more right, since no error in few texts is a small error at best.
+    Then later is better, but for chance: one standard error of the difference of two shares of so many texts (for an
+    F, of so many tags or entities to find, of which most sentences have one or two), of which one more is reckoned
+    wrong and one more right, since no error in few texts is a small error at best.
     """
-    error = (dev["error"].value * texts + 1) / (texts + 2)
-    return sqrt(2 * error * (1 - error) / texts) if criterion == "error" else 0.0
+    share = (dev[criterion].value * texts + 1) / (texts + 2)
+    return sqrt(2 * share * (1 - share) / texts)
 
 
 def say_compared(result: dict[str, Any], config: TrainConfig, *, quiet: bool) -> None:

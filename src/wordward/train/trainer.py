@@ -185,12 +185,7 @@ class Trainer:
 
     def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""
-        found = checkpoint.load_checkpoint(self.folder)
-        if found is None:
-            self.record.load(None)
-            return
-        with checkpoint.restoring(self.folder):
-            self._restore(*found)
+        self.record.resume(self._restore)
 
     def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         """Take over what `save` wrote."""
@@ -202,10 +197,10 @@ class Trainer:
             self.stepper.updater.average.load(tensors)
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
-        loss, count = state["recent"]
-        self.stepper.learnt.recent = torch.tensor([loss, count], device=self.device)
-        if self.stepper.beliefs:
-            self.stepper.beliefs.predicted = torch.tensor(state["predicted"], device=self.device)
+        learnt, beliefs = self.stepper.learnt, self.stepper.beliefs
+        learnt.recent = torch.tensor(state["recent"], device=self.device).view_as(learnt.recent)
+        if beliefs:
+            beliefs.predicted = torch.tensor(state["predicted"], device=self.device).view_as(beliefs.predicted)
         self.labelled.go_to(*state["labelled"])
         if self.unlabelled:
             self.unlabelled.go_to(*state["unlabelled"])

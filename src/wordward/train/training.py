@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from wordward.config.settings import TrainConfig, given_of
+from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
 from wordward.support.console import say, waiting
-from wordward.support.distributed import team
+from wordward.support.distributed import Team, team
 from wordward.support.threads import threads_for
-from wordward.text.chosen import read_as, with_given
+from wordward.text.chosen import Given, read_as, with_given
 from wordward.text.vocabulary import UNK
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
@@ -83,18 +84,7 @@ def train(
     """
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
-    given = {
-        name: examples_of(
-            texts,
-            name,
-            labelled=name != "unlabelled",
-            skip_empty=config.data.skip_empty,
-            text_column=config.data.text_column,
-            label_column=config.data.label_column,
-        )
-        for name, texts in (("train", train), ("dev", dev), ("unlabelled", unlabelled))
-        if texts is not None
-    }
+    given = _given(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
     config, chosen = with_model(config, given, quiet=quiet)
     if chosen:
@@ -106,10 +96,34 @@ def train(
         from wordward.train.finetuning import fine_tune
 
         return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet, team=processes)
+    return _train_network(config, folder, given, force=force, resume=resume, quiet=quiet, processes=processes)
+
+
+def _given(data: DataSettings, texts: dict[str, Texts | None]) -> dict[str, list[Example]]:
+    """Examples of the texts that are given in memory, by what they are for."""
+    return {
+        name: examples_of(
+            of_kind,
+            name,
+            labelled=name != "unlabelled",
+            skip_empty=data.skip_empty,
+            text_column=data.text_column,
+            label_column=data.label_column,
+        )
+        for name, of_kind in texts.items()
+        if of_kind is not None
+    }
+
+
+def _train_network(
+    config: TrainConfig, folder: Path, given: Given, *, force: bool, resume: bool, quiet: bool, processes: Team
+) -> dict[str, Any]:
+    """Train one of our own networks; returns its result, as written to result.json."""
     with processes.one_a_machine_first():
         settled, data = prepare(config, given, quiet=quiet)
     if resume and run_folder.begun(folder):
-        _check_same(folder, data)
+        run_folder.check_vocabulary(folder, data.vocabulary)
+        run_folder.check_labels(folder, data.classes)
         make = partial(network, settled, data.vocabulary, len(data.classes), tagging=data.tagging)
         checkpoint.check_resumable(folder, make)
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
@@ -204,11 +218,3 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     run_folder.check_writable(folder)
     changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
     return replace(kept, training=replace(kept.training, **changed))
-
-
-def _check_same(folder: Path, data: Data) -> None:
-    if run_folder.load_vocabulary(folder).fingerprint != data.vocabulary.fingerprint:
-        raise run_folder.RunError(
-            f"{folder} was trained with another vocabulary than that of its texts now: have they changed?"
-        )
-    run_folder.check_labels(folder, data.classes)
