@@ -49,6 +49,25 @@ def test_what_is_given_stays(nothing_at_hand: None) -> None:
     assert "word vectors computed from the texts" in said
 
 
+def test_texts_without_spaces_are_read_by_characters(
+    tmp_path: Path, nothing_at_hand: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = [("茶很好我喜欢", "好"), ("茶很冷我讨厌", "坏")] * 20
+    train(TrainConfig("baseline", training=TrainingSettings(epochs=1, device="cpu")), tmp_path / "run", train=texts)
+    assert load_run(tmp_path / "run").text.tokenizer == "characters"
+    assert "each of their characters is read as a word" in " ".join(capsys.readouterr().err.split())
+
+
+def test_empty_texts_that_are_left_out_are_counted(
+    tmp_path: Path, nothing_at_hand: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f'"{example.text}",{example.label}' for example in reviews(40)]
+    (tmp_path / "some.csv").write_text("\n".join(["text,label", *rows, ",good", ",bad"]))
+    data = DataSettings(str(tmp_path / "some.csv"), skip_empty=True)
+    train(TrainConfig("baseline", data=data, training=TrainingSettings(epochs=1, device="cpu")), tmp_path / "run")
+    assert "left out 2 empty of 42 texts" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(("texts", "epochs"), [(200, 40), (1_000, 19), (5_000, 8), (100_000, 3)])
 def test_many_passes_over_few_texts(texts: int, epochs: int, nothing_at_hand: None) -> None:
     chosen, _ = choose(OPEN, [Example("a warm film", "good")] * texts, 2, tagging=False)

@@ -128,10 +128,11 @@ class Convolution(nn.Module):
         with torch.no_grad():
             self.words.table.weight[:, self.dim :] = 0
             self.words.table.weight[UNK] = 0
-        self.words.table.weight.register_hook(self._without_evidence)
+        self.words.table.weight.register_post_accumulate_grad_hook(self._without_evidence)
 
-    def _without_evidence(self, gradient: Tensor) -> Tensor:
-        return torch.cat([gradient[:, : self.dim], torch.zeros_like(gradient[:, self.dim :])], 1)
+    def _without_evidence(self, table: Tensor) -> None:
+        assert table.grad is not None
+        table.grad[:, self.dim :] = 0
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, time) -> logits (batch, classes)."""

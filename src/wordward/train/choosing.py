@@ -21,6 +21,7 @@ from wordward.support.distributed import launched
 from wordward.support.errors import SettingError
 from wordward.support.threads import cores
 from wordward.text.chosen import file_at_hand
+from wordward.text.scripts import unspaced
 from wordward.text.tokens import words_of
 
 FEW = 500  # texts, below which every word is known, else those of two texts
@@ -72,7 +73,7 @@ def choose(
     chosen = replace(
         config,
         vectors=vectors,
-        text=_text(config.text, len(examples) < (SOME if vectors or tagging else FEW), tagging=tagging),
+        text=_text(config.text, examples, SOME if vectors or tagging else FEW, tagging=tagging),
         model=_model(kind, Path(vectors) if vectors else None),
         training=replace(
             config.training, **_open(config.training, _training(kind, len(examples), unlabelled and not tagging))
@@ -145,10 +146,12 @@ def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _text(given: TextSettings, every_word: bool, *, tagging: bool) -> TextSettings:
-    chosen: dict[str, Any] = {"min_documents": 1 if every_word else 2}
+def _text(given: TextSettings, examples: Sequence[Example], few: int, *, tagging: bool) -> TextSettings:
+    chosen: dict[str, Any] = {"min_documents": 1 if len(examples) < few else 2}
     if not tagging:
-        chosen |= {"tokenizer": READING.tokenizer, "lowercase": READING.lowercase}
+        chosen["lowercase"] = READING.lowercase
+        if not unspaced(example.text for example in _some(examples)):  # else `fitting` takes characters, and says so
+            chosen["tokenizer"] = READING.tokenizer
     default = TextSettings()
     open_ones = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
     return replace(given, **open_ones)
