@@ -162,6 +162,14 @@ def test_a_tagger_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, n
         assert torch.equal(value, cut[name]), name
 
 
+def test_a_kind_that_does_not_fit_the_task_is_refused_with_sizes_too(tmp_path: Path) -> None:
+    quick = TrainingSettings(device="cpu", epochs=1)
+    for kind, texts, reason in (("spelling", reviews(20), "have labels"), ("convolution", tagged(20), "have tags")):
+        sized = TrainConfig("baseline", model=ModelSettings(kind=kind, dim=8, hidden=8), training=quick)  # type: ignore[arg-type]
+        with pytest.raises(SettingError, match=reason):
+            train(sized, tmp_path / kind, train=texts, quiet=True)
+
+
 def test_a_table_of_another_language_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = {"a": 0, "warm": 1, "film": 2, "was": 3}
     monkeypatch.setattr(choosing, "installed_model", lambda: tmp_path)

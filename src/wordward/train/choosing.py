@@ -14,11 +14,10 @@ import numpy as np
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
-from wordward.runs.initial import vectors_width
+from wordward.runs.initial import check_fits_task, vectors_width
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
-from wordward.support.errors import SettingError
 from wordward.support.threads import cores
 from wordward.text.chosen import file_at_hand
 from wordward.text.scripts import unspaced
@@ -54,10 +53,7 @@ def choose(
     config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool, unlabelled: bool = False
 ) -> tuple[TrainConfig, str]:
     """The config with a model for these texts, and what was chosen, in a line; `unlabelled`: there are others too."""
-    if tagging and config.model.kind == "convolution":
-        raise SettingError("kind", "a convolution gives labels to whole texts, but these have tags: leave `kind` out")
-    if not tagging and config.model.kind == "spelling":
-        raise SettingError("kind", "spelling is for words with tags, but these texts have labels: leave `kind` out")
+    check_fits_task(config.model.kind, tagging=tagging)
     words = [words_of(example, READING) for example in _some(examples)]
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
