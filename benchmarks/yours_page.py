@@ -10,7 +10,7 @@ ROWS = ("linear", "baseline", "advt", "iadvt", "vat", "ivat")
 MODELS = {
     "transformer": "A small Transformer at hand",
     "convolution": "No Transformer: a convolution beside a linear model",
-    "lstm": "Tagging: a Bi-LSTM",
+    "spelling": "Tagging without a Transformer: a Bi-LSTM beside a linear model on spelling",
 }
 INTRO = """# On texts like yours
 

@@ -11,7 +11,7 @@ from reviews import reviews
 
 from wordward.config.settings import ModelSettings, TrainConfig, TrainingSettings
 from wordward.support import threads
-from wordward.support.threads import threads_for, wait_passively
+from wordward.support.threads import keep_memory, threads_for, wait_passively
 from wordward.train.trainer import Trainer
 from wordward.train.training import train
 
@@ -89,6 +89,17 @@ def test_wait_policy(cores: int, given: str | None, expected: str | None, monkey
     assert os.environ.get("OMP_WAIT_POLICY") == expected
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "1000"), ("0", "0")])
+def test_freed_memory_is_kept_unless_the_user_chose(
+    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIMALLOC_PURGE_DELAY", given or "")
+    if given is None:
+        monkeypatch.delenv("MIMALLOC_PURGE_DELAY")
+    keep_memory()
+    assert os.environ["MIMALLOC_PURGE_DELAY"] == expected
+
+
 def test_command_line_chooses_before_torch_is_loaded_and_the_library_does_not() -> None:
     code = """
 import builtins, os, sys
@@ -97,7 +108,7 @@ threads.cores = lambda: 2
 load = builtins.__import__
 def watched(name, *rest):
     if name == "torch":
-        print(os.environ.get("OMP_WAIT_POLICY"), flush=True)
+        print(os.environ.get("OMP_WAIT_POLICY"), os.environ.get("MIMALLOC_PURGE_DELAY"), flush=True)
         os._exit(0)  # it need not be loaded
     return load(name, *rest)
 builtins.__import__ = watched
@@ -107,10 +118,10 @@ else:
     from wordward.cli.main import main
     main(["predict", "no-such-run", "a text"])
 """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "MIMALLOC_"))}
     found = {}
     for kind in ("library", "command line"):
         command = [sys.executable, "-c", code, kind]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         found[kind] = done.stdout.strip()
-    assert found == {"library": "None", "command line": "PASSIVE"}
+    assert found == {"library": "None None", "command line": "PASSIVE 1000"}

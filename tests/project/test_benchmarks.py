@@ -40,9 +40,11 @@ def test_threads_are_measured_quiet_and_busy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(threads, "SMALL", TINY)
-    threads.print_times()
-    printed = capsys.readouterr().out
-    assert len(printed.split()) == threads.REPEATS
+    printed = ""
+    for work in threads.WORKS:
+        threads.print_times(work)
+        printed = capsys.readouterr().out
+        assert len(printed.split()) == threads.REPEATS
 
     def started(command: list[str], *, env: dict[str, str], **rest: object) -> subprocess.CompletedProcess[str]:
         assert {name: value for name, value in env.items() if name.startswith("OMP_")} in threads.WAYS.values()
@@ -51,7 +53,10 @@ def test_threads_are_measured_quiet_and_busy(
     monkeypatch.setattr(subprocess, "run", started)
     monkeypatch.setattr(threads, "cores", lambda: 1)
     figures = list(threads.threads(CPU))
-    assert [figure.name for figure in figures[::3]] == ["one thread, quiet", "one thread, beside 1 busy processes"]
+    quiet_and_busy = ["one thread, quiet", "one thread, beside 1 busy processes"]
+    assert [figure.name for figure in figures[::3]] == quiet_and_busy * 2
+    chosen = [figure.name for figure in figures if figure.note]
+    assert chosen[::2] == ["one thread, quiet", "default threads, passive, quiet"]
     assert all(0 < figure.low <= figure.value <= figure.high for figure in figures)
     assert list(threads.threads(torch.device("cuda"))) == []
 

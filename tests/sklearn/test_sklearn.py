@@ -28,12 +28,12 @@ from wordward.config.settings import (
     TextSettings,
     TrainConfig,
     TrainingSettings,
-    filled,
 )
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.sklearn import TextClassifier
+from wordward.train import choosing
 from wordward.train.step import DivergedError
 from wordward.train.training import train
 
@@ -54,7 +54,7 @@ ELSEWHERE = {
     "tag_column",
 }
 ELSEWHERE |= {"format", "skip_empty", "average", "positive", "checkpoint_steps"}  # of files, of taggers, of long runs
-SIZES = {"dim", "hidden", "head"}
+SIZES = {"dim", "hidden"}
 
 
 class OfNumbers(TextClassifier):
@@ -105,8 +105,7 @@ def test_it_says_that_it_reads_texts() -> None:
 def test_every_setting_is_a_parameter_with_the_same_default() -> None:
     given = TextClassifier().get_params()
     for kind in (DataSettings, TextSettings, ModelSettings, MethodSettings, TrainingSettings):
-        whole = filled(kind()) if kind is TrainingSettings else kind()
-        settings = {name: value for name, value in vars(whole).items() if name not in ELSEWHERE | SIZES}
+        settings = {name: value for name, value in vars(kind()).items() if name not in ELSEWHERE | SIZES}
         settings.pop("seed", None)
         assert {name: given.get(name, "missing") for name in settings} == settings
 
@@ -129,6 +128,59 @@ def test_the_model_is_the_one_that_wordward_train_makes(method: str, averaging: 
     train(config, tmp_path / "run", quiet=True)
     for name, weights in load_run(tmp_path / "run").model.state_dict().items():
         torch.testing.assert_close(found.run_.model.state_dict()[name], weights, rtol=0, atol=0)
+
+
+def test_with_nothing_given_it_chooses_as_wordward_train_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(choosing, "installed_model", lambda: None)
+    more = [example.text for example in reviews(40, seed=1)]
+    found = TextClassifier("ivat", epochs=2, device="cpu", verbose=True).fit(TEXTS, LABELS, unlabelled=more)
+    assert found.chosen_
+    assert found.chosen_.startswith("chosen: a convolution beside a linear model, from word vectors computed from ")
+    assert found.chosen_ in " ".join(capsys.readouterr().err.split())
+    config = TrainConfig("ivat", training=TrainingSettings(epochs=2, device="cpu"))
+    train(config, tmp_path / "run", train=list(zip(TEXTS, LABELS, strict=True)), unlabelled=more, quiet=True)
+    made = load_run(tmp_path / "run")
+    assert (found.run_.config.model, found.run_.config.training) == (made.config.model, made.config.training)
+    assert made.config.training.self_training
+    for name, weights in made.model.state_dict().items():
+        torch.testing.assert_close(found.run_.model.state_dict()[name], weights, rtol=0, atol=0)
+    assert found.predict_proba([*TEXTS[:2], ""]).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ModelSettings()),
+        ({"kind": "convolution"}, ModelSettings(kind="convolution")),
+        ({"kind": "lstm"}, ModelSettings(kind="lstm", dim=64, hidden=128)),
+        ({"hidden": 8}, ModelSettings(kind="lstm", dim=64, hidden=8)),
+        ({"word_dropout": 0.1}, ModelSettings(kind="lstm", dim=64, hidden=128, word_dropout=0.1)),
+        ({"dim": 256, "hidden": 1024}, ModelSettings(kind="lstm")),
+        ({"kind": "convolution", "dim": 8}, ModelSettings(kind="convolution", dim=8, hidden=128)),
+        ({"pretrained": "runs/lm"}, ModelSettings(kind="lstm", dim=64, hidden=128)),
+    ],
+)
+def test_what_is_given_of_a_model_keeps_its_meaning(given: dict[str, Any], expected: ModelSettings) -> None:
+    assert TextClassifier(**given)._config(DataSettings("x")).model == expected
+
+
+def test_a_chosen_transformer_is_pickled_saved_and_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tiny, small = pytest.importorskip("hf_tiny"), tmp_path / "tiny"
+    pieces = tiny.word_pieces()
+    tiny.bert("sequence", len(pieces)).save_pretrained(small)
+    pieces.save_pretrained(small)
+    monkeypatch.setattr(choosing, "installed_model", lambda: small)
+    monkeypatch.setattr(choosing, "_known", lambda words, folder: 1.0)
+    found = TextClassifier("iadvt", epochs=1, k=3, device="cpu").fit(TEXTS, LABELS)
+    assert found.chosen_
+    assert "Transformer" in found.chosen_
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.predict_proba([*TEXTS, ""]), found.predict_proba([*TEXTS, ""]))
+    assert again.explain(TEXTS[:1])[0].strongest is not None
+    run = load_run(again.save(tmp_path / "saved"))
+    assert [record.label for record in run.predict(TEXTS)] == found.predict(TEXTS).tolist()
 
 
 def copied(model: TextClassifier) -> Any:

@@ -1,12 +1,13 @@
 """Which model is chosen where nothing is said, and what is left alone where something is."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from reviews import reviews, tagged
+from reviews import BLAME, PRAISE, THINGS, reviews, tagged
 
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
@@ -30,6 +31,7 @@ def test_open_only_where_no_model_is_given() -> None:
     assert is_open(OPEN)
     assert is_open(replace(OPEN, training=TrainingSettings(epochs=2), text=TextSettings(lowercase=True)))
     assert is_open(replace(OPEN, model=ModelSettings(kind="convolution")))
+    assert is_open(replace(OPEN, model=ModelSettings(kind="spelling")))
     assert not is_open(replace(OPEN, model=ModelSettings(kind="lstm")))
     assert not is_open(replace(OPEN, model=ModelSettings(hidden=8)))
     assert not is_open(replace(OPEN, pretrained="runs/lm"))
@@ -45,6 +47,25 @@ def test_what_is_given_stays(nothing_at_hand: None) -> None:
     assert (chosen.text.tokenizer, chosen.text.lowercase, chosen.text.min_documents) == ("whitespace", True, 1)
     assert chosen.model.kind == "convolution"
     assert "word vectors computed from the texts" in said
+
+
+def test_texts_without_spaces_are_read_by_characters(
+    tmp_path: Path, nothing_at_hand: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = [("茶很好我喜欢", "好"), ("茶很冷我讨厌", "坏")] * 20
+    train(TrainConfig("baseline", training=TrainingSettings(epochs=1, device="cpu")), tmp_path / "run", train=texts)
+    assert load_run(tmp_path / "run").text.tokenizer == "characters"
+    assert "each of their characters is read as a word" in " ".join(capsys.readouterr().err.split())
+
+
+def test_empty_texts_that_are_left_out_are_counted(
+    tmp_path: Path, nothing_at_hand: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f'"{example.text}",{example.label}' for example in reviews(40)]
+    (tmp_path / "some.csv").write_text("\n".join(["text,label", *rows, ",good", ",bad"]))
+    data = DataSettings(str(tmp_path / "some.csv"), skip_empty=True)
+    train(TrainConfig("baseline", data=data, training=TrainingSettings(epochs=1, device="cpu")), tmp_path / "run")
+    assert "left out 2 empty of 42 texts" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(("texts", "epochs"), [(200, 40), (1_000, 19), (5_000, 8), (100_000, 3)])
@@ -64,10 +85,89 @@ def test_unlabelled_texts_are_read_for_longer_and_teach(texts: int, epochs: int,
 
 def test_tags_get_the_bi_lstm_and_their_own_case(nothing_at_hand: None) -> None:
     chosen, said = choose(OPEN, tagged(40), 2, tagging=True)
-    assert (chosen.model.kind, chosen.text.lowercase) == ("lstm", False)
-    assert "Bi-LSTM" in said
+    assert (chosen.model.kind, chosen.text.lowercase) == ("spelling", False)
+    assert "a Bi-LSTM beside a linear model" in said
     with pytest.raises(SettingError, match="these have tags"):
         choose(replace(OPEN, model=ModelSettings(kind="convolution")), tagged(40), 2, tagging=True)
+    with pytest.raises(SettingError, match="these texts have labels"):
+        choose(replace(OPEN, model=ModelSettings(kind="spelling")), reviews(40), 2, tagging=False)
+
+
+@pytest.mark.parametrize(("texts", "seen"), [(200, 1), (5_000, 1), (20_000, 2)])
+def test_of_a_word_with_a_tag_its_spelling_tells_though_it_was_seen_once(
+    texts: int, seen: int, nothing_at_hand: None
+) -> None:
+    chosen, _ = choose(OPEN, tagged(1) * texts, 2, tagging=True)
+    assert chosen.text.min_documents == seen
+
+
+def test_spelling_is_taken_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(choosing, "installed_model", lambda: tmp_path)
+    monkeypatch.setattr(choosing, "input_table", lambda folder: (dict.fromkeys(PRAISE + BLAME + THINGS, 0), None))
+    monkeypatch.setattr(choosing, "width_of", lambda folder: 6)
+    monkeypatch.setattr(choosing, "pick_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(choosing, "find_spec", lambda name: name)
+    monkeypatch.setattr(choosing, "KNOWN", 0.3)
+    left, _ = choose(OPEN, tagged(40), 2, tagging=True)
+    asked, _ = choose(replace(OPEN, model=ModelSettings(kind="spelling")), tagged(40), 2, tagging=True)
+    assert left.transformer == str(tmp_path)
+    assert (asked.transformer, asked.model.kind, asked.model.dim) == (None, "spelling", 6)
+
+
+def named(count: int, letters: str) -> list[Example]:
+    """Sentences in which words with a capital are names, a city's if they end in -burg."""
+    rng = random.Random(0)
+    examples = []
+    for _ in range(count):
+        person, city = ("".join(rng.choices(letters, k=4)).capitalize() + end for end in ("", "burg"))
+        tokens = (person, rng.choice(("met", "saw", "left")), rng.choice(THINGS), "in", city)
+        examples.append(Example(" ".join(tokens), tokens=tokens, tags=("B-PER", "O", "O", "O", "B-LOC")))
+    return examples
+
+
+@pytest.mark.parametrize("method", ["baseline", "iadvt"])
+def test_names_that_were_never_seen_are_known_by_their_spelling(
+    method: str, tmp_path: Path, nothing_at_hand: None
+) -> None:
+    config = TrainConfig(method, training=TrainingSettings(device="cpu", epochs=6))
+    for name in ("one", "two"):
+        train(config, tmp_path / name, train=named(60, "abdefgh"), quiet=True)
+    first, second = (load_run(tmp_path / name) for name in ("one", "two"))
+    assert first.config.model.kind == "spelling"
+    for name, value in first.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+    unseen = named(20, "klmnop")
+    assert not any(token in first.vocabulary for example in unseen for token in (example.tokens or ())[::4])
+    assert first.evaluate(unseen).scores["entity_f1"].value > 0.9
+    tags = [token.label for token in first.predict(["in Kolmburg Momo saw music"])[0].tokens or ()]
+    assert tags == ["O", "B-LOC", "B-PER", "O", "O"]
+    assert int(first.ordinary().max()) == first.vocabulary.plain - 1 < len(first.vocabulary) - 1  # no form is a word
+
+
+def test_a_tagger_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, nothing_at_hand: None) -> None:
+    config = TrainConfig("iadvt", training=TrainingSettings(device="cpu", epochs=2))
+    train(config, tmp_path / "whole", train=named(40, "abdefgh"), quiet=True)
+    closed = Trainer._close_epoch
+
+    def stop(self: Trainer) -> None:
+        closed(self)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "_close_epoch", stop)
+        assert train(config, tmp_path / "cut", train=named(40, "abdefgh"), quiet=True)["stopped"]
+    train(TrainConfig(), tmp_path / "cut", train=named(40, "abdefgh"), resume=True, quiet=True)
+    whole, cut = (load_run(tmp_path / name).model.state_dict() for name in ("whole", "cut"))
+    for name, value in whole.items():
+        assert torch.equal(value, cut[name]), name
+
+
+def test_a_kind_that_does_not_fit_the_task_is_refused_with_sizes_too(tmp_path: Path) -> None:
+    quick = TrainingSettings(device="cpu", epochs=1)
+    for kind, texts, reason in (("spelling", reviews(20), "have labels"), ("convolution", tagged(20), "have tags")):
+        sized = TrainConfig("baseline", model=ModelSettings(kind=kind, dim=8, hidden=8), training=quick)  # type: ignore[arg-type]
+        with pytest.raises(SettingError, match=reason):
+            train(sized, tmp_path / kind, train=texts, quiet=True)
 
 
 def test_a_table_of_another_language_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -157,8 +257,9 @@ def test_a_run_stopped_and_resumed_is_the_one_never_stopped(
 
 
 def test_pretrained_needs_an_lstm() -> None:
-    with pytest.raises(SettingError, match="kind is convolution"):
-        TrainConfig(pretrained="runs/lm", model=ModelSettings(kind="convolution"))
+    for kind in ("convolution", "spelling"):
+        with pytest.raises(SettingError, match=f"kind is {kind}"):
+            TrainConfig(pretrained="runs/lm", model=ModelSettings(kind=kind))
 
 
 def test_pieces_of_a_word_are_the_longest_first() -> None:

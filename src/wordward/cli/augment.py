@@ -62,11 +62,8 @@ class Augment:
         texts = [*([] if self.only_new else as_given(examples)), *found]
         text, label, pair = self._names(run)
         write_augmented(self.out, texts, (text, label), pair)
-        columns = (
-            ""
-            if (text, label) == ("text", "label")
-            else f" --text-column {quote(text)} --label-column {quote(label)}"
-        )
+        named = (text, label) != ("text", "label")
+        columns = f" --text-column {quote(text)} --label-column {quote(label)}" if named else ""
         columns += "" if pair is None else f" --pair-column {quote(pair)}"
         beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
         tried = sum(result.outcome in ("flipped", "kept") for result in results)

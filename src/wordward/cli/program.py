@@ -14,7 +14,7 @@ import tyro
 from wordward.cli.arguments import PLAIN
 from wordward.cli.errors import in_flags, message_of
 from wordward.support.errors import WordwardError
-from wordward.support.threads import wait_passively
+from wordward.support.threads import keep_memory, wait_passively
 from wordward.support.version import __version__
 from wordward.support.wording import showing
 
@@ -62,6 +62,7 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
     """Run the command that `parsed` makes of the arguments, by default this process's own; the exit status."""
     _print_anywhere()
     wait_passively()
+    keep_memory()
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     if command_line in (["--version"], ["-V"]):
         print(f"wordward {__version__}")

@@ -16,11 +16,12 @@ class ModelSettings:
         30
     """
 
-    kind: Literal["auto", "lstm", "convolution"] = "auto"
+    kind: Literal["auto", "lstm", "convolution", "spelling"] = "auto"
     """lstm: the paper's model. convolution: phrases of up to three words beside what each word speaks for, the best
-    of our own on few texts; labels only. auto: lstm if any size, `pretrained` or a corpus is given; else what suits
-    texts and machine: a small Transformer that is installed, or convolution (for tags: lstm), each with settings that
-    suit, where they are not given; the choice is shown."""
+    of our own on few texts; labels only. spelling: the Bi-LSTM, and beside it what the letters of a word and its
+    neighbours tell, of unknown words too; tags only. auto: lstm if any size, `pretrained` or a corpus is given; else
+    what suits texts and machine: a small Transformer that is installed, or convolution (for tags: spelling), each
+    with settings that suit, where they are not given; the choice is shown."""
     dim: int = 256
     """Length of a word vector."""
     hidden: int = 1024

@@ -166,9 +166,9 @@ class TrainConfig:
             )
         if self.pretrained and self.vectors:
             raise SettingError("pretrained", "give either `pretrained` or `vectors` to start from, not both")
-        if self.pretrained and self.model.kind == "convolution":
+        if self.pretrained and self.model.kind in ("convolution", "spelling"):
             raise SettingError(
-                "pretrained", "a language model starts an LSTM, but kind is convolution: set `kind='lstm'`"
+                "pretrained", f"a language model starts an LSTM, but kind is {self.model.kind}: set `kind='lstm'`"
             )
         if self.transformer is not None:
             self._fit_transformer(self.transformer)

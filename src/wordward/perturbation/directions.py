@@ -58,7 +58,7 @@ class Directions:
             )
         if self.tap.size * self.tap.dim > LARGE:
             return self.nearest.of_large(ids, self.tap.words, self.tap.rows, self.tap.dim)
-        return self.nearest.of(ids, self.tap.table)
+        return self.nearest.of(ids, lambda: self.tap.rows(0, self.tap.size))
 
     def _allowed_on(self, ids: Tensor) -> Tensor:
         """The words that may be pointed to, on the device of the ids."""

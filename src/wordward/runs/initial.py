@@ -12,7 +12,7 @@ from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
 from wordward.datasets import DataError
 from wordward.datasets.lines import lines
-from wordward.models import Classifier, Convolution, LanguageModel, Model, Tagger, Words
+from wordward.models import Classifier, Convolution, LanguageModel, Model, Spelling, Tagger, Words
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.input_table import vectors_of, width_of
 from wordward.support.console import say
@@ -146,9 +146,21 @@ def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndar
         raise DataError(f"expected {dim} numbers after the word; got: {error}", path, line) from None
 
 
+def check_fits_task(kind: str, *, tagging: bool) -> None:
+    """Refuse a kind of model that cannot do what the texts ask for."""
+    if tagging and kind == "convolution":
+        raise SettingError("kind", "a convolution gives labels to whole texts, but these have tags: leave `kind` out")
+    if not tagging and kind == "spelling":
+        raise SettingError("kind", "spelling is for words with tags, but these texts have labels: leave `kind` out")
+
+
 def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bool) -> Model:
     """A model of the configured kind and sizes, at random."""
-    kind = Tagger if tagging else Convolution if config.model.kind == "convolution" else Classifier
+    check_fits_task(config.model.kind, tagging=tagging)
+    if tagging:
+        beside = Spelling(words, classes) if config.model.kind == "spelling" else None
+        return Tagger(len(words), classes, config.model, beside)
+    kind = Convolution if config.model.kind == "convolution" else Classifier
     return kind(len(words), classes, config.model)
 
 

@@ -114,7 +114,7 @@ class LstmRun(Run):
         return self.table()[self.vocabulary[word.lower() if self.text.lowercase else word]]
 
     def ordinary(self) -> Tensor:
-        return torch.arange(len(SPECIALS), len(self.vocabulary), device=self.device)
+        return torch.arange(len(SPECIALS), self.vocabulary.plain, device=self.device)
 
     def writable(self) -> np.ndarray:
         return _writable(self.vocabulary, self._tokenizer, self.text.lowercase)

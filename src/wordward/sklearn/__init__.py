@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wordward.config.model import ModelSettings
+from wordward.config.model import PRESETS, ModelSettings
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.config.texts import DataSettings, TextSettings
 from wordward.datasets import Example, examples_of
@@ -19,11 +19,13 @@ from wordward.explain.explanation import Explanation
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 from wordward.runs.scoring import probabilities
+from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import MissingExtraError, SettingError
 from wordward.support.files import write
-from wordward.train.training import DivergedError, train
+from wordward.train.training import DivergedError, train, with_model
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -36,15 +38,22 @@ except ModuleNotFoundError as error:
 
 __all__ = ["TextClassifier"]
 NAME = "TextClassifier"
+SIZES = {name: PRESETS["small"][name] for name in ("dim", "hidden")}
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn has its own
 class TextClassifier(ClassifierMixin, BaseEstimator):
-    """The LSTM classifier of the paper, small enough for a CPU, trained with any of its methods.
+    """A text classifier trained with any method; the model is chosen for texts and machine, as by `wordward train`.
+
+    Where a size (`dim`, `hidden`, `head`), a dropout, `kind="lstm"` or `pretrained` is given, it is the LSTM of the
+    paper, with 64 numbers a word and 128 units where these are not given. After `fit`, `chosen_` says in a line which
+    model was chosen (None where the parameters gave it), `run_` is the trained model as `wordward.load_run` opens it.
 
     Args:
         method: A method of `wordward methods`, or a sum such as "iadvt+ivat".
+        kind: "convolution", "lstm", or "auto": a small Transformer that is installed, or a convolution.
+        epochs: Passes over the texts; None: as many as suit, 30 for an LSTM. So for `patience` and `learning_rate`.
         dev_share: Share of the texts that is held out to choose the best epoch.
         random_state: A number is the seed, and gives the same model each time.
         epsilon: As all others, the setting of this name of `wordward train`.
@@ -74,8 +83,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     normalization: Literal["paper", "authors"] = "paper"
     min_candidate_count: int = 1
     kind: Literal["auto", "lstm", "convolution"] = "auto"
-    dim: int = 64
-    hidden: int = 128
+    dim: int | None = None
+    hidden: int | None = None
     head: int = 30
     word_dropout: float = 0.5
     head_dropout: float = 0.5
@@ -88,17 +97,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     max_vocabulary: int | None = None
     max_length: int | None = None
     unknown: Literal["unk", "drop"] = "unk"
-    epochs: int = 30
-    patience: int = 5
+    epochs: int | None = None
+    patience: int | None = None
     minutes: float | None = None
     batch_size: int = 32
     unlabelled_batch_size: int = 32
-    learning_rate: float = 0.001
+    learning_rate: float | None = None
     decay: float = 0.9998
     schedule: Literal["exponential", "linear"] = "exponential"
     gradual: bool = False
     self_training: bool = False
-    clip: float = 5.0
+    clip: float | None = None
     averaging: float = 0.0
     augment: int | None = None
     augment_edits: tuple[str, ...] | None = None
@@ -125,9 +134,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         shares = {"dev_share": plain(self.dev_share), "split_seed": plain(self.split_seed)}
         with TemporaryDirectory(prefix="wordward-") as created, _fork_rng(self.device):
             folder = Path(created)
-            self._train(self._config(DataSettings(**sources, **shares)), folder / "run", given)
+            config = self._config(DataSettings(**sources, **shares))
+            config, self.chosen_ = with_model(config, given, quiet=True)
+            if self.chosen_ and self.verbose:
+                say(self.chosen_)
+            self._train(config, folder / "run", given)
             self._files = _files(folder / "run", folder / NAME)
-            self.run_ = load_run(folder / NAME, device=self.device)
+            self.run_ = _opened(folder / NAME, self.device)
         self.classes_ = classes
         return self
 
@@ -154,7 +167,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if strange := set(true) - {None, *names}:
             raise SettingError("labels", f"expected labels among {self.classes_.tolist()}; got {list(strange)}")
         examples = [Example(text, names.get(label)) for text, label in zip(given, true, strict=True)]
-        return explain(self.run_, examples, method=method, top=top)
+        with TemporaryDirectory(prefix="wordward-") as place:  # for what is read of the training texts' words
+            self._write(Path(place), weights=False)
+            return explain(replace(self.run_, folder=Path(place)), examples, method=method, top=top)
 
     def save(self, out: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
@@ -162,9 +177,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         run_folder.check_free(place := Path(out), force=force, resumable=False)
         with run_folder.held(place):
             run_folder.create(place, force=force)
-            for name, content in self._files.items():
-                write(place / name, content)
+            self._write(place)
         return place
+
+    def _write(self, place: Path, *, weights: bool = True) -> None:
+        """Write the files of the run, with or without the model itself."""
+        for name, content in self._files.items():
+            if weights or not (name == run_folder.WEIGHTS or name.startswith(run_folder.TRANSFORMER)):
+                (place / name).parent.mkdir(exist_ok=True)
+                write(place / name, content)
 
     def _config(self, data: DataSettings) -> TrainConfig:
         """The parameters as the settings of a run."""
@@ -182,7 +203,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             vectors=values["vectors"],
             data=data,
             text=part(TextSettings),
-            model=part(ModelSettings),
+            model=_model(values),
             perturbation=part(MethodSettings),
             training=part(TrainingSettings),
         )
@@ -216,7 +237,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if "_files" in state:
             device = "cpu" if self.device == "cpu" else "auto"
             with TemporaryDirectory(prefix="wordward-") as place, _fork_rng(device):
-                self.run_ = load_run(self.save(Path(place) / NAME), device=device)
+                self.run_ = _opened(self.save(Path(place) / NAME), device)
+
+
+def _model(values: dict[str, Any]) -> ModelSettings:
+    """The model as the parameters give it, left open where they do not; small where only a part of it is given."""
+    kind, others = values["kind"], ("head", "word_dropout", "head_dropout", "rescaled")
+    changed = any(values[name] != getattr(ModelSettings(), name) for name in others)
+    sized = any(values[name] is not None for name in SIZES)
+    if not (changed or sized or kind == "lstm" or values["pretrained"]):
+        return ModelSettings(kind=kind)
+    sizes = {name: small if values[name] is None else values[name] for name, small in SIZES.items()}
+    rest = {name: values[name] for name in others}
+    return ModelSettings(kind="lstm" if kind == "auto" else kind, **sizes, **rest)
 
 
 @contextmanager
@@ -231,4 +264,12 @@ def _files(folder: Path, place: Path) -> dict[str, bytes]:
     """The files of a finished run, without those needed only to resume it."""
     place.mkdir()
     run_folder.copy_run(folder, place)
-    return {file.name: file.read_bytes() for file in sorted(place.iterdir())}
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    return {file.relative_to(place).as_posix(): file.read_bytes() for file in files}
+
+
+def _opened(folder: Path, device: str) -> Run:
+    """The run, with all that it reads from its folder when asked, which is about to go."""
+    run = load_run(folder, device=device)
+    assert run.learnt is not None
+    return run

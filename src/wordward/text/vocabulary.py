@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 
 from wordward.support.errors import DataError, SettingError, SettingTypeError
+from wordward.text.spelling import FORM, forms_of, shared
 
 PAD, UNK, EOS = 0, 1, 2
 SPECIALS = ("<pad>", "<unk>", "<eos>")
@@ -97,7 +98,7 @@ def split_words(text: str, tokenizer: str = "words", lowercase: bool = False) ->
 @final
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words a model knows: ids in order of frequency, after pad, unk and eos.
+    """The words a model knows: ids in order of frequency, after pad, unk and eos; after them forms, if it has any.
 
     Args:
         words: All words, by id.
@@ -112,6 +113,7 @@ class Vocabulary:
 
     words: tuple[str, ...]
     counts: np.ndarray
+    plain: int = field(init=False)  # specials and words; the ids from here on are of forms
     _ids: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -130,6 +132,8 @@ class Vocabulary:
             _check_word(word)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "_ids", ids)
+        forms = sum(word.startswith(FORM) for word in ids)
+        object.__setattr__(self, "plain", len(self.words) - forms)
 
     @classmethod
     def build(
@@ -184,7 +188,18 @@ class Vocabulary:
         return word in self._ids
 
     def __getitem__(self, word: str) -> int:
-        return self._ids.get(word, UNK)
+        return self._ids[word] if word in self._ids else self.form(word)
+
+    def form(self, word: str) -> int:
+        """The id as which a word is read that is not known: of a form that it shares with known words, else unk."""
+        if self.plain == len(self.words):
+            return UNK
+        return next((self._ids[form] for form in forms_of(word) if form in self._ids), UNK)
+
+    def with_forms(self) -> "Vocabulary":
+        """The vocabulary with the forms that two or more of its words have."""
+        forms = shared([forms_of(word) for word in self.words[len(SPECIALS) :]])
+        return Vocabulary((*self.words, *forms), np.concatenate([self.counts, np.zeros(len(forms), np.int64)]))
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} words, {self.fingerprint})"
@@ -196,9 +211,11 @@ class Vocabulary:
         return self.words[number]
 
     def encode(self, words: Iterable[str], *, eos: bool = True, unknown: Literal["unk", "drop"] = "unk") -> list[int]:
-        """Word ids; an unknown word becomes unk, or is left out as the authors do."""
-        if unknown == "unk":
+        """Word ids; an unknown word becomes unk or its form, or is left out as the authors do."""
+        if unknown == "unk" and self.plain == len(self.words):  # as the next one, but twice as fast
             ids = [self._ids.get(word, UNK) for word in words]
+        elif unknown == "unk":
+            ids = [self[word] for word in words]
         elif unknown == "drop":
             ids = [self._ids[word] for word in words if word in self._ids]
         else:
@@ -206,8 +223,8 @@ class Vocabulary:
         return [*ids, EOS] if eos else ids
 
     def candidates(self, min_count: int = 1) -> np.ndarray:
-        """Ids of the words a perturbation may point at: frequent enough and never a special."""
-        ids = np.flatnonzero(self.counts >= min_count)
+        """Ids of the words a perturbation may point at: frequent enough and never a special or a form."""
+        ids = np.flatnonzero(self.counts[: self.plain] >= min_count)
         return ids[ids >= len(SPECIALS)]
 
     @property

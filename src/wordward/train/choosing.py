@@ -14,17 +14,17 @@ import numpy as np
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
-from wordward.runs.initial import vectors_width
+from wordward.runs.initial import check_fits_task, vectors_width
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
-from wordward.support.errors import SettingError
 from wordward.support.threads import cores
 from wordward.text.chosen import file_at_hand
+from wordward.text.scripts import unspaced
 from wordward.text.tokens import words_of
 
 FEW = 500  # texts, below which every word is known, else those of two texts
-SOME = 20_000  # the same where words have vectors, which tell of a word that was seen once
+SOME = 20_000  # the same where a word's vector or spelling tells of it though it was seen once
 SAMPLE = 500  # texts whose words are looked at
 KNOWN = 0.6  # share of words that a table must have as a whole to be one of the texts' language
 FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
@@ -42,7 +42,7 @@ READING = TextSettings(tokenizer="punctuation", lowercase=True)
 def is_open(config: TrainConfig) -> bool:
     """Whether the choice of the model, or at least of its sizes, is left to wordward."""
     return (
-        config.model in (ModelSettings(), ModelSettings(kind="convolution"))
+        config.model in [ModelSettings(kind=kind) for kind in ("auto", "convolution", "spelling")]
         and config.transformer is None
         and config.pretrained is None
         and config.data.corpus is None
@@ -53,8 +53,7 @@ def choose(
     config: TrainConfig, examples: Sequence[Example], classes: int, *, tagging: bool, unlabelled: bool = False
 ) -> tuple[TrainConfig, str]:
     """The config with a model for these texts, and what was chosen, in a line; `unlabelled`: there are others too."""
-    if tagging and config.model.kind == "convolution":
-        raise SettingError("kind", "a convolution gives labels to whole texts, but these have tags: leave `kind` out")
+    check_fits_task(config.model.kind, tagging=tagging)
     words = [words_of(example, READING) for example in _some(examples)]
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
@@ -66,11 +65,11 @@ def choose(
         chosen = replace(config, transformer=str(found), training=training)
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
     vectors = config.vectors or (str(found) if found else None)
-    kind = "lstm" if tagging else "convolution"
+    kind = "spelling" if tagging else "convolution"
     chosen = replace(
         config,
         vectors=vectors,
-        text=_text(config.text, len(examples) < (SOME if vectors else FEW), tagging=tagging),
+        text=_text(config.text, examples, SOME if vectors or tagging else FEW, tagging=tagging),
         model=_model(kind, Path(vectors) if vectors else None),
         training=replace(
             config.training, **_open(config.training, _training(kind, len(examples), unlabelled and not tagging))
@@ -83,7 +82,7 @@ def choose(
 
 
 def _called(kind: str) -> str:
-    return "a Bi-LSTM" if kind == "lstm" else "a convolution beside a linear model,"
+    return f"a {'Bi-LSTM' if kind == 'spelling' else 'convolution'} beside a linear model,"
 
 
 def _source(folder: Path) -> str:
@@ -104,7 +103,7 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
 def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
     ours = any(getattr(config.training, name) != getattr(TrainingSettings(), name) for name in OURS)
-    if ours or config.model.kind == "convolution" or config.text != TextSettings() or launched() > 1:
+    if ours or config.model.kind != "auto" or config.text != TextSettings() or launched() > 1:
         return False
     if any(find_spec(name) is None for name in ("transformers", "accelerate")):
         return False
@@ -127,7 +126,7 @@ def _tagging(texts: int) -> dict[str, Any]:
 
 def _training(kind: str, texts: int, self_training: bool) -> dict[str, Any]:
     """Epochs that suit the number of texts: many passes over few, more where there are unlabelled ones to be read."""
-    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40)) + (2 if kind == "lstm" else 0)
+    epochs = int(np.clip(round(600 / sqrt(texts)), 3, 40)) + (2 if kind == "spelling" else 0)
     if self_training:
         epochs = min(3 * epochs, max(epochs, round(STEPS / (texts / TrainingSettings().batch_size))))
     chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 0.002, "schedule": "linear", "gradual": True}
@@ -143,10 +142,12 @@ def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _text(given: TextSettings, every_word: bool, *, tagging: bool) -> TextSettings:
-    chosen: dict[str, Any] = {"min_documents": 1 if every_word else 2}
+def _text(given: TextSettings, examples: Sequence[Example], few: int, *, tagging: bool) -> TextSettings:
+    chosen: dict[str, Any] = {"min_documents": 1 if len(examples) < few else 2}
     if not tagging:
-        chosen |= {"tokenizer": READING.tokenizer, "lowercase": READING.lowercase}
+        chosen["lowercase"] = READING.lowercase
+        if not unspaced(example.text for example in _some(examples)):  # else `fitting` takes characters, and says so
+            chosen["tokenizer"] = READING.tokenizer
     default = TextSettings()
     open_ones = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
     return replace(given, **open_ones)
@@ -158,5 +159,5 @@ def _model(kind: str, vectors: Path | None) -> ModelSettings:
         dim = width_of(vectors)
     elif vectors is not None:
         dim = vectors_width(file_at_hand(str(vectors)))
-    hidden, dropout = (100, 0.5) if kind == "lstm" else (64, 0.3)
+    hidden, dropout = (100, 0.5) if kind == "spelling" else (64, 0.3)
     return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout)  # type: ignore[arg-type]

@@ -150,6 +150,8 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
         vocabulary = (
             _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
         )
+        if config.model.kind == "spelling":
+            vocabulary = vocabulary.with_forms()
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)

@@ -25,6 +25,7 @@ from wordward.train.learnt import Learnt
 
 PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 RISING = 0.05  # share of all steps in which a linear schedule's learning rate rises
+FUSED = ("cpu", "cuda")  # devices on which one kernel updates weights and both of Adam's means: half the time
 CHECKED = 50  # steps between checks of the loss on a GPU, since each check waits for it
 
 
@@ -52,7 +53,7 @@ class Updater:
         self.model, self.device, self.clip, self.team = model, device, clip, team
         self.precision = settled_precision(precision, device)
         self.check_every = 1 if device.type == "cpu" else CHECKED  # steps between two checks of the loss
-        self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type == "cuda")
+        self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type in FUSED)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
         self.average = MovingAverage(model, averaging) if averaging else None
         self.steps = 0

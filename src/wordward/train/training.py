@@ -89,8 +89,9 @@ def train(
     check_tracker(config.training.report_to)
     given = _given(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
-    if is_open(config):
-        config = _choose(config, given, quiet=quiet)
+    config, chosen = with_model(config, given, quiet=quiet)
+    if chosen:
+        say(chosen, quiet=quiet)
     processes = team(config.training.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
@@ -155,17 +156,19 @@ def _train_network(
         return processes.agree(result)
 
 
-def _choose(config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool) -> TrainConfig:
-    """The config with a model that suits the texts, which are read only once."""
+def with_model(
+    config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool
+) -> tuple[TrainConfig, str | None]:
+    """The config with a model that suits the texts, which are read only once, and what was chosen, if it was open."""
+    if not is_open(config):
+        return config, None
     if "train" not in given:
         with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
-            given["train"] = read_as(replace(config.data, limit=None), config.data.train)
+            given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
     examples = given["train"][: config.data.limit]
     tagging = bool(examples) and examples[0].tags is not None
     labels, unlabelled = {example.label for example in examples}, bool(config.data.unlabelled)
-    config, said = choose(config, examples, len(labels), tagging=tagging, unlabelled=unlabelled)
-    say(said, quiet=quiet)
-    return config
+    return choose(config, examples, len(labels), tagging=tagging, unlabelled=unlabelled)
 
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:

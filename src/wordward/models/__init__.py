@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.model import ModelSettings
+from wordward.models.spelling import WIDTH, Spelling
 from wordward.text.vocabulary import PAD, UNK
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
@@ -72,19 +73,28 @@ class Classifier(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Bi-LSTM sequence labeller: q^(t) = FFNN(concat(h_f^(t), h_b^(t)))."""
+    """Bi-LSTM sequence labeller: q^(t) = FFNN(concat(h_f^(t), h_b^(t))); ours with spelling `beside` it."""
 
-    def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
+    def __init__(self, size: int, classes: int, settings: ModelSettings, beside: Spelling | None = None) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
-        self.lstm = _lstm(settings.dim, settings.hidden)
-        self.backward_lstm = _lstm(settings.dim, settings.hidden)
+        dim = settings.dim if beside is None else settings.dim + WIDTH
+        self.lstm = _lstm(dim, settings.hidden)
+        self.backward_lstm = _lstm(dim, settings.hidden)
         self.head = Head(2 * settings.hidden, settings.head, settings.head_dropout, classes)
+        self.beside = beside
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, time) -> logits (batch, time, classes)."""
         mask = ids != PAD if mask is None else mask
-        vectors = self.words(ids)
+        if self.beside is None:
+            return self._read(self.words(ids), mask)
+        ids = self.beside.hidden(ids)
+        spelt, logits = self.beside(ids)
+        return self._read(torch.cat([self.words(ids), spelt], -1), mask) + logits
+
+    def _read(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """(batch, time, dim) -> logits (batch, time, classes)."""
         flip = _flip(mask)
         ahead, _ = self.lstm(vectors)
         back, _ = self.backward_lstm(_take(vectors, flip))
@@ -118,10 +128,11 @@ class Convolution(nn.Module):
         with torch.no_grad():
             self.words.table.weight[:, self.dim :] = 0
             self.words.table.weight[UNK] = 0
-        self.words.table.weight.register_hook(self._without_evidence)
+        self.words.table.weight.register_post_accumulate_grad_hook(self._without_evidence)
 
-    def _without_evidence(self, gradient: Tensor) -> Tensor:
-        return torch.cat([gradient[:, : self.dim], torch.zeros_like(gradient[:, self.dim :])], 1)
+    def _without_evidence(self, table: Tensor) -> None:
+        assert table.grad is not None
+        table.grad[:, self.dim :] = 0
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, time) -> logits (batch, classes)."""
