@@ -53,7 +53,8 @@ ELSEWHERE = {
     "label_column",
     "tag_column",
 }
-ELSEWHERE |= {"format", "skip_empty", "average", "positive", "checkpoint_steps"}  # of files, of taggers, of long runs
+ELSEWHERE |= {"format", "skip_empty", "pair_column", "average", "positive"}  # of files, of taggers
+ELSEWHERE |= {"checkpoint_steps", "report_to"}  # of long runs
 SIZES = {"dim", "hidden"}
 
 
