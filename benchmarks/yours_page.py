@@ -20,7 +20,8 @@ without labels (not for tagging). Test error in % (for tagging what is missing t
 or F1 of names, for conll2003) on up to 2,000 texts that are always the same, and in brackets the accuracy in % on 200
 of them after up to four swaps that keep the sense. The linear model is the yardstick of `train` (tf-idf, logistic
 regression) on all the labelled texts, of which wordward's own models hold a tenth out; for tagging each word's most
-frequent tag. Settings were chosen on the sets marked with a star, the others were not looked at. For more than 20
+frequent tag. Settings were chosen on the sets marked with a star, by these test errors, so their rows are no
+independent proof (all sets of tags are such); imdb and rcv1_sample decided nothing. For more than 20
 labels (r52, rcv1_sample) the Transformer is not chosen. n is the number of runs behind the row with the fewest.
 {machine}
 
