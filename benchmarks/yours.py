@@ -5,8 +5,8 @@ test error, accuracy under four swaps that keep the sense, seconds. The files ar
 (WORDWARD_DATA); a row that is in the records already is not run again. --page prints the records as docs/yours.md,
 --figure FILE draws docs/img/yours.svg.
 conll2003 (names in English news, whose texts Reuters allows for research only) is read from an installed package.
-Settings were chosen on elec, rotten_tomatoes, r52, dbpedia and domains, those for tagging on conll2003 and fce, by test
-errors of these very texts, so that their rows are no independent proof; imdb and rcv1_sample decided nothing.
+Settings were chosen on elec, rotten_tomatoes, r52, dbpedia and domains, those for tagging on conll2003 and fce, by
+errors on these very test texts, so their rows are no independent proof; imdb and rcv1_sample decided nothing.
 """
 
 import argparse
