@@ -177,10 +177,7 @@ class Editor:
         states = [State(case.row) for case in cases]
         proposed, _ = guide(states, cases)
         count = self.settings.rescore if guide.fluency is None else None
-        made = [
-            list(survivors(run, case, state, swaps, count))
-            for case, state, swaps in zip(cases, states, proposed, strict=True)
-        ]
+        made = survivors(run, cases, states, proposed, count)
         if guide.fluency is not None:
             made = fluent(run, guide.fluency, cases, states, made, self.settings.rescore)
         found: dict[int, list[EditState]] = {}
