@@ -70,10 +70,8 @@ ROWS: dict[str, tuple[str, MethodSettings, bool]] = {
     "iadvt, augmentation": ("iadvt", MethodSettings(), True),
 }
 HELD_OUT, DEV = 500, 500
-AUGMENTED, EDITS = (
-    0.25,
-    ("swap", "typo", "space", "homoglyph"),
-)  # share of the training texts, and what is done to them
+AUGMENTED = 0.1  # share of the training texts that each epoch has a second time, as an attack leaves them
+EDITS = ("swap", "typo", "space", "homoglyph")  # of that attack
 EPOCHS = {"minilm": 4, "lstm": 8}
 # Epochs and rate of MiniLM are what `train` chooses for so many texts; the LSTM starts from MiniLM's word vectors,
 # since from vectors drawn at random it learns next to nothing from so few.

@@ -122,7 +122,8 @@ class Explainer:
             predicted, by_name = named(run.labels, found.probabilities)
             label = known.label or predicted
         kept, word = self._kept(text, found, label), run.vocabulary.word
-        largest = max(max(of_word, default=0.0) for of_word in _chosen(found.strengths, kept))
+        strongest = [max(of_word, default=0.0) for of_word in _chosen(found.strengths, kept)]
+        largest = max(strongest, default=0.0)
         places = []
         for at, token in enumerate(text.tokens):
             each = zip(found.words[at], found.strengths[at], found.cosines[at], kept[at], strict=True)

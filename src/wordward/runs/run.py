@@ -146,10 +146,14 @@ class Run(ABC):
     def ids_of(self, text: str) -> np.ndarray:
         """The ids of a text, (time,)."""
 
-    def rows_of(self, texts: Sequence[str]) -> list[np.ndarray | None]:
-        """The ids that the model reads of each text, (time,); None for one without words."""
+    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
+        """The ids that the model reads of each text, (time,); None for one without words, or without `known` ones."""
         readings = [self.read(Example(text)) for text in texts]
-        return [reading.row.ids if reading.words and len(reading.row.ids) else None for reading in readings]
+        words = [len(reading.tokens) if known else reading.words for reading in readings]
+        return [
+            reading.row.ids if count and len(reading.row.ids) else None
+            for reading, count in zip(readings, words, strict=True)
+        ]
 
     @abstractmethod
     def perturbed(self, batch: Batch) -> Tensor:

@@ -158,12 +158,16 @@ class TransformerRun(Run):
     def ids_of(self, text: str) -> np.ndarray:
         return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
 
-    def rows_of(self, texts: Sequence[str]) -> list[np.ndarray | None]:
-        if self.tagging or self.paired or not texts:
-            return super().rows_of(texts)
-        encoding = self.reader.encoding(texts)  # all together, which is faster than one by one
-        held = zip(texts, encoding["input_ids"], encoding.encodings, strict=True)
-        return [np.array(ids, dtype=np.int32) if _has_words(text, found) else None for text, ids, found in held]
+    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
+        if self.tagging or self.paired:
+            return super().rows_of(texts, known=known)
+        rows: list[np.ndarray | None] = []
+        for start in range(0, len(texts), CHUNK):  # all together, which is faster than one by one
+            part = texts[start : start + CHUNK]
+            encoding = self.reader.encoding(part)
+            held = zip(part, encoding["input_ids"], encoding.encodings, strict=True)
+            rows += [np.array(ids, dtype=np.int32) if _has_words(text, of) else None for text, ids, of in held]
+        return rows
 
     def problem(self, reading: Reading) -> str | None:
         if self.tagging and reading.unread:
