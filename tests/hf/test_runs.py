@@ -513,6 +513,29 @@ class TestUse:
         assert run.swapped(row, 3, part, "the script was ing , and warm") is None
         assert run.swapped(row, 3, number, "the script was films , and warm") is None
 
+    def test_texts_read_together_are_read_as_alone(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        texts = ["the script was moving , and warm", "", " \t", LONG, "zzyzx 🙂", "warm"]
+        readings = [run.read(Example(text)) for text in texts]
+        for known in (False, True):
+            rows = run.rows_of(texts, known=known)
+            assert [row is None for row in rows] == [not reading.words for reading in readings]
+            assert [row is None for row in rows][:4] == [False, True, True, False]
+            for row, reading in zip(rows, readings, strict=True):
+                assert row is None or (row.dtype, row.tolist()) == (np.int32, reading.row.ids.tolist())
+        assert [reading.known for reading in readings][-1] == [True]
+        unknown = run.tokenizer.unk_token_id  # type: ignore[attr-defined]
+        for reading in readings:
+            expected = [unknown not in reading.row.ids[reading.row.word == at] for at in range(len(reading.tokens))]
+            assert reading.known == expected
+        assert not all(known for reading in readings for known in reading.known)
+        row, film = readings[0].row, run.vocabulary["film"]
+        asked = [(row, 3, film, f"the script was {word} , and warm") for word in ("film", "films", "moving")]
+        one, *others = run.swapped_rows(asked)
+        assert one is not None
+        assert one.ids.tolist() == run.read(Example("the script was film , and warm")).row.ids.tolist()
+        assert others == [None, None]
+
     def test_the_rule_of_sense_is_of_words(self, run_folder: Path):
         run = load_run(run_folder, device="cpu")
         found = list(attack(run, HELD_OUT, AttackSettings(max_swaps=1)))
