@@ -20,7 +20,7 @@ from wordward.runs.opening import open_model
 from wordward.runs.run import Run
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
-WORDS, COUNT, MANY = 230, 32, 512  # many on a GPU
+WORDS, COUNT, MANY = 230, 32, 256  # many on a GPU
 GROUP, GOAL = "using a model", "at least 1,000"
 
 
