@@ -146,9 +146,12 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSett
         return replace(settings, sense="any")
     words = int((counts.sum(1) >= OFTEN).sum())
     if words < FEW and "swap" in settings.edits:
+        which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
+        if run.trained_here:  # it has counted the words of all of them
+            which, more = "training", "`sense='any'` makes them, too"
         say(
-            f"only {words:,} words are in {OFTEN} labelled texts or more, so the sense of few swaps can be judged; "
-            "others are not made: give more texts as `sense_from`, best the model's training texts, or `sense='any'`",
+            f"only {words:,} words are in {OFTEN} {which} texts or more, so the sense of few swaps can be judged; "
+            f"others are not made: {more}",
             quiet=quiet,
         )
     return settings

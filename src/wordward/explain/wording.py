@@ -12,6 +12,7 @@ from wordward.support.errors import SettingError
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
 TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
 SCALE = "numbers: strength of a pull, relative to the text's strongest"
+BARE = "no number: no word worth showing pulls it"
 UNKNOWN = "not in the vocabulary"
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
 LABELS = 3  # of a classifier that are named, the likeliest
@@ -83,6 +84,11 @@ class Part:
     before: bool  # whether there is text before it
     after: bool
     note: str  # how many words are left out, or not read, or that none is known
+
+    @property
+    def has_bare(self) -> bool:
+        """Whether no pull on a word is shown."""
+        return any(place and not place.pulls for line in self.lines for place in line.places)
 
     @property
     def has_unknown(self) -> bool:
