@@ -57,7 +57,7 @@ def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list
         return False, places
     missing = {option: name for option, name in wanted.items() if name not in header}
     if missing and not numbers and any(name.isdecimal() for name in wanted.values()):
-        got = " ".join(f"`{option}={name!r}`" for option, name in wanted.items())
+        given = " ".join(f"`{option}={name!r}`" for option, name in wanted.items())
         raise error(
             f"expected both columns by name, or both by number from 0 if there is no header line; got {given}"
         )
