@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from hf_tiny import bert, byte_pieces, word_pieces
+from hf_tiny import bert, byte_pieces, saved, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 
@@ -39,11 +39,7 @@ def named(labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def save(folder: Path, task: str, labels: tuple[str, ...], **changes: Any) -> Path:
-    tokenizer = word_pieces()
-    model = bert(task, len(tokenizer), num_labels=len(labels), **named(labels), **changes)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return saved(folder, task, num_labels=len(labels), **named(labels), **changes)
 
 
 @pytest.fixture(scope="module")
