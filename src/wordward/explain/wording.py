@@ -43,7 +43,10 @@ class Line:
 
 
 def lines_of(explanations: Sequence[Explanation]) -> list[Line]:
-    """A line for each word that any of the models reads, in the order of the text."""
+    """A line for each word that any of the models reads, in the order of the text.
+
+    Of a classifier's text none for punctuation that nothing pulls: a tagger's has tags.
+    """
     if not explanations:
         raise SettingError("explanations", "expected an explanation or more; got none")
     if len({e.text for e in explanations}) > 1 or len({e.task for e in explanations}) > 1:
@@ -55,7 +58,10 @@ def lines_of(explanations: Sequence[Explanation]) -> list[Line]:
         for place in explanation.places:
             spans.setdefault((place.start, place.end), [None] * len(explanations))[number] = place
     text = explanations[0].text
-    return [Line(text[start:end], start, tuple(spans[start, end])) for start, end in sorted(spans)]
+    lines = [Line(text[start:end], start, tuple(spans[start, end])) for start, end in sorted(spans)]
+    if explanations[0].task == "tag":
+        return lines
+    return [line for line in lines if line.strongest or any(map(str.isalnum, line.word))] or lines
 
 
 def excerpt(lines: Sequence[Line], limit: int) -> tuple[int, int]:
