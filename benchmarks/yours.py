@@ -10,7 +10,6 @@ errors on these very test texts, so their rows are no independent proof; imdb an
 """
 
 import argparse
-import json
 import platform
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.records import add, recorded
 from benchmarks.yours_page import ROWS, page
 from wordward.attack.robustness import compare_models
 from wordward.config.attack import AttackSettings
@@ -199,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args(arguments)
-    records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
+    records = recorded(given.records)
     if given.page:
         print(page(records, lambda name: SETS[name].chosen_on), end="")
         return
@@ -214,8 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if (name, size, seed, row, given.kind) in done:
             continue
         record = run_row(name, size, seed, row, given.kind, given.device)
-        with given.records.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, sort_keys=True) + "\n")
+        add(given.records, [record])
         print(f"{name} {size} {row} seed {seed}: error {record['error']:.2%}, {record['seconds']:.0f} s", flush=True)
 
 

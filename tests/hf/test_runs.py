@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, sentence_pieces, word_pieces
+from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, saved, sentence_pieces, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
@@ -51,9 +51,7 @@ def wordward(*arguments: Any) -> int:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model and texts."""
     folder = tmp_path_factory.mktemp("hf")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer), dropout=0.1).save_pretrained(folder / "tiny")
-    tokenizer.save_pretrained(folder / "tiny")
+    saved(folder / "tiny", dropout=0.1)
     write_csv(folder / "train.csv", reviews(160))
     write_csv(folder / "test.csv", HELD_OUT)
     write_csv(folder / "few.csv", reviews(40))
@@ -179,9 +177,7 @@ class TestTraining:
 
     def test_labels_keep_the_order_of_a_model_that_knows_them(self, place: Path, tmp_path: Path):
         names = {"id2label": {0: "good", 1: "bad"}, "label2id": {"good": 0, "bad": 1}}
-        tokenizer = word_pieces()
-        bert("sequence", len(tokenizer), **names).save_pretrained(tmp_path / "known")
-        tokenizer.save_pretrained(tmp_path / "known")
+        saved(tmp_path / "known", **names)
         config = replace(config_of(place, method="baseline", epochs=1), transformer=str(tmp_path / "known"))
         train(config, tmp_path / "run", quiet=True)
         assert load_run(tmp_path / "run", device="cpu").labels == ("good", "bad")

@@ -66,11 +66,9 @@ def build(place: Path, kinds: tuple[str, ...] = RUNS) -> None:
     made["language model"] += ["--device", "cpu", "--quiet"]
     made["transformer"] += ["--method", "iadvt", "--k", "3", "--device", "cpu", "--quiet"]
     if "transformer" in kinds:
-        from hf_tiny import bert, word_pieces
+        from hf_tiny import saved
 
-        tokenizer = word_pieces()
-        bert("sequence", len(tokenizer)).save_pretrained(place / "tiny")
-        tokenizer.save_pretrained(place / "tiny")
+        saved(place / "tiny")
     for kind in kinds:
         if kind == "packed corpus":
             splits = {
