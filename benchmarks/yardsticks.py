@@ -59,7 +59,7 @@ class Texts(NamedTuple):
 
 SETS = {"rotten_tomatoes": Corpus(0.3, 2_500, 200), "imdb": Corpus(0.1, 2_000, 100, 200)}
 MODELS = ("minilm", "lstm")
-UNBOUNDED = MethodSettings(ascent_steps=30, epsilon=float("inf"))
+UNBOUNDED = MethodSettings(ascent_steps=30, epsilon=float("inf"), step_size=0.03)  # as in TextDefender
 # Defences: the method, its settings, and whether texts that fool the model are learnt from, too (`train --augment`).
 ROWS: dict[str, tuple[str, MethodSettings, bool]] = {
     "baseline": ("baseline", MethodSettings(), False),
