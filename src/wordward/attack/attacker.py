@@ -11,17 +11,17 @@ from wordward.attack.attacked import Attacked, Change
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guard import Flags, Guard, check_guard
-from wordward.attack.guide import Case, Guide, SwapGuide, Target
+from wordward.attack.guide import Case, Guide, Places, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
-from wordward.attack.search import TextSearch, search, text_with
+from wordward.attack.rereading import text_with
+from wordward.attack.search import TextSearch, search
 from wordward.attack.sense import Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
-from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
-from wordward.explain.word_kinds import in_one_piece
+from wordward.explain.word_kinds import in_one_piece_each
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
@@ -147,7 +147,7 @@ class Attacker:
     def _together(self, examples: Sequence[Example]) -> Iterator[Attacked]:
         """Attack some texts side by side: search for edits, then predict each changed text again."""
         run, goal = self.run, self.goal
-        texts = [run.read(example) for example in examples]
+        texts = run.read_all(examples)
         predictions = run.predict_readings(texts)
         fitting = self.guide is not None and self.guide.fitting
         cases = cases_of(run, examples, texts, predictions, self.settings, goal, fitting=fitting)
@@ -161,7 +161,7 @@ class Attacker:
             passes = (before.problem is None) + (at in adversarial)
             if at in made:
                 attacked, passes = replace(attacked, alone=made[at].alone), passes + made[at].passes
-            yield replace(attacked, passes=passes, words=len(text.tokens))
+            yield replace(attacked, passes=passes, words=len(text.spans))
 
     def _edited(self, cases: Sequence[Case]) -> list[Edited]:
         """The best that was found for each text: swaps alone by the paper's search, edits of any kind by another."""
@@ -239,7 +239,7 @@ def cases_of(
     """The texts that can be attacked, by their number; `fitting`: only words by themselves are swapped."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
-        target = None if predicted.problem or not text.tokens else goal.target(example, predicted)
+        target = None if predicted.problem or not text.spans else goal.target(example, predicted)
         if target is not None:
             cases[at] = _case(text, settings, target, fitting=fitting)
     return cases
@@ -248,17 +248,15 @@ def cases_of(
 def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: bool = False) -> Case:
     """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
-    places = tuple(
-        Place(at, text.written(at), token.start, token.end, text.known[at], ())
-        for at, token in enumerate(text.tokens)
-    )
-    most = min(settings.max_swaps, int(settings.max_share * len(places) + 1e-9))
-    open = np.array([most > 0 and fold(place.word) not in protected for place in places], dtype=bool)
+    most = min(settings.max_swaps, int(settings.max_share * len(text.spans) + 1e-9))
+    open = np.full(len(text.spans), most > 0)
+    if protected:
+        open &= [fold(text.text[start:end]) not in protected for start, end in text.spans]
     if fitting:
-        open &= text.row.single & [in_one_piece(text.text, place.start, place.end) for place in places]
+        open &= text.row.single & in_one_piece_each(text.text, text.spans)
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
-    return Case(text.text, places, text.row, target, open, most)
+    return Case(text.text, Places(text), text.row, target, open, most)
 
 
 def _swapped(run: Run, goal: Goal, one: TextSearch) -> Edited:

@@ -12,7 +12,8 @@ from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.guide import Case, State, SwapGuide, of_words
 from wordward.attack.proposals import Proposer
-from wordward.attack.search import fluent, read, survivors, text_with
+from wordward.attack.rereading import text_with
+from wordward.attack.search import fluent, read, survivors
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.explanation import Place

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
-from wordward.runs.reading import Row, target_of
+from wordward.runs.reading import Reading, Row, target_of
 from wordward.runs.run import Run
 from wordward.support.device import at_once
 from wordward.text.batches import small_batches
@@ -60,11 +60,28 @@ class Target:
             others = np.logaddexp.reduce(np.delete(logits, self.lose).astype(np.float64))
             return float(logits[self.lose] - others - self.odds)
         if self.watched is None:
-            return float(logits[self.lose] - np.delete(logits, self.lose).max())
+            others = logits.copy()
+            others[self.lose] = -np.inf
+            return float(logits[self.lose] - others.max())
         tag = int(np.max(self.lose))  # IGNORE is below every tag
         ahead = (logits[:, tag] - np.delete(logits, tag, axis=1).max(1))[self.watched]
         flagged = ahead[ahead >= 0]
         return float(flagged.sum()) if len(flagged) else float(ahead.max())
+
+
+class Places(Sequence[Place]):
+    """The words of a text, each made when it is asked for, since an attack needs few of them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def __len__(self) -> int:
+        return len(self.reading.spans)
+
+    def __getitem__(self, at: Any) -> Any:
+        """One place."""
+        start, end = self.reading.spans[at]
+        return Place(at, self.reading.text[start:end], start, end, self.reading.known[at], ())
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,7 @@ class Case:
     """A text under attack."""
 
     text: str
-    places: tuple[Place, ...]
+    places: Sequence[Place]
     row: Row
     target: Target
     open: np.ndarray  # (words,) bool, where a word may be swapped

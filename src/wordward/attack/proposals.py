@@ -28,7 +28,7 @@ from wordward.attack.guide import Case, Target
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.explain.word_kinds import CLOSED, in_one_piece
+from wordward.explain.word_kinds import CLOSED, in_one_piece_each
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
@@ -58,8 +58,7 @@ class Proposer:
         tokens = range(len(reading.tokens))
         open = np.array([fold(reading.written(at)) not in self.kept for at in tokens], dtype=bool)
         if fitting:
-            whole = [in_one_piece(reading.text, token.start, token.end) for token in reading.tokens]
-            open &= reading.row.single & whole
+            open &= reading.row.single & in_one_piece_each(reading.text, reading.spans)
         if isinstance(target.lose, np.ndarray):
             open &= target.lose != IGNORE
         return open

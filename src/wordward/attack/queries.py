@@ -8,7 +8,8 @@ import numpy as np
 from wordward.attack.fluency import fluency_of
 from wordward.attack.guide import Case, Replacement, State
 from wordward.attack.near_words import NearWords
-from wordward.attack.search import read, text_with
+from wordward.attack.rereading import text_with
+from wordward.attack.search import read
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example

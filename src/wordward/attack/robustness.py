@@ -136,7 +136,7 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
     goal, guide = goal_of(run, settings), Guide(run, replace(settings, words="any"), None)
     plain = [goal.plain(example) for example in examples]
-    texts = [run.read(example) for example in plain]
+    texts = run.read_all(plain)
     predictions = run.predict_readings(texts)
     cases = list(cases_of(run, plain, texts, predictions, settings, goal).values())
     labels = [target_of(case.row, case.target.lose) for case in cases]

@@ -10,7 +10,7 @@ import torch
 
 from wordward.attack.fluency import LEAST, Fluency
 from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
-from wordward.explain.swaps import apply
+from wordward.attack.rereading import swapped_rows, text_with
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
 from wordward.text.batches import small_batches
@@ -107,10 +107,11 @@ def survivors(
             for at in searching
             for swap in islice(left[at], None if count is None else count - len(found[at]))
         ]
-        asked = [
-            (states[at].row, made[-1].position, made[-1].word, text_with(run, cases[at], made)) for at, made in tried
-        ]
-        for (at, made), row in zip(tried, run.swapped_rows(asked), strict=True):
+        numbers = [at for at, _ in tried]
+        rows = swapped_rows(
+            run, [cases[at] for at in numbers], [states[at] for at in numbers], [made for _, made in tried]
+        )
+        for (at, made), row in zip(tried, rows, strict=True):
             if row is not None:
                 found[at].append(State(row, made))
         more = {at for at, _ in tried if count is not None and len(found[at]) < count}
@@ -135,12 +136,6 @@ def fluent(
     ]
     ratios = iter(fluency(pairs))
     return [[one for one in of_state if next(ratios) >= LEAST][:count] for of_state in made]
-
-
-def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:
-    """The text of a case after some swaps."""
-    words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
-    return apply(case.text, words, lowercase=run.text.lowercase)
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ the word a is replaced by b, d = e_y(a) - e_y(b) is the evidence that is lost, a
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 
 import torch
@@ -50,16 +51,22 @@ class Judge(Evidence):
 
     def speaks(self, label: int, word: int, *, comes: bool) -> bool:
         """Whether a word that comes or goes likely changes the true label, as a swap with one of no evidence."""
-        lost = float(self.evidence[word, label]) * (-1 if comes else 1)
-        error = float(self.variance[word, label]) ** 0.5
-        return bool(self.negates[word]) or (lost >= STRONGER and lost >= error)
+        here = self._here
+        lost = float(here.evidence[word, label]) * (-1 if comes else 1)
+        error = float(here.variance[word, label]) ** 0.5
+        return bool(here.negates[word]) or (lost >= STRONGER and lost >= error)
 
     def of(self, label: int, word: int, toward: int) -> Sense:
         """Whether one swap keeps the true label, by the rule."""
-        swap = tuple(torch.tensor(number, device=self.evidence.device) for number in (label, word, toward))
-        if bool(self.changed(*swap)):
+        here, swap = self._here, tuple(map(torch.tensor, (label, word, toward)))
+        if bool(here.changed(*swap)):
             return "changed"
-        return "kept" if bool(self.kept(*swap)) else "unknown"
+        return "kept" if bool(here.kept(*swap)) else "unknown"
+
+    @cached_property
+    def _here(self) -> "Judge":
+        """The rule on the CPU, for one swap at a time, for which a GPU would take longer."""
+        return Judge(self.evidence.cpu(), self.variance.cpu(), self.negates.cpu())
 
 
 def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:

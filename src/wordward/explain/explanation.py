@@ -1,6 +1,6 @@
 """What an explanation says: which word of a text is pulled toward which words, how strongly."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
@@ -116,6 +116,28 @@ class Explanation:
     focus: int | None = None
     unread: int = 0
     model: str = ""
+
+    def with_places(self, find: Callable[[], tuple[Place, ...]], **changes: Any) -> "Explanation":
+        """The same with other fields, and with places that are found when they are first asked for.
+
+        A text has hundreds of them, and making them takes longer than all else.
+        """
+        new = object.__new__(Explanation)
+        new.__dict__.update({**self.__dict__, **changes, "_find": find})
+        del new.__dict__["places"]
+        return new
+
+    def __getattr__(self, name: str) -> Any:
+        """The places, if they are not there yet; asked for what an explanation does not have."""
+        if name != "places" or "_find" not in self.__dict__:
+            raise AttributeError(f"an explanation has no {name!r}")
+        self.__dict__["places"] = self.__dict__["_find"]()
+        del self.__dict__["_find"]
+        return self.__dict__["places"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the places too."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def strongest(self) -> Place | None:

@@ -13,7 +13,7 @@ from wordward.datasets import DataError
 from wordward.explain.explainer import Explainer
 from wordward.explain.explanation import Place
 from wordward.explain.labels import Labels
-from wordward.explain.pulls import TextPulls, gradient_of, text_pulls
+from wordward.explain.pulls import WordPulls, gradient_of, text_pulls
 from wordward.explain.swaps import apply
 from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.tap import evaluating
@@ -154,7 +154,7 @@ def _named(
 def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
     """The texts that are predicted right and in which two words or more may be swapped."""
     run, examples = explainer.run, [as_example(text) for text in texts]
-    readings = [run.read(example) for example in examples]
+    readings = run.read_all(examples)
     predicted = run.predict_readings(readings)
     right = [
         at
@@ -167,7 +167,7 @@ def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
     found: dict[int, _Choosable] = {}
     for pulls in text_pulls(run, explainer.adversary, chosen, names, top=k, focus=None):
         reading = chosen[pulls.number]
-        of_words = _candidates(explainer, reading, pulls, writable)
+        of_words = _candidates(explainer, reading, pulls.of_words(reading.row), writable)
         if len(of_words) > 1:
             strongest = {at: max(strength for _, strength in of) for at, of in of_words.items()}
             words = {at: [word for word, _ in of] for at, of in of_words.items()}
@@ -177,7 +177,7 @@ def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
 
 
 def _candidates(
-    explainer: Explainer, reading: Reading, pulls: TextPulls, writable: np.ndarray
+    explainer: Explainer, reading: Reading, pulls: WordPulls, writable: np.ndarray
 ) -> dict[int, list[tuple[int, float]]]:
     """By the position of a word that may be swapped: the words that may come, with their strengths."""
     own = reading.row.ids[reading.row.first].tolist()

@@ -11,7 +11,7 @@ from torch import Tensor
 from wordward.explain.labels import Labels, numbered
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
-from wordward.perturbation.nearest import BLOCK
+from wordward.perturbation.nearest import BLOCK, largest
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.tap import evaluating, gradient_at
@@ -33,14 +33,27 @@ class BatchPulls(NamedTuple):
     cosines: Tensor  # (batch, time, top)
 
 
-class TextPulls(NamedTuple):
-    """The probabilities of one text, and the words that pull each of its words, on the CPU."""
+class WordPulls(NamedTuple):
+    """The words that pull each word of one text, strongest first."""
 
-    number: int  # of the text among those asked about
-    probabilities: np.ndarray  # (classes,), a tagger's (words, classes)
     words: list[list[int]]  # (words, top) ids
     strengths: list[list[float]]  # (words, top)
     cosines: list[list[float]]  # (words, top)
+
+
+class TextPulls(NamedTuple):
+    """The probabilities of one text, and the words that pull each of its pieces, on the CPU."""
+
+    number: int  # of the text among those asked about
+    probabilities: np.ndarray  # (classes,), a tagger's (words, classes)
+    words: np.ndarray  # (time, top) ids
+    strengths: np.ndarray  # (time, top)
+    cosines: np.ndarray  # (time, top)
+
+    def of_words(self, row: Row) -> WordPulls:
+        """What pulls each word: what pulls its strongest piece."""
+        strongest = _strongest(row, self.strengths[:, 0])
+        return WordPulls(*(values[strongest].tolist() for values in self[2:]))
 
 
 def text_pulls(
@@ -52,27 +65,26 @@ def text_pulls(
     top: int,
     focus: int | None,
 ) -> Iterator[TextPulls]:
-    """What a run's model says of each text, and what pulls its words: each as its strongest piece is pulled.
+    """What a run's model says of each text, and what pulls its pieces.
 
     The texts come in any order, since those of similar length are read together.
     """
-    rows = [text.row for text in texts]
     numbers = [numbered(run, text, names) for text, names in zip(texts, labels, strict=True)]
-    corpus, allowed = run.corpus([row.ids for row in rows], numbers), run.ordinary()
+    corpus, allowed = run.corpus([text.ids for text in texts], numbers), run.ordinary()
     with evaluating(run.model):
         for index in small_batches(corpus.lengths, at_once(TEXTS, run.device), TOKENS):
-            batch, chosen = corpus.batch(index, run.device), [rows[at] for at in index]
+            batch = corpus.batch(index, run.device)
+            rows = [texts[at].row for at in index] if run.tagging else []
             forward = partial(run.model, batch.ids, batch.mask)
             batch = batch._replace(mask=run.perturbed(batch))
-            counted = _counted(batch.mask, chosen, focus) if run.tagging else None
+            counted = _counted(batch.mask, rows, focus) if run.tagging else None
             seed = run.config.training.seed
             pulls = find_pulls(adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed)
             found = pulls.logits.float().softmax(-1).cpu().numpy()
             of_pieces = [values.cpu().numpy() for values in pulls[1:]]
-            for at, (number, row) in enumerate(zip(index.tolist(), chosen, strict=True)):
-                strongest = _strongest(row, of_pieces[1][at, :, 0])
-                of_words = [values[at][strongest].tolist() for values in of_pieces]
-                yield TextPulls(number, found[at][row.first] if run.tagging else found[at], *of_words)
+            for at, number in enumerate(index.tolist()):
+                of_text = (values[at, : len(texts[number].ids)] for values in of_pieces)
+                yield TextPulls(number, found[at][rows[at].first] if run.tagging else found[at], *of_text)
 
 
 def _counted(mask: Tensor, rows: Sequence[Row], focus: int | None) -> Tensor:
@@ -209,7 +221,7 @@ def pointed_at(
         length = r.norm(dim=-1, keepdim=True)
         undefined = (squared_distance <= rounding * (own_squares + squares)) | (length == 0)
         cosine = torch.where(undefined, 0.0, product / (squared_distance.clamp(min=0).sqrt() * length))
-        best = cosine.topk(top, dim=-1)
-        cosines.append(best.values)
-        words.append(allowed[best.indices])
+        values, columns = largest(cosine, top)
+        cosines.append(values)
+        words.append(allowed[columns])
     return torch.cat(cosines), torch.cat(words)

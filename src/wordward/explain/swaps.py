@@ -116,9 +116,14 @@ def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = 
                 f"expected {place.word!r} at characters {place.start}-{place.end}; found "
                 f"{text[place.start : place.end]!r}: give the text that was explained, and each place once",
             )
-        cased = cased_like(word, place.word, begins=_begins(text, place.start)) if lowercase else word
-        text, before = text[: place.start] + cased + text[place.end :], place.start
+        new = written(text, place, word, lowercase=lowercase)
+        text, before = text[: place.start] + new + text[place.end :], place.start
     return text
+
+
+def written(text: str, place: Place, word: str, *, lowercase: bool) -> str:
+    """A word as it is written at a place of a text."""
+    return cased_like(word, place.word, begins=_begins(text, place.start)) if lowercase else word
 
 
 def cased_like(word: str, like: str, *, begins: bool = True) -> str:

@@ -80,7 +80,7 @@ def nearest(ids: Tensor, table: Tensor, k: int, *, allowed: Tensor, metric: Metr
             targets = vectors(words) if all_targets is None else all_targets[start : start + width]
             similarity = _similarity(origins, targets, metric)
             _leave_out(similarity, column[part] - start)
-            values, columns = _largest(similarity, min(k, len(words)))
+            values, columns = largest(similarity, min(k, len(words)))
             best.append((values, words[columns]))
         result.append(_merged(best, k))
     return torch.cat(result)
@@ -101,7 +101,7 @@ def _leave_out(similarity: Tensor, columns: Tensor) -> None:
     similarity.scatter_(-1, column, similarity.gather(-1, column).masked_fill(exists, -torch.inf))
 
 
-def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, largest first, and their columns; a GPU's top-k is slow on long rows."""
     if similarity.is_cuda and similarity.shape[1] >= 8 * k * GROUP:
         return _by_groups(similarity, k)
@@ -110,7 +110,7 @@ def _largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _by_groups(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As `_largest`, searching only the k groups of columns with the largest maxima, which must hold them."""
+    """As `largest`, searching only the k groups of columns with the largest maxima, which must hold them."""
     rows, width = similarity.shape
     whole = width - width % GROUP
     every = torch.arange(width, device=similarity.device)
@@ -159,7 +159,7 @@ class LargeTable:
                     similarity /= sizes.sqrt().clamp(min=1e-12)
                 similarity += self._barred[start:end]
                 _leave_out(similarity, part - start)
-                values, columns = _largest(similarity, min(k, end - start))
+                values, columns = largest(similarity, min(k, end - start))
                 best.append((values, columns + start))
             found.append(_merged(best, k))
         return torch.cat(found)

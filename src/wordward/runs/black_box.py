@@ -16,7 +16,7 @@ from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs.counted import Counted, FromElsewhere
-from wordward.runs.reading import Reading, Row, no_words
+from wordward.runs.reading import Reading, Row, Words, no_words
 from wordward.runs.run import Run
 from wordward.runs.several import SeveralLabels
 from wordward.runs.text_function import Probabilities, Strings, TextFunction, ask
@@ -124,7 +124,8 @@ class BlackBox(FromElsewhere, Run):
             ids.append(self.vocabulary[text[at:]])
             word.append(-1)
         row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.array(ids, np.int64))
-        return Reading(text, tokens, [True] * len(tokens), len(tokens), 0, row)
+        spans = [(token.start, token.end) for token in tokens]
+        return Reading.of(text, Words(spans, [True] * len(spans), len(spans), 0, row), lowercase=True)
 
     def problem(self, reading: Reading) -> str | None:
         return None if reading.text.strip() else no_words(reading.text)

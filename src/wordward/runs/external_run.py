@@ -18,6 +18,7 @@ from wordward.runs.several import SeveralLabels
 from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus
+from wordward.text.vocabulary import Vocabulary
 
 
 class CheckedLogits(LogitsModel):
@@ -58,8 +59,9 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     def weights(self) -> list[Path]:
         return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
 
-    def _learnt(self, word: str) -> int:
-        return 0 if self.counted is None else self.counted.vocabulary[word.lower()]
+    @property
+    def _counted_words(self) -> Vocabulary | None:
+        return None if self.counted is None else self.counted.vocabulary
 
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         return super().encode([*map(self.example, examples)], labelled=labelled, source=source, cut=cut)

@@ -1,6 +1,6 @@
 """A run whose model is one of the paper's: it reads words, each as one id."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,12 +18,12 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import build, network
-from wordward.runs.reading import Reading, Row, place_tokens
+from wordward.runs.reading import Reading, Row, Words, place_tokens
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Batch, Corpus, encode, encode_words
-from wordward.text.tokenizers import split_words, tokenize
+from wordward.text.tokenizers import Token, split_words, word_spans
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
@@ -69,19 +69,24 @@ class LstmRun(Run):
     def read(self, example: Example) -> Reading:
         settings, text = self.text, example.text
         if example.tokens is not None:
-            text, in_text = place_tokens(text, example.tokens, lowercase=settings.lowercase)
+            text, tokens = place_tokens(text, example.tokens, lowercase=settings.lowercase)
+            find_spans, words = partial(_spans, tokens), [token.text for token in tokens]
         else:
-            in_text = tokenize(text, self._tokenizer, settings.lowercase)
-        kept = in_text
-        if not self.tagging and settings.unknown == "drop":
-            kept = [token for token in in_text if token.text in self.vocabulary]
-        tokens = kept[: settings.max_length]
-        ids = self._ids([token.text for token in tokens])
-        words = np.arange(len(tokens))
-        word = np.concatenate([words, np.full(len(ids) - len(tokens), -1)])  # <eos> is part of no word
-        known = [token.text in self.vocabulary for token in tokens]
-        row = Row(ids, word, words, ids.astype(np.int64))
-        return Reading(text, tokens, known, len(in_text), len(kept) - len(tokens), row)
+            find_spans = partial(word_spans, text, self._tokenizer)
+            words = split_words(text, self._tokenizer, settings.lowercase)
+        dropping = not self.tagging and settings.unknown == "drop"
+        kept = [word for word in words if word in self.vocabulary] if dropping else words
+        read = kept[: settings.max_length]
+        ids = self._ids(read)
+        return Reading(
+            text,
+            ids,
+            partial(_found, find_spans, words, ids, self.vocabulary, dropping, settings.max_length),
+            lowercase=settings.lowercase,
+            filled=bool(words),
+            known=any(word in self.vocabulary for word in read),
+            unread=len(kept) - len(read),
+        )
 
     def ids_of(self, text: str) -> np.ndarray:
         example = Example(text)
@@ -89,6 +94,12 @@ class LstmRun(Run):
 
     def _ids(self, words: Sequence[str]) -> np.ndarray:
         return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
+
+    def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
+        if self.tagging:
+            return None
+        words = (split_words(stretch, self.text.tokenizer, self.text.lowercase) for stretch in stretches)
+        return [self.vocabulary.encode(each, eos=False, unknown=self.text.unknown) for each in words]
 
     def perturbed(self, batch: Batch) -> Tensor:
         return batch.mask
@@ -125,6 +136,29 @@ class LstmRun(Run):
 
     def _adversary(self, method: Method) -> Adversary:
         return adversary_of(method, self.model, self.vocabulary, self.config.training.min_candidate_count)
+
+
+def _spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    return [(start, end) for _, start, end in tokens]
+
+
+def _found(
+    find_spans: Callable[[], list[tuple[int, int]]],
+    words: Sequence[str],
+    ids: np.ndarray,
+    vocabulary: Vocabulary,
+    dropping: bool,
+    most: int | None,
+) -> Words:
+    """The words of a text whose ids are known, with their places."""
+    known, spans = [word in vocabulary for word in words], find_spans()
+    if dropping:
+        spans, known = [span for span, stays in zip(spans, known, strict=True) if stays], [True] * sum(known)
+    read = spans[:most]
+    numbers = np.arange(len(read))
+    word = np.concatenate([numbers, np.full(len(ids) - len(read), -1)])  # <eos> is part of no word
+    row = Row(ids, word, numbers, ids.astype(np.int64))
+    return Words(read, known[:most], len(words), len(spans) - len(read), row)
 
 
 def _with_tokens(example: Example) -> Example:

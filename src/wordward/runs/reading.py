@@ -1,6 +1,7 @@
 """What a model reads of a text: the words where they stand, and the ids that stand for them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 from unicodedata import category
 
@@ -21,6 +22,10 @@ class Row(NamedTuple):
     def swapped(self, position: int, word: int) -> "Row":
         """The row with one id, `word`, in place of all pieces of the word at `position`."""
         (pieces,) = np.nonzero(self.word == position)
+        if len(pieces) == 1:  # the same as below, but faster
+            ids, numbers = self.ids.copy(), self.numbers.copy()
+            ids[pieces] = numbers[pieces] = word
+            return self._replace(ids=ids, numbers=numbers)
         before, after = slice(pieces[0]), slice(pieces[-1] + 1, None)
 
         def put(values: np.ndarray, new: int) -> np.ndarray:
@@ -49,20 +54,93 @@ class Row(NamedTuple):
         return of_ids
 
 
-class Reading(NamedTuple):
-    """A tokenised text: its words, their places in the text, and the ids that the model reads."""
+class Words(NamedTuple):
+    """The words of a text, and how the ids that the model reads are made of them."""
 
-    text: str  # as given; of tokens that do not stand in it, the tokens with blanks between
-    tokens: list[Token]  # without those that the run leaves out, and cut to the longest length
-    known: list[bool]  # of each token, whether the model reads it as itself and not as <unk>
-    words: int  # before anything was left out or cut; 0: there is nothing to predict from
-    unread: int  # words after the longest length
+    spans: list[tuple[int, int]]  # characters of each, without what the run leaves out, cut to the longest length
+    known: list[bool]  # of each, whether the model reads it as itself and not as <unk>
+    total: int  # before anything was left out or cut
+    unread: int  # after the longest length
     row: Row
+
+
+class Reading:
+    """A tokenised text: the ids that the model reads, its words, and their places in the text.
+
+    The words are found when they are first asked for, since a prediction needs the ids alone.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        ids: np.ndarray,
+        find: Callable[[], Words],
+        *,
+        lowercase: bool,
+        filled: bool,
+        known: bool | None = None,
+        unread: int | None = None,
+    ) -> None:
+        """`filled`: whether there are words to predict from. Where this is at hand before the words are found:
+
+        `known`: whether the model reads any as itself; `unread`: how many come after the longest length.
+        """
+        self.text = text  # as given; of tokens that do not stand in it, the tokens with blanks between
+        self.ids, self.filled = ids, filled
+        self._find, self._lowercase, self._known, self._unread = find, lowercase, known, unread
+
+    @classmethod
+    def of(cls, text: str, found: Words, *, lowercase: bool) -> "Reading":
+        """A text whose words are found already."""
+        return cls(text, found.row.ids, lambda: found, lowercase=lowercase, filled=found.total > 0)
+
+    @cached_property
+    def found(self) -> Words:
+        """The words."""
+        return self._find()
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The words that the model reads, in lower case where the run lower-cases."""
+        text, spans = self.text, self.found.spans
+        if self._lowercase:
+            return [Token(text[start:end].lower(), start, end) for start, end in spans]
+        return [Token(text[start:end], start, end) for start, end in spans]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where the tokens begin and end in the text."""
+        return self.found.spans
+
+    @property
+    def known(self) -> list[bool]:
+        """Of each token, whether the model reads it as itself and not as <unk>."""
+        return self.found.known
+
+    @property
+    def any_known(self) -> bool:
+        """Whether the model reads any of them as itself."""
+        return any(self.known) if self._known is None else self._known
+
+    @property
+    def words(self) -> int:
+        """How many words there are before anything is left out or cut; 0: there is nothing to predict from."""
+        return self.found.total
+
+    @property
+    def unread(self) -> int:
+        """Words after the longest length."""
+        return self.found.unread if self._unread is None else self._unread
+
+    @property
+    def row(self) -> Row:
+        """The ids, and which word each is a piece of."""
+        return self.found.row
 
     def written(self, position: int) -> str:
         """The word at a position, spelt as in the text."""
-        token = self.tokens[position]
-        return self.text[token.start : token.end]
+        start, end = self.spans[position]
+        return self.text[start:end]
 
 
 def target_of(row: Row, labels: Any) -> Any:

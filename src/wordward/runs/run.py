@@ -142,16 +142,20 @@ class Run(ABC):
     def read(self, example: Example) -> Reading:
         """Tokenise an example: its words with their places in the text, and the ids that `encode` would give."""
 
+    def read_all(self, examples: Sequence[Example]) -> list[Reading]:
+        """As `read` for each example, together where that is faster."""
+        return [self.read(example) for example in examples]
+
     @abstractmethod
     def ids_of(self, text: str) -> np.ndarray:
         """The ids of a text, (time,)."""
 
     def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
         """The ids that the model reads of each text, (time,); None for one without words, or without `known` ones."""
-        readings = [self.read(Example(text)) for text in texts]
-        words = [len(reading.tokens) if known else reading.words for reading in readings]
+        readings = self.read_all([Example(text) for text in texts])
+        words = [len(reading.spans) if known else reading.words for reading in readings]
         return [
-            reading.row.ids if count and len(reading.row.ids) else None
+            reading.ids if count and len(reading.ids) else None
             for reading, count in zip(readings, words, strict=True)
         ]
 
@@ -222,6 +226,10 @@ class Run(ABC):
         """As `swapped` for each row, position, word and new text."""
         return [self.swapped(*swap) for swap in swaps]
 
+    def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
+        """The ids of what stands between blanks, wherever that is; None where what is around it matters."""
+        return None
+
     def example(self, text: Text) -> Example:
         """A text as an `Example`, whose label is written as this run's are."""
         return as_example(text)
@@ -239,7 +247,7 @@ class Run(ABC):
             >>> run.predict(["the film was warm and funny"])[0].label
             'good'
         """
-        return self.predict_readings([self.read(example) for example in self.examples(texts)])
+        return self.predict_readings(self.read_all(self.examples(texts)))
 
     def examples(self, texts: Any) -> list[Example]:
         """Texts as Examples: strings, Examples, or a table of pandas or datasets with the run's columns."""
@@ -257,7 +265,7 @@ class Run(ABC):
         """Like `predict`, for texts that are tokenised already."""
         problems = [self.problem(reading) for reading in readings]
         filled = [at for at, problem in enumerate(problems) if problem is None]
-        corpus = self.corpus([readings[at].row.ids for at in filled])
+        corpus = self.corpus([readings[at].ids for at in filled])
         predictions = [Prediction(reading.text, problem=why) for reading, why in zip(readings, problems, strict=True)]
         for at, found in zip(filled, self.probabilities(corpus), strict=True):
             predictions[at] = self._prediction(readings[at], found)
@@ -265,10 +273,10 @@ class Run(ABC):
 
     def problem(self, reading: Reading) -> str | None:
         """Why there is no prediction for a text; None if there is one."""
-        return None if reading.words else no_words(reading.text)
+        return None if reading.filled else no_words(reading.text)
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
-        warning = None if any(reading.known) else "no word of this text is in the vocabulary"
+        warning = None if reading.any_known else "no word of this text is in the vocabulary"
         if not self.tagging:
             return Prediction(reading.text, *named(self.labels, found), warning=warning)
         tokens = tuple(

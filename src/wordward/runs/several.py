@@ -67,7 +67,7 @@ class SeveralLabels(Run):
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
         likely = tuple(name for name, value in zip(self.labels, found, strict=True) if value >= 0.5)
-        warning = None if any(reading.known) else "no word of this text is in the vocabulary"
+        warning = None if reading.any_known else "no word of this text is in the vocabulary"
         _, by_name = named(self.labels, found)
         return Prediction(reading.text, BETWEEN.join(likely), by_name, warning=warning, several=likely)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,13 @@ from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
 from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
-from wordward.runs.reading import Reading, Row, place_tokens
+from wordward.runs.reading import Reading, Row, Words, place_tokens
 from wordward.runs.run import Run
 from wordward.text.chosen import at_hand, split_examples
 from wordward.text.corpus import Batch, Corpus
-from wordward.text.tokenizers import Token, tokenize
+from wordward.text.tokenizers import tokenize
 from wordward.text.vocabulary import Vocabulary
-from wordward.text.word_pieces import Word, check_size, unperturbed_ids, words_of
+from wordward.text.word_pieces import Word, check_size, unperturbed_ids, words_of, words_of_one
 
 
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> "TransformerRun":
@@ -96,16 +96,50 @@ class TransformerRun(Run):
         return PieceCorpus(rows, labels, pad_id=self.tokenizer.pad_token_id, multiple=self.reader.multiple)
 
     def read(self, example: Example) -> Reading:
+        return self.read_all([example])[0]
+
+    def read_all(self, examples: Sequence[Example]) -> list[Reading]:
+        if self.tagging or self.paired:
+            return [self._read_whole(example) for example in examples]
+        readings: list[Reading] = []
+        for start in range(0, len(examples), CHUNK):  # all together, which is faster than one by one
+            texts = [example.text for example in examples[start : start + CHUNK]]
+            encoding = self.reader.encoding(texts)
+            readings += map(self._classified, texts, encoding["input_ids"], encoding.encodings)
+        return readings
+
+    def _classified(self, text: str, ids: list[int], encoding: Any) -> Reading:
+        """A classifier's text; its words are found later."""
+        pieces, end = np.array(ids if text else [], dtype=np.int32), _last_end(text, encoding)
+        return Reading(
+            text,
+            pieces,
+            partial(_found, text, pieces, encoding, self._counted_words, len(self.vocabulary), self._unknown),
+            lowercase=self.text.lowercase,
+            filled=end is not None,
+            known=None if self._unknown in ids else True,
+            unread=None if end is not None and text[end:].strip() else 0,
+        )
+
+    @cached_property
+    def _unknown(self) -> int | None:
+        return self.tokenizer.unk_token_id
+
+    def _read_whole(self, example: Example) -> Reading:
+        """A tagger's sentence, or a pair of texts."""
         lowercase, text = self.text.lowercase, example.text
-        if not self.tagging:
+        if self.tagging:
+            tokens = tokenize(text, "whitespace", lowercase)
+            if example.tokens is not None:
+                text, tokens = place_tokens(text, example.tokens, lowercase=lowercase)
+            ids, words = self._pieces([text[token.start : token.end] for token in tokens])
+            spans, unread = [(start, end) for _, start, end in tokens[: len(words)]], len(tokens) - len(words)
+        else:
             ids, words = self._pieces(text)
-            tokens = [Token(w.text.lower() if lowercase else w.text, w.start, w.end) for w in words]
-            return self._reading(text, tokens, ids, words, self._unread(text, words))
-        tokens = tokenize(text, "whitespace", lowercase)
-        if example.tokens is not None:
-            text, tokens = place_tokens(text, example.tokens, lowercase=lowercase)
-        ids, words = self._pieces([text[token.start : token.end] for token in tokens])
-        return self._reading(text, tokens[: len(words)], ids, words, len(tokens) - len(words))
+            spans, unread = [(word.start, word.end) for word in words], self._unread(text, words)
+        pieces = np.array(ids, dtype=np.int32)
+        found = _arranged(pieces, words, self._counted_words, len(self.vocabulary), self._unknown, unread)
+        return Reading.of(text, found._replace(spans=spans), lowercase=lowercase)
 
     def _pieces(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
         """The ids of a classifier's text, or of a tagger's words, and which of these ids make up each word."""
@@ -126,35 +160,29 @@ class TransformerRun(Run):
             found += [row if row.ids.tolist() == ids else None for row, ids in zip(rows, read, strict=True)]
         return found
 
+    def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
+        if self.tagging or self.paired or not self._parts_at_blanks:
+            return None
+        return self.tokenizer(list(stretches), add_special_tokens=False, return_attention_mask=False)["input_ids"]
+
+    @cached_property
+    def _parts_at_blanks(self) -> bool:
+        """Whether the tokenizer reads what stands between blanks alone, as BERT's does; others read blanks, too."""
+        inner = getattr(self.tokenizer, "backend_tokenizer", None)
+        return type(getattr(inner, "pre_tokenizer", None)).__name__ == "BertPreTokenizer"
+
     def _unread(self, text: str, words: Sequence[Word]) -> int:
-        """How many words of a text, or of the two of a pair, are beyond the longest length."""
+        """How many words of the two texts of a pair are beyond the longest length."""
         if not words:
             return 0
-        if not self.paired:
-            return len(text[words[-1].end :].split())
         first, second, start = parted(text)
         ends = [max((word.end for word in words if word.end <= len(first)), default=0), words[-1].end - start]
         return sum(len(part[max(0, end) :].split()) for part, end in zip((first, second), ends, strict=True))
 
-    def _reading(
-        self, text: str, tokens: list[Token], ids: Sequence[int], words: Sequence[Word], unread: int
-    ) -> Reading:
-        word_of, pieces = np.full(len(ids), -1), np.array(ids, dtype=np.int32)
-        for number, word in enumerate(words):
-            word_of[list(word.pieces)] = number
-        first = np.array([word.pieces[0] for word in words], dtype=np.int64)
-        # A word's number in the rule of sense: after those of the pieces.
-        learnt = [0 if self.tagging else self._learnt(word.text) for word in words]
-        numbers = len(self.vocabulary) + np.array([*learnt, 0])
-        known, unknown = [True] * len(words), self.tokenizer.unk_token_id
-        for number in word_of[pieces == unknown] if unknown is not None else ():
-            if number >= 0:
-                known[number] = False
-        row = Row(pieces, word_of, first, numbers[word_of])
-        return Reading(text, tokens, known, len(tokens) + unread, unread, row)
-
-    def _learnt(self, word: str) -> int:
-        return self.learnt[word.lower()]
+    @property
+    def _counted_words(self) -> Vocabulary | None:
+        """The words that the rule of sense knows; None without such a rule."""
+        return None if self.tagging else self.learnt
 
     def ids_of(self, text: str) -> np.ndarray:
         return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
@@ -167,7 +195,9 @@ class TransformerRun(Run):
             part = texts[start : start + CHUNK]
             encoding = self.reader.encoding(part)
             held = zip(part, encoding["input_ids"], encoding.encodings, strict=True)
-            rows += [np.array(ids, dtype=np.int32) if _has_words(text, of) else None for text, ids, of in held]
+            rows += [
+                np.array(ids, dtype=np.int32) if _last_end(text, of) is not None else None for text, ids, of in held
+            ]
         return rows
 
     def problem(self, reading: Reading) -> str | None:
@@ -222,7 +252,46 @@ class TransformerRun(Run):
         return Adversary(self.model, method, candidates=torch.from_numpy(self.vocabulary.candidates()))
 
 
-def _has_words(text: str, encoding: Any) -> bool:
-    """Whether any piece of the text, of an encoding of the package tokenizers, is more than blanks."""
-    pieces = zip(encoding.sequence_ids, encoding.offsets, strict=True)
-    return any(number == 0 and text[start:end].strip() for number, (start, end) in pieces)
+def _found(
+    text: str, pieces: np.ndarray, encoding: Any, counted: Vocabulary | None, after: int, unknown: int | None
+) -> Words:
+    """The words of a classifier's text."""
+    words = words_of_one(encoding, text) if text else []
+    return _arranged(pieces, words, counted, after, unknown, len(text[words[-1].end :].split()) if words else 0)
+
+
+def _arranged(
+    pieces: np.ndarray,
+    words: Sequence[Word],
+    counted: Vocabulary | None,
+    after: int,
+    unknown: int | None,
+    unread: int,
+) -> Words:
+    """Which pieces make up each word; a word's number in the rule of sense comes `after` those of the pieces."""
+    word_of = np.full(len(pieces), -1)
+    word_of[[at for word in words for at in word.pieces]] = np.repeat(
+        np.arange(len(words)), [len(word.pieces) for word in words]
+    )
+    first = np.array([word.pieces[0] for word in words], dtype=np.int64)
+    learnt = [0] * len(words) if counted is None else [counted[word.text.lower()] for word in words]
+    numbers = after + np.array([*learnt, 0])
+    known = [True] * len(words)
+    for number in word_of[pieces == unknown] if unknown is not None else ():
+        if number >= 0:
+            known[number] = False
+    spans = [(word.start, word.end) for word in words]
+    return Words(spans, known, len(words) + unread, unread, Row(pieces, word_of, first, numbers[word_of]))
+
+
+def _last_end(text: str, encoding: Any) -> int | None:
+    """Where the last piece ends that is more than blanks, of an encoding of the package tokenizers; None: no such."""
+    pieces = zip(reversed(encoding.sequence_ids), reversed(encoding.offsets), strict=True)
+    return next(
+        (
+            start + len(text[start:end].rstrip())
+            for number, (start, end) in pieces
+            if number == 0 and text[start:end].strip()
+        ),
+        None,
+    )

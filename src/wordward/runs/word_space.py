@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -74,18 +75,19 @@ def _installed(run: Run) -> WordSpace | None:
 
 
 def _from_folder(run: Run, folder: Path, source: str) -> WordSpace:
-    pieces, table = input_table(folder)
-    return _of_pieces(run, pieces, torch.from_numpy(table), source)
-
-
-def _of_pieces(run: Run, pieces: dict[str, int], table: Tensor, source: str) -> WordSpace:
-    """The vectors of the words that are one piece each, in this case or in lower case."""
-    rows = [pieces.get(word, pieces.get(word.lower(), -1)) for word in _words(run)]
-    numbers = torch.tensor(rows)
-    known = numbers >= 0
-    vectors = torch.zeros(len(rows), table.shape[1])
-    vectors[known] = table[numbers[known]]
+    vectors, known = _in_folder(tuple(_words(run)), folder)
     return WordSpace(vectors.to(run.device), known.to(run.device), source)
+
+
+@lru_cache(maxsize=2)  # a vocabulary does not change, and many texts may be explained one by one
+def _in_folder(words: tuple[str, ...], folder: Path) -> tuple[Tensor, Tensor]:
+    """The vectors of the words that are one piece each, in this case or in lower case, and which words are."""
+    pieces, table = input_table(folder)
+    numbers = torch.tensor([pieces.get(word, pieces.get(word.lower(), -1)) for word in words])
+    known = numbers >= 0
+    vectors = torch.zeros(len(words), table.shape[1])
+    vectors[known] = torch.from_numpy(table)[numbers[known]]
+    return vectors, known
 
 
 def _from_file(run: Run, path: str) -> WordSpace:

@@ -78,6 +78,12 @@ def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> li
     ]
 
 
+def word_spans(text: str, tokenizer: str = "words") -> list[tuple[int, int]]:
+    """Where the words of `tokenize` begin and end, twice as fast."""
+    spans = [match.span(1) for match in _pattern(tokenizer).finditer(text)]
+    return [span for span in spans if span[0] >= 0]
+
+
 def split_words(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[str]:
     """The words of `tokenize` without their spans, more than twice as fast."""
     words = [word for word in _pattern(tokenizer).findall(text) if word]

@@ -90,10 +90,15 @@ def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0, second: 
         raise SettingError(
             "tokenizer", "words are found by character spans, which only fast tokenizers give: load a fast one"
         )
-    sequence = encoding.sequence_ids(row)
+    return words_of_one(encoding.encodings[row], text, second=second)
+
+
+def words_of_one(encoding: Any, text: str | Sequence[str], *, second: int | None = None) -> list[Word]:
+    """As `words_of`, for one encoding of the package tokenizers."""
+    sequence = encoding.sequence_ids
     of_text = [at for at, number in enumerate(sequence) if number == 0]  # special tokens have none
     if isinstance(text, str):
-        numbers, spans = encoding.word_ids(row), encoding.encodings[row].offsets
+        numbers, spans = encoding.word_ids, encoding.offsets
         first = _words_in(text, of_text, numbers, spans)
         if second is None:
             return first
@@ -101,7 +106,7 @@ def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0, second: 
         shifted = [(start + second, end + second) for start, end in spans]
         rest = _words_in(text, of_second, numbers, shifted)
         return [*first, *(word._replace(number=len(first) + word.number) for word in rest)]
-    return _given_words(text, of_text, encoding.word_ids(row))
+    return _given_words(text, of_text, encoding.word_ids)
 
 
 def _given_words(tokens: Sequence[str], of_text: Iterable[int], numbers: Sequence[int]) -> list[Word]:
@@ -121,32 +126,30 @@ def _words_in(
     text: str, of_text: Iterable[int], numbers: Sequence[int], spans: Sequence[tuple[int, int]]
 ) -> list[Word]:
     """Pieces of the same number side by side, cut where letters meet punctuation."""
-    words: list[Word] = []
+    words: list[tuple[int, int, tuple[int, ...]]] = []  # where each begins and ends, and its pieces
     last = None
     for at in of_text:
-        start, end = _trimmed(text, *spans[at])
-        word = words[-1] if words else None
-        if word is None or numbers[at] != last or _cut(text, word, start, end):
-            words.append(Word("", start, end, (at,), 0))
+        start, end = spans[at]
+        piece = text[start:end]
+        if (bare := piece.strip()) != piece:
+            start += len(piece) - len(piece.lstrip())
+            end = start + len(bare)
+        number = numbers[at]
+        if number != last or not words or _cut(text, words[-1][0], words[-1][1], start, end):
+            words.append((start, end, (at,)))
         else:  # the bytes of one character share a span
-            words[-1] = word._replace(end=max(end, word.end), pieces=(*word.pieces, at))
-        last = numbers[at]
-    filled = [word for word in words if word.end > word.start]
-    return [word._replace(text=text[word.start : word.end], number=number) for number, word in enumerate(filled)]
+            begins, ends, pieces = words[-1]
+            words[-1] = begins, max(end, ends), (*pieces, at)
+        last = number
+    filled = [word for word in words if word[1] > word[0]]
+    return [Word(text[start:end], start, end, pieces, at) for at, (start, end, pieces) in enumerate(filled)]
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without blanks at its ends."""
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    return start, start + len(piece.strip())
-
-
-def _cut(text: str, word: Word, start: int, end: int) -> bool:
-    """Whether a piece is punctuation after letters or letters after punctuation."""
-    if start == end or word.start == word.end:  # a piece may be blank (a SentencePiece ▁)
+def _cut(text: str, begins: int, ends: int, start: int, end: int) -> bool:
+    """Whether a piece is punctuation after the letters of a word or letters after punctuation."""
+    if start == end or begins == ends:  # a piece may be blank (a SentencePiece ▁)
         return False
-    return _is_letter(text[start]) != _is_letter(text[word.end - 1])
+    return _is_letter(text[start]) != _is_letter(text[ends - 1])
 
 
 def _is_letter(character: str) -> bool:

@@ -1,0 +1,75 @@
+"""Whether a tokenizer reads a text after a swap as the word put in; only around the swap, where that is enough."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wordward.attack.guide import Case, Replacement, State
+from wordward.explain.swaps import apply, written
+from wordward.runs.reading import Row
+from wordward.runs.run import Run
+
+BREAK = "<br"  # begins what tokenizers skip although it may hold a blank
+
+
+class Stretch(NamedTuple):
+    """What stands between two blanks of a text, with one word swapped."""
+
+    before: str
+    old: str
+    new: str
+    after: str
+
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """What is read to tell: all of it with the old word, and with the new one, and what stands around it."""
+        whole = self.before + self.old + self.after, self.before + self.new + self.after
+        return (*whole, self.before, self.after)
+
+
+def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:
+    """The text of a case after some swaps."""
+    words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
+    return apply(case.text, words, lowercase=run.text.lowercase)
+
+
+def swapped_rows(
+    run: Run, cases: Sequence[Case], states: Sequence[State], made: Sequence[tuple[Replacement, ...]]
+) -> list[Row | None]:
+    """The row of each state after the last of some swaps; None where the new text is read as other ids."""
+    stretches = [_stretch(run, case, swaps) for case, swaps in zip(cases, made, strict=True)]
+    parts = list({part: None for stretch in stretches if stretch is not None for part in stretch.parts})
+    read = run.ids_alone(parts) if parts else None
+    ids = {} if read is None else dict(zip(parts, read, strict=True))
+    rows: list[Row | None] = [None] * len(made)
+    unsure = []
+    for at, (stretch, state, swaps) in enumerate(zip(stretches, states, made, strict=True)):
+        position, word = swaps[-1]
+        own = state.row.ids[state.row.word == position].tolist()
+        if stretch is not None and ids and len(own) == 1 and _reads_as(stretch, ids, own[0], word):
+            rows[at] = state.row.swapped(position, word)
+        else:
+            unsure.append(at)
+    asked = [(states[at].row, *made[at][-1], text_with(run, cases[at], made[at])) for at in unsure]
+    for at, row in zip(unsure, run.swapped_rows(asked) if asked else [], strict=True):
+        rows[at] = row
+    return rows
+
+
+def _stretch(run: Run, case: Case, swaps: Sequence[Replacement]) -> Stretch | None:
+    """What stands around the last of some swaps; None where what is around that may matter, too."""
+    (*others, (position, word)), text = swaps, case.text
+    place = case.places[position]
+    start, end = text.rfind(" ", 0, place.start) + 1, text.find(" ", place.end)
+    end = len(text) if end < 0 else end
+    if any(start <= case.places[other].start < end for other, _ in others):
+        return None
+    new = written(text, place, run.vocabulary.word(word), lowercase=run.text.lowercase)
+    stretch = Stretch(text[start : place.start], place.word, new, text[place.end : end])
+    held = text[:start].rstrip().endswith(BREAK) or any(BREAK in part for part in stretch.parts[:2])
+    return None if held else stretch
+
+
+def _reads_as(stretch: Stretch, ids: dict[str, list[int]], own: int, word: int) -> bool:
+    """Whether a stretch is read as before with one id replaced, and was read with that id."""
+    old, new, before, after = (ids[part] for part in stretch.parts)
+    return old == [*before, own, *after] and new == [*before, word, *after]
