@@ -140,7 +140,9 @@ class Guide:
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
         corpus = self.run.corpus([state.row.ids for state in states], labels)
         k = self.adversary.method.settings.k
-        tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
+        tokens = max(1, BLOCK // len(self.run.vocabulary))
+        if k is not None:
+            tokens = 4 * TOKENS if self.run.device.type == "cuda" else TOKENS  # as many as are explained at a time
         for index in small_batches(corpus.lengths, at_once(TEXTS, self.run.device), tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)

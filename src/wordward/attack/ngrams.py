@@ -10,6 +10,8 @@ from wordward.text.tokenizers import split_words
 
 DISCOUNT = 0.75  # taken from each count, for sequences not seen
 ORDER = 3
+NEAR = 40  # characters, a few words, on either side of a swap
+BREAK = "<br"  # begins a line break of HTML
 Table = tuple[np.ndarray, np.ndarray]  # sorted codes, and a number for each
 
 
@@ -83,7 +85,7 @@ class NGrams:
 
         A new word must have been seen beside one of its neighbours, and beside as many of them as the old word was.
         """
-        rows = [row for before, after in pairs for row in self._changed(split(before), split(after))]
+        rows = [row for before, after in pairs for row in self._changed(before, after)]
         scores, beside = self.scores(rows), self._seen_beside(rows)
         known = np.array([row.count(-1) for row in rows])
         unseen = (known[1::2] > known[::2]) | (beside[1::2] < np.maximum(beside[::2], 1))
@@ -100,12 +102,14 @@ class NGrams:
         seen[starts] = False
         return np.add.reduceat(seen.astype(np.int64), starts)
 
-    def _changed(self, before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
+    def _changed(self, before: str, after: str) -> tuple[list[int], list[int]]:
         """Where two texts differ, and the two words on either side that it matters to."""
-        one, other = self.numbers(before), self.numbers(after)
-        same = min(len(before), len(after))
-        first = next((at for at in range(same) if before[at] != after[at]), same)
-        tail = next((at for at in range(same - first) if before[-1 - at] != after[-1 - at]), same - first)
+        words, others = map(split, around(before, after))
+        first, tail = _same(words, others)
+        if min(first, tail) < ORDER - 1 or first + tail >= min(len(words), len(others)):  # too near to an end
+            words, others = split(before), split(after)
+            first, tail = _same(words, others)
+        one, other = self.numbers(words), self.numbers(others)
         end = max(0, tail + 1 - (ORDER - 1))  # numbers after those
         return one[first : len(one) - end], other[first : len(other) - end]
 
@@ -131,6 +135,37 @@ class NGrams:
         rows = [self.numbers(words) for words in texts]
         count = sum(len(row) - (ORDER - 1) for row in rows)
         return float(np.exp(-self.scores(rows).sum() / max(count, 1)))
+
+
+def around(before: str, after: str) -> tuple[str, str]:
+    """What stands around the characters in which two texts differ, from blank to blank: to split all is slow."""
+    start = _alike(before, after)
+    left = before.rfind(" ", 0, max(0, start - NEAR)) + 1
+    tail = _alike(before[start:][::-1], after[start:][::-1])
+    right = before.find(" ", len(before) - tail + NEAR)
+    end = 0 if right < 0 else len(before) - right  # characters left out after it
+    if before[:left].rstrip().endswith(BREAK) or before[: len(before) - end].endswith(BREAK):
+        return before, after  # it may hold a blank, and is no word
+    return before[left : len(before) - end], after[left : len(after) - end]
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two strings begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _same(words: Sequence[str], others: Sequence[str]) -> tuple[int, int]:
+    """How many words two texts begin with alike, and how many of the rest they end with alike."""
+    same = min(len(words), len(others))
+    first = next((at for at in range(same) if words[at] != others[at]), same)
+    return first, next((at for at in range(same - first) if words[-1 - at] != others[-1 - at]), same - first)
 
 
 def _look_up(table: Table, codes: np.ndarray) -> np.ndarray:

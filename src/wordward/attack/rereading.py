@@ -12,18 +12,12 @@ BREAK = "<br"  # begins what tokenizers skip although it may hold a blank
 
 
 class Stretch(NamedTuple):
-    """What stands between two blanks of a text, with one word swapped."""
+    """What stands between two blanks of a text around a word that is swapped."""
 
-    before: str
-    old: str
-    new: str
+    old: str  # all of it
+    new: str  # all of it after the swap
+    before: str  # the word
     after: str
-
-    @property
-    def parts(self) -> tuple[str, str, str, str]:
-        """What is read to tell: all of it with the old word, and with the new one, and what stands around it."""
-        whole = self.before + self.old + self.after, self.before + self.new + self.after
-        return (*whole, self.before, self.after)
 
 
 def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:
@@ -37,7 +31,7 @@ def swapped_rows(
 ) -> list[Row | None]:
     """The row of each state after the last of some swaps; None where the new text is read as other ids."""
     stretches = [_stretch(run, case, swaps) for case, swaps in zip(cases, made, strict=True)]
-    parts = list({part: None for stretch in stretches if stretch is not None for part in stretch.parts})
+    parts = list({part: None for stretch in stretches if stretch is not None for part in stretch})
     read = run.ids_alone(parts) if parts else None
     ids = {} if read is None else dict(zip(parts, read, strict=True))
     rows: list[Row | None] = [None] * len(made)
@@ -64,12 +58,15 @@ def _stretch(run: Run, case: Case, swaps: Sequence[Replacement]) -> Stretch | No
     if any(start <= case.places[other].start < end for other, _ in others):
         return None
     new = written(text, place, run.vocabulary.word(word), lowercase=run.text.lowercase)
-    stretch = Stretch(text[start : place.start], place.word, new, text[place.end : end])
-    held = text[:start].rstrip().endswith(BREAK) or any(BREAK in part for part in stretch.parts[:2])
-    return None if held else stretch
+    before, after = text[start : place.start], text[place.end : end]
+    stretch = Stretch(text[start:end], before + new + after, before, after)
+    broken = BREAK in stretch.new or (
+        BREAK in text and (BREAK in stretch.old or text[:start].rstrip().endswith(BREAK))
+    )
+    return None if broken else stretch
 
 
 def _reads_as(stretch: Stretch, ids: dict[str, list[int]], own: int, word: int) -> bool:
     """Whether a stretch is read as before with one id replaced, and was read with that id."""
-    old, new, before, after = (ids[part] for part in stretch.parts)
+    old, new, before, after = (ids[part] for part in stretch)
     return old == [*before, own, *after] and new == [*before, word, *after]

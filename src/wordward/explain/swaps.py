@@ -123,7 +123,8 @@ def apply(text: str, changes: Sequence[tuple[Place, str]], *, lowercase: bool = 
 
 def written(text: str, place: Place, word: str, *, lowercase: bool) -> str:
     """A word as it is written at a place of a text."""
-    return cased_like(word, place.word, begins=_begins(text, place.start)) if lowercase else word
+    begins = place.word[:1].isupper() and _begins(text, place.start)  # which matters for capitals alone
+    return cased_like(word, place.word, begins=begins) if lowercase else word
 
 
 def cased_like(word: str, like: str, *, begins: bool = True) -> str:

@@ -19,14 +19,15 @@ from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
+from wordward.runs.piece_words import arranged, find_words, last_end
 from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
-from wordward.runs.reading import Reading, Row, Words, place_tokens
+from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.text.chosen import at_hand, split_examples
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.tokenizers import tokenize
 from wordward.text.vocabulary import Vocabulary
-from wordward.text.word_pieces import Word, check_size, unperturbed_ids, words_of, words_of_one
+from wordward.text.word_pieces import Word, check_size, encodings_of, unperturbed_ids, words_of
 
 
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> "TransformerRun":
@@ -105,16 +106,16 @@ class TransformerRun(Run):
         for start in range(0, len(examples), CHUNK):  # all together, which is faster than one by one
             texts = [example.text for example in examples[start : start + CHUNK]]
             encoding = self.reader.encoding(texts)
-            readings += map(self._classified, texts, encoding["input_ids"], encoding.encodings)
+            readings += map(self._classified, texts, encoding["input_ids"], encodings_of(encoding))
         return readings
 
     def _classified(self, text: str, ids: list[int], encoding: Any) -> Reading:
         """A classifier's text; its words are found later."""
-        pieces, end = np.array(ids if text else [], dtype=np.int32), _last_end(text, encoding)
+        pieces, end = np.array(ids if text else [], dtype=np.int32), last_end(text, encoding)
         return Reading(
             text,
             pieces,
-            partial(_found, text, pieces, encoding, self._counted_words, len(self.vocabulary), self._unknown),
+            partial(find_words, text, pieces, encoding, self._counted_words, len(self.vocabulary), self._unknown),
             lowercase=self.text.lowercase,
             filled=end is not None,
             known=None if self._unknown in ids else True,
@@ -137,9 +138,11 @@ class TransformerRun(Run):
         else:
             ids, words = self._pieces(text)
             spans, unread = [(word.start, word.end) for word in words], self._unread(text, words)
-        pieces = np.array(ids, dtype=np.int32)
-        found = _arranged(pieces, words, self._counted_words, len(self.vocabulary), self._unknown, unread)
-        return Reading.of(text, found._replace(spans=spans), lowercase=lowercase)
+        counted, pieces = self._counted_words, [word.pieces for word in words]
+        numbers = None if counted is None else [counted[word.text.lower()] for word in words]
+        row = np.array(ids, dtype=np.int32)
+        found = arranged(row, spans, pieces, numbers, len(self.vocabulary), self._unknown, unread)
+        return Reading.of(text, found, lowercase=lowercase)
 
     def _pieces(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
         """The ids of a classifier's text, or of a tagger's words, and which of these ids make up each word."""
@@ -196,7 +199,7 @@ class TransformerRun(Run):
             encoding = self.reader.encoding(part)
             held = zip(part, encoding["input_ids"], encoding.encodings, strict=True)
             rows += [
-                np.array(ids, dtype=np.int32) if _last_end(text, of) is not None else None for text, ids, of in held
+                np.array(ids, dtype=np.int32) if last_end(text, of) is not None else None for text, ids, of in held
             ]
         return rows
 
@@ -250,48 +253,3 @@ class TransformerRun(Run):
 
     def _adversary(self, method: Method) -> Adversary:
         return Adversary(self.model, method, candidates=torch.from_numpy(self.vocabulary.candidates()))
-
-
-def _found(
-    text: str, pieces: np.ndarray, encoding: Any, counted: Vocabulary | None, after: int, unknown: int | None
-) -> Words:
-    """The words of a classifier's text."""
-    words = words_of_one(encoding, text) if text else []
-    return _arranged(pieces, words, counted, after, unknown, len(text[words[-1].end :].split()) if words else 0)
-
-
-def _arranged(
-    pieces: np.ndarray,
-    words: Sequence[Word],
-    counted: Vocabulary | None,
-    after: int,
-    unknown: int | None,
-    unread: int,
-) -> Words:
-    """Which pieces make up each word; a word's number in the rule of sense comes `after` those of the pieces."""
-    word_of = np.full(len(pieces), -1)
-    word_of[[at for word in words for at in word.pieces]] = np.repeat(
-        np.arange(len(words)), [len(word.pieces) for word in words]
-    )
-    first = np.array([word.pieces[0] for word in words], dtype=np.int64)
-    learnt = [0] * len(words) if counted is None else [counted[word.text.lower()] for word in words]
-    numbers = after + np.array([*learnt, 0])
-    known = [True] * len(words)
-    for number in word_of[pieces == unknown] if unknown is not None else ():
-        if number >= 0:
-            known[number] = False
-    spans = [(word.start, word.end) for word in words]
-    return Words(spans, known, len(words) + unread, unread, Row(pieces, word_of, first, numbers[word_of]))
-
-
-def _last_end(text: str, encoding: Any) -> int | None:
-    """Where the last piece ends that is more than blanks, of an encoding of the package tokenizers; None: no such."""
-    pieces = zip(reversed(encoding.sequence_ids), reversed(encoding.offsets), strict=True)
-    return next(
-        (
-            start + len(text[start:end].rstrip())
-            for number, (start, end) in pieces
-            if number == 0 and text[start:end].strip()
-        ),
-        None,
-    )

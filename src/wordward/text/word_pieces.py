@@ -86,27 +86,22 @@ def words_of(encoding: Any, text: str | Sequence[str], *, row: int = 0, second: 
     the words, and their characters are those in the tokens joined by blanks. Of a pair of texts, the first; or both,
     where `text` holds both and `second` is where the second begins in it.
     """
+    encoded = encodings_of(encoding)[row]
+    if not isinstance(text, str):
+        of_text = [at for at, number in enumerate(encoded.sequence_ids) if number == 0]  # special tokens have none
+        return _given_words(text, of_text, encoded.word_ids)
+    found = pieces_in(encoded, text)
+    found += [] if second is None else pieces_in(encoded, text, 1, second)
+    return [Word(text[start:end], start, end, pieces, at) for at, (start, end, pieces) in enumerate(found)]
+
+
+def encodings_of(encoding: Any) -> Sequence[Any]:
+    """What the package tokenizers found in each text, by characters; a tokenizer that is not fast gives none."""
     if not encoding.is_fast:
         raise SettingError(
             "tokenizer", "words are found by character spans, which only fast tokenizers give: load a fast one"
         )
-    return words_of_one(encoding.encodings[row], text, second=second)
-
-
-def words_of_one(encoding: Any, text: str | Sequence[str], *, second: int | None = None) -> list[Word]:
-    """As `words_of`, for one encoding of the package tokenizers."""
-    sequence = encoding.sequence_ids
-    of_text = [at for at, number in enumerate(sequence) if number == 0]  # special tokens have none
-    if isinstance(text, str):
-        numbers, spans = encoding.word_ids, encoding.offsets
-        first = _words_in(text, of_text, numbers, spans)
-        if second is None:
-            return first
-        of_second = [at for at, number in enumerate(sequence) if number == 1]
-        shifted = [(start + second, end + second) for start, end in spans]
-        rest = _words_in(text, of_second, numbers, shifted)
-        return [*first, *(word._replace(number=len(first) + word.number) for word in rest)]
-    return _given_words(text, of_text, encoding.word_ids)
+    return encoding.encodings
 
 
 def _given_words(tokens: Sequence[str], of_text: Iterable[int], numbers: Sequence[int]) -> list[Word]:
@@ -122,14 +117,18 @@ def _given_words(tokens: Sequence[str], of_text: Iterable[int], numbers: Sequenc
     return words
 
 
-def _words_in(
-    text: str, of_text: Iterable[int], numbers: Sequence[int], spans: Sequence[tuple[int, int]]
-) -> list[Word]:
-    """Pieces of the same number side by side, cut where letters meet punctuation."""
-    words: list[tuple[int, int, tuple[int, ...]]] = []  # where each begins and ends, and its pieces
+def pieces_in(encoding: Any, text: str, which: int = 0, shift: int = 0) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Where each word of a text begins and ends, and its pieces: those of one number side by side.
+
+    They are cut where letters meet punctuation. Of a pair of texts, `which` of them, `shift` characters later.
+    """
+    numbers, spans = encoding.word_ids, encoding.offsets
+    words: list[tuple[int, int, tuple[int, ...]]] = []
     last = None
-    for at in of_text:
-        start, end = spans[at]
+    for at, sequence in enumerate(encoding.sequence_ids):
+        if sequence != which:  # special tokens have none
+            continue
+        start, end = spans[at][0] + shift, spans[at][1] + shift
         piece = text[start:end]
         if (bare := piece.strip()) != piece:
             start += len(piece) - len(piece.lstrip())
@@ -141,8 +140,7 @@ def _words_in(
             begins, ends, pieces = words[-1]
             words[-1] = begins, max(end, ends), (*pieces, at)
         last = number
-    filled = [word for word in words if word[1] > word[0]]
-    return [Word(text[start:end], start, end, pieces, at) for at, (start, end, pieces) in enumerate(filled)]
+    return [word for word in words if word[1] > word[0]]
 
 
 def _cut(text: str, begins: int, ends: int, start: int, end: int) -> bool:

@@ -1,0 +1,54 @@
+"""The words of a text that a model reads as word pieces."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wordward.runs.reading import Row, Words
+from wordward.text.vocabulary import Vocabulary
+from wordward.text.word_pieces import pieces_in
+
+
+def find_words(
+    text: str, ids: np.ndarray, encoding: Any, counted: Vocabulary | None, after: int, unknown: int | None
+) -> Words:
+    """The words of a classifier's text, whose encoding is one of the package tokenizers; the rest as `arranged`."""
+    found = pieces_in(encoding, text) if text else []
+    spans = [(start, end) for start, end, _ in found]
+    unread = len(text[spans[-1][1] :].split()) if spans else 0
+    numbers = None if counted is None else [counted[text[start:end].lower()] for start, end in spans]
+    return arranged(ids, spans, [pieces for *_, pieces in found], numbers, after, unknown, unread)
+
+
+def arranged(
+    ids: np.ndarray,
+    spans: list[tuple[int, int]],
+    pieces: Sequence[Sequence[int]],
+    numbers: Sequence[int] | None,
+    after: int,
+    unknown: int | None,
+    unread: int,
+) -> Words:
+    """Words, each of some `pieces` of the `ids`.
+
+    `numbers`: of each word in the rule of sense, where they come `after` those of the pieces; None: there is no rule.
+    """
+    word_of = np.full(len(ids), -1)
+    places = np.array([at for of_word in pieces for at in of_word], dtype=np.int64)
+    word_of[places] = np.repeat(np.arange(len(pieces)), np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    first = np.array([of_word[0] for of_word in pieces], dtype=np.int64)
+    of_words = after + np.array([*(numbers or [0] * len(pieces)), 0])
+    known = [True] * len(pieces)
+    for number in word_of[ids == unknown] if unknown is not None else ():
+        if number >= 0:
+            known[number] = False
+    return Words(spans, known, len(spans) + unread, unread, Row(ids, word_of, first, of_words[word_of]))
+
+
+def last_end(text: str, encoding: Any) -> int | None:
+    """Where the last piece of a text ends that is more than blanks; None if there is no such piece."""
+    for number, (start, end) in zip(reversed(encoding.sequence_ids), reversed(encoding.offsets), strict=True):
+        if number == 0 and text[start:end].strip():
+            return start + len(text[start:end].rstrip())
+    return None
