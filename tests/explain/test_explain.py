@@ -1,5 +1,6 @@
 """What a perturbation points at, in texts that a run explains."""
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from untrained import a_run
 
 from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
-from wordward.explain.explanation import Explanation
+from wordward.explain.explanation import Explanation, Place, from_json, to_json
 from wordward.explain.pulls import _strongest, pointed_at
 from wordward.models import Tagger
 from wordward.perturbation.recipes import RECIPES
@@ -346,3 +347,24 @@ def test_a_word_is_pulled_as_its_strongest_piece_is() -> None:
     row = Row(np.arange(8), word, np.array([1, 2, 5]), np.arange(8))
     strengths = np.array([9.0, -1.0, 0.5, 2.0, 2.0, 1.0, 0.0, 9.0, 0.0], dtype=np.float32)  # the last is padding
     assert _strongest(row, strengths) == [1, 3, 5]
+
+
+def test_places_are_made_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    def counted(*values: Any) -> Place:
+        nonlocal made
+        made += 1
+        return Place(*values)
+
+    monkeypatch.setattr("wordward.explain.places.Place", counted)
+    first, second = explain(a_run(k=3), TEXTS[:2])
+    assert made == 0
+    assert [place.word for place in first.places] == TEXTS[0].split()
+    assert first.places is first.places
+    assert made == len(first.places)
+    assert pickle.loads(pickle.dumps(second)) == second == from_json(to_json(second))
+    assert replace(second, label="bad").places == second.places
+    assert made == len(first.places) + len(second.places)
+    with pytest.raises(AttributeError, match="no 'place'"):
+        first.place  # noqa: B018

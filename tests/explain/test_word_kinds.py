@@ -1,9 +1,11 @@
 """Which words may stand in each other's place."""
 
+import re
+
 import pytest
 import torch
 
-from wordward.explain.word_kinds import Fitting, case, in_one_piece, inflection
+from wordward.explain.word_kinds import Fitting, case, in_one_piece, in_one_piece_each, inflection
 
 WORDS = [
     *"""
@@ -94,3 +96,10 @@ def test_a_piece_of_a_contraction_is_not_a_word() -> None:
     whole = {word: in_one_piece(text, at, at + len(word)) for word, at in places.items()}
     assert whole == {"can": False, "say": True, "fine": True, "boys": True, "game": True}
     assert not in_one_piece("we've", 3, 5)
+
+
+def test_pieces_of_contractions_in_a_whole_text() -> None:
+    text = "'I can't say 'fine' of the boys' game, it’s y'all's 'n' x'"
+    spans = [match.span() for match in re.finditer(r"\w+", text)]
+    assert in_one_piece_each(text, spans).tolist() == [in_one_piece(text, *span) for span in spans]
+    assert in_one_piece_each("no such mark", [(0, 2)]).tolist() == [True]

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,9 @@ class ExplainOutput:
     def _count(self, explanations: Sequence[Any]) -> None:
         """Count a text and draw it for the page."""
         self.count += 1
-        first = explanations[0] if isinstance(explanations[0], Mapping) else vars(explanations[0])
-        self.empty += not first["places"] and first["predicted"] is None
+        first = explanations[0]
+        get = first.get if isinstance(first, Mapping) else partial(getattr, first)
+        self.empty += not get("places") and get("predicted") is None
         if self.html is not None:
             self._fragments.append(html_fragment(explanations))
 
