@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordward.hf.trainer import AdversarialTrainer
 from wordward.runs import run_folder
@@ -15,6 +15,7 @@ from wordward.train.finetuning_data import Order
 from wordward.train.learnt import Learnt
 from wordward.train.record import Record
 from wordward.train.step import settled_precision
+from wordward.train.teacher import Teacher
 
 WARM_UP = 0.1  # share of the steps
 
@@ -28,13 +29,20 @@ class RunTrainer(AdversarialTrainer):
         self.order, self.record, self.learnt, self.beliefs = order, record, learnt, beliefs
         self._target = self._believed if beliefs else None
         super().__init__(*args, **options)
+        self.teacher = Teacher(Path(str(self.args.output_dir)), first=record.first)
 
     def _weight(self) -> Tensor | float:
         return self.learnt.share
 
-    def _believed(self, logits: Tensor) -> Tensor:
+    def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
+        """In self-training only from half of the steps on: then there is a teacher."""
+        if self.beliefs and not self.teacher.ready(model, self.state.global_step, self.state.max_steps):
+            return {}
+        return super()._virtual(model, inputs)
+
+    def _believed(self, inputs: dict[str, Tensor], logits: Tensor) -> Tensor:
         assert self.beliefs is not None
-        target, mean = self.beliefs.target(logits)
+        target, mean = self.beliefs.target(self.teacher(inputs))
         self.beliefs.update(self._of_all(mean))
         return target
 
