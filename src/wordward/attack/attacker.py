@@ -15,13 +15,13 @@ from wordward.attack.guide import Case, Guide, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
 from wordward.attack.search import TextSearch, search, text_with
 from wordward.attack.sense import Judge, judge_of
-from wordward.attack.stopwords import STOP_WORDS, fold
+from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
-from wordward.explain.word_kinds import in_one_piece
+from wordward.explain.word_kinds import fold, in_one_piece
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction

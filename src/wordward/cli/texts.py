@@ -22,19 +22,11 @@ def is_split(run: "Run", data: str) -> bool:
     return bool(run.config.data.corpus) and data in SPLITS
 
 
-def texts_of(
-    run: "Run",
-    data: str,
-    *,
-    labelled: bool = True,
-    group_column: str | None = None,
-    quiet: bool = False,
-    **columns: Any,
-) -> "list[Example]":
-    """The texts of a split, or of a file."""
+def texts_of(run: "Run", data: str, *, quiet: bool = False, **reading: Any) -> "list[Example]":
+    """The texts of a split, or of a file, as `texts_in` reads it."""
     if not is_split(run, data):
-        return texts_in(run, data, labelled=labelled, group_column=group_column, quiet=quiet, **columns)
-    if group_column is not None:
+        return texts_in(run, data, quiet=quiet, **reading)
+    if reading.get("group_column") is not None:
         raise UsageError(f"--group-column names a column of a file, but {data} is a split of a known corpus")
     from wordward.support.console import waiting
     from wordward.text.chosen import split_examples
