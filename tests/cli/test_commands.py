@@ -350,9 +350,10 @@ def test_unknown_toml_key_is_refused_by_name(tmp_path: Path, capsys: pytest.Capt
     assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run")]) == 1
     assert "'epsilom'" in (shown := capsys.readouterr().err)
     assert "did you mean 'epsilon'" in shown
-    toml.write_text("epsilon = [unclosed")
-    assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run")]) == 1
-    assert "not a TOML file" in capsys.readouterr().err
+    for content in ("epsilon = [unclosed", f"epsilon = {'[' * 3_000}"):
+        toml.write_text(content)
+        assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run")]) == 1
+        assert "not a TOML file" in capsys.readouterr().err
 
 
 def test_every_setting_has_its_own_name() -> None:

@@ -49,7 +49,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: expected a TOML file; there is none of this name") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise DataError(f"{path} is not a TOML file: {error}") from None
 
 

@@ -114,7 +114,7 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
     with transformers_quietly() as transformers, explained(source, "model", kind):
-        check_sizes(source, transformers.AutoConfig.from_pretrained(source, **SAFE))
+        checked_config(source, transformers)
         model, told = getattr(transformers, kind).from_pretrained(
             source,
             num_labels=len(labels),
@@ -132,7 +132,25 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     return model.float().train()
 
 
-def check_sizes(source: str, config: Any) -> None:
+def checked_config(source: str, transformers: Any) -> Any:
+    """The configuration of a model whose loading runs no code that it names, and takes no endless time."""
+    config = transformers.AutoConfig.from_pretrained(source, **SAFE)
+    attention = getattr(config, "_attn_implementation", None)
+    if attention is not None and "/" in str(attention):  # a kernel, which transformers fetches from the hub and loads
+        raise RunError(
+            f"the attention of {source} is code on the hub ({attention}), which is never run here: delete "
+            "attn_implementation from its config.json"
+        )
+    if Path(source, "adapter_config.json").exists() and not Path(source, "adapter_model.safetensors").exists():
+        raise RunError(
+            f"the adapter of {source} has no weights in safetensors (adapter_model.safetensors), which alone "
+            "are read: merge it into the model with peft, or delete adapter_config.json"
+        )
+    _check_sizes(source, config)
+    return config
+
+
+def _check_sizes(source: str, config: Any) -> None:
     """Refuse sizes in config.json that the weights beside it do not have: they may take any time and memory."""
     tensors = [shape for file in sorted(Path(source).glob("*.safetensors")) for shape in _shapes(file)]
     if not tensors:
