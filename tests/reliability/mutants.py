@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "wordward" / "perturbation"
 QUICK = (
     "losses",
+    "choice",
     "space",
     "nearest",
     "padding",
