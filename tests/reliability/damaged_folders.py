@@ -37,8 +37,9 @@ from wordward.text.pack import write_pack
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --min-candidate-count 1 --device cpu --quiet".split()
 SECONDS, MEGABYTES = 60, 500  # that a command may take
-RUNS = ("classifier", "tagger", "language model", "sweep", "transformer", "packed corpus", "convolution", "spelling")
-RUNS += ("stopped transformer", "other model", "earlier check")
+RUNS = ("classifier", "tagger", "language model", "sweep", "transformer")
+MORE = ("convolution", "spelling", "stopped transformer", "other model", "earlier check")
+KINDS = {"folders": RUNS, "more": MORE, "packs": ("packed corpus",)}
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def build(place: Path, kinds: tuple[str, ...] = RUNS) -> None:
             continue
         if kind == "earlier check":
             (place / kind).mkdir()
-            assert main(_check(place, place / "other model", "--json", place / kind / "check.json")) == 0
+            with contextlib.redirect_stdout(io.StringIO()):
+                assert main(_check(place, place / "other model", "--json", place / kind / "check.json")) == 0
             continue
         if kind == "packed corpus":
             splits = {
@@ -193,6 +195,9 @@ def damaged(place: Path, kinds: tuple[str, ...], count: int, seed: int) -> Itera
         folder = place / "damaged"
         restore(folder, place / kind)
         damage = mutate(folder, rng)
+        while kind == "earlier check" and damage.endswith(("pipe", "zero")):  # which --against <(zcat ...) is, too
+            restore(folder, place / kind)
+            damage = mutate(folder, rng)
         chosen = rng.choice(commands(kind, place, folder))
         status, problem = _tried(chosen)
         yield Outcome(kind, f"{number}: {damage}", " ".join(chosen[:1] + chosen[-4:]), status, problem)
@@ -233,9 +238,9 @@ def _megabytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def report(damages: int, seed: int, only: list[str], *, keep: bool) -> int:
+def report(damages: int, seed: int, which: str, *, keep: bool) -> int:
     """Damage folders, show what went wrong, and print the figures as a line of JSON."""
-    kinds = tuple(only) or RUNS
+    kinds = KINDS[which]
     counts, began = Counter[str](), time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         build(Path(name), kinds)
@@ -246,7 +251,7 @@ def report(damages: int, seed: int, only: list[str], *, keep: bool) -> int:
     figures = {"damages": damages, "kinds": len(kinds), "seed": seed}
     figures |= {name: counts[name] for name in ("worked", "refused", "problems")}
     figures["seconds"] = round(time.monotonic() - began)
-    record("damaged_packs" if only == ["packed corpus"] else "damaged_folders", figures, keep=keep)
+    record(f"damaged_{which}", figures, keep=keep)
     return 1 if counts["problems"] else 0
 
 
@@ -254,7 +259,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--damages", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=RUNS, nargs="+", default=[])
+    parser.add_argument("--which", choices=KINDS, default="folders")
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
-    sys.exit(report(given.damages, given.seed, given.only, keep=given.record))
+    sys.exit(report(given.damages, given.seed, given.which, keep=given.record))

@@ -39,11 +39,13 @@ def kills() -> str:
 
 def damaged() -> str:
     """Folders and packs that were damaged."""
-    folders, packs = recorded("damaged_folders"), recorded("damaged_packs")
+    folders, more, packs = (recorded(f"damaged_{name}") for name in ("folders", "more", "packs"))
     names = ("damages", "worked", "refused", "problems", "seconds")
     head = ["what was damaged", "damages", "did their work", "refused", "problems", "seconds"]
-    rows = [["run folders", *(folders[name] for name in names)], ["packed corpora", *(packs[name] for name in names)]]
-    return f"{_table(head, *rows)}\n\n{_where(packs)}"
+    kinds = {"run folders": folders, "more kinds": more, "packed corpora": packs}
+    return (
+        f"{_table(head, *([kind, *(at[name] for name in names)] for kind, at in kinds.items()))}\n\n{_where(packs)}"
+    )
 
 
 def fuzzed() -> str:
