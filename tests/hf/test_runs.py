@@ -32,6 +32,7 @@ from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import held, load_result
+from wordward.support import files
 from wordward.support.errors import RunError
 from wordward.train import record as bookkeeping
 from wordward.train.finetuner import FineTuning
@@ -349,6 +350,28 @@ class TestResume:
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0  # finished: nothing to do
         assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
         assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("written", ["nothing", "config.toml", "vocabulary.txt"])
+    def test_killed_while_its_first_files_are_written_it_can_be_started_or_resumed(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+    ):
+        """By then the Trainer has made its own folder."""
+        plain = files.put
+
+        def dies(part: Path, path: Path) -> None:
+            if written == "nothing":
+                raise ZeroDivisionError
+            plain(part, path)
+            if path.name == written:
+                raise ZeroDivisionError
+
+        monkeypatch.setattr(files, "put", dies)
+        config = config_of(place, method="baseline", epochs=1)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "run", quiet=True)
+        monkeypatch.undo()
+        assert (tmp_path / "run" / "checkpoints").exists()
+        assert not train(config, tmp_path / "run", resume=written != "nothing", quiet=True)["stopped"]
 
     def test_minutes_end_it_in_the_middle_of_an_epoch(
         self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
