@@ -143,6 +143,15 @@ def test_an_adapter_in_a_pickle_is_refused(copy: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.parametrize("value", [3.0, "BertForSequenceClassification", [1], {"a": 1}])
+def test_architectures_that_are_no_names_are_told(value: object, copy: Path) -> None:
+    file = copy / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"architectures": value}))
+    for opens in (lambda: known_labels(str(file.parent), tagging=False), lambda: open_model(str(file.parent))):
+        with pytest.raises(RunError, match="cannot be loaded: "):
+            opens()
+
+
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
 def test_what_the_libraries_say_of_a_damaged_file_is_told(name: str, copy: Path) -> None:
     """tokenizers raises plain exceptions, transformers errors of its own."""

@@ -16,6 +16,7 @@ from wordward.runs.external_run import CheckedLogits, ExternalRun, SeveralOfMode
 from wordward.runs.hub import (
     HEADS,
     SAFE_WEIGHTS,
+    architectures,
     check_folder,
     checked_config,
     explained,
@@ -145,8 +146,7 @@ def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Examp
 def _load(source: str) -> tuple[bool, Any]:
     """Whether the model gives tags, and the model, whose every weight must be in its files."""
     with transformers_quietly() as transformers, explained(source, "model"):
-        config = checked_config(source, transformers)
-    named = list(getattr(config, "architectures", None) or ())
+        named = architectures(checked_config(source, transformers))
     tagging = _head(named)
     if tagging is None:
         raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))

@@ -175,14 +175,22 @@ def known_labels(source: str, *, tagging: bool) -> tuple[str, ...]:
     check_folder(source)
     with transformers_quietly() as transformers, explained(source, "model"):
         config = transformers.AutoConfig.from_pretrained(source, **SAFE)
-    if not any(name.endswith(HEADS[tagging]) for name in config.architectures or ()):
-        return ()
+        if not any(name.endswith(HEADS[tagging]) for name in architectures(config)):
+            return ()
     if config.problem_type == "multi_label_classification":
         raise RunError(
             f"{source} gives several labels at once, but these texts have one each: train for the labels of the "
             "texts with `new_labels=True`"
         )
     return tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
+
+
+def architectures(config: Any) -> list[str]:
+    """The kinds of model that a configuration names."""
+    named = getattr(config, "architectures", None)
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise ValueError(f"its architectures are {named!r:.60}, where names were expected")
+    return named or []
 
 
 def longest(model: nn.Module, tokenizer: Any) -> int:
