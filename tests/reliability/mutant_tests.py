@@ -91,7 +91,7 @@ class InPlace:
             self.note.write_text(report.nodeid)
             os._exit(1)
 
-    def pytest_runtestloop(self, session: Any) -> bool:
+    def pytest_runtestloop(self, session: Any) -> bool | None:
         """Find out what each test reaches, then try the mutants."""
         gc.unfreeze()
         found = [each for each in gc.get_objects() if type(each) is FunctionType]
