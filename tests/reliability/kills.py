@@ -80,6 +80,7 @@ def chains(place: Path) -> dict[str, Chain]:
     learnt = ["train", "--train", data, "--epochs", "4", *SIZES, "--kind", "convolution", "--augment", "20"]
     tuned = ["train", "--train", some, "--epochs", "3", "--model", str(place / "tiny"), "--checkpoint-steps", "4"]
     tuned += ["--method", "iadvt", "--k", "3", "--device", "cpu", "--quiet"]
+    taught = [*tuned, "--method", "ivat", "--unlabelled", data, "--self-training"]
     augment = ["augment", run, some, "--device", "cpu", "--quiet", "--force", "--out"]
     explain = ["explain", run, "--file", some, "--device", "cpu", "--quiet", "--json"]
     return {
@@ -88,6 +89,7 @@ def chains(place: Path) -> dict[str, Chain]:
         "sweep": Chain([*sweep, "--out"], [*sweep, "--resume", "--out"], _sweep),
         "augmented": Chain([*learnt, "--out"], [*learnt, "--resume", "--out"], _folder),
         "transformer": Chain([*tuned, "--out"], [*tuned, "--resume", "--out"], _folder),
+        "self-training": Chain([*taught, "--out"], [*taught, "--resume", "--out"], _folder),
         "augment": Chain(augment, augment, Path.read_bytes, ".csv"),
         "attack": Chain(attack, attack, Path.read_bytes),
         "explain": Chain(explain, explain, Path.read_bytes),
@@ -229,11 +231,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=[], help="kinds of chains, such as train or attack")
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        found = figures(run(Path(name), given.kills, given.seed))
+        found = figures(run(Path(name), given.kills, given.seed, tuple(given.only)))
     found |= {"seed": given.seed, "seconds": round(time.monotonic() - began)}
     record("kills", found, keep=given.record)
     sys.exit(1 if found["problems"] else 0)
