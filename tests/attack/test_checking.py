@@ -169,8 +169,16 @@ class TestAgainst:
             check(run, TEXTS, replace(settings, beam=2), against=path)
         with pytest.raises(DataError, match="none of these are in it"):
             check(run, [wordward.Example("the film was bright", "good")], settings, against=path)
-        (tmp_path / "other.json").write_text("{}")
-        for name in ("other.json", "none.json"):
+        whole = json.loads(path.read_text())
+        others: dict[str, Any] = {"other.json": {}, "a.json": [], "b.json": whole | {"guard": "x"}}
+        others |= {
+            "c.json": whole | {"each": [whole["each"][0] | {"flips_at": "x"}]},
+            "d.json": whole | {"settings": 1},
+        }
+        for name, content in others.items():
+            (tmp_path / name).write_text(json.dumps(content))
+        (tmp_path / "deep.json").write_text("[" * 9_000)
+        for name in (*others, "deep.json", "none.json"):
             with pytest.raises(DataError, match="expected the JSON of an earlier `wordward check`"):
                 check(run, TEXTS, settings, against=tmp_path / name)
 

@@ -19,7 +19,7 @@ import wordward.hf
 from wordward.cli import main as cli
 from wordward.config import DataSettings, TrainConfig, TrainingSettings
 from wordward.runs.model_card import write_card
-from wordward.runs.run_folder import load_config, save_settings
+from wordward.runs.run_folder import held, load_config, save_settings
 from wordward.support.errors import DataError, RunError, SettingError
 from wordward.text.vocabulary import Vocabulary
 from wordward.train import train
@@ -134,6 +134,12 @@ class TestPush:
         said = capsys.readouterr()
         assert "README.md" in said.out
         assert "nothing was uploaded" in said.err
+
+    def test_a_run_that_is_being_trained_is_not_pushed(self, run: Path) -> None:
+        before = (run / "model" / "README.md").read_bytes()
+        with held(run), pytest.raises(RunError, match=r"another process is training into .*: wait"):
+            wordward.hf.push(run, "me/mine", dry_run=True)
+        assert (run / "model" / "README.md").read_bytes() == before
 
     def test_what_cannot_be_pushed_is_refused(self, run: Path, tmp_path: Path, place: Path) -> None:
         for name in ("mine", "a/b/c", "a b/c"):
