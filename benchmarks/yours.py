@@ -4,7 +4,7 @@ For each data set, number of labelled texts and seed: a linear model on word cou
 test error, accuracy under four swaps that keep the sense, seconds. The files are those of the data folder
 (WORDWARD_DATA); a row that is in the records already is not run again. --page prints the records as docs/yours.md,
 --figure FILE draws docs/img/yours.svg.
-conll2003 (names in English news, whose texts Reuters allows for research only) is read from an installed package, and so
+conll2003 (names in English news, whose texts Reuters allows for research only) is read from an installed package; so
 are chunks, the same texts with their phrases (noun phrase, verb phrase ...) as tags.
 Settings were chosen on elec, rotten_tomatoes, r52, dbpedia and domains, those for tagging on conll2003 and fce, by
 errors on these very test texts, so their rows are no independent proof; imdb, rcv1_sample and chunks decided nothing.
