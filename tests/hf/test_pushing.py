@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from fake_hub import fake_hub
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 from reviews import reviews, write_csv
 from small_training import config as own_config
 
@@ -33,9 +33,7 @@ def wordward_(*arguments: Any) -> int:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with texts, a run, and the card of a check of it."""
     folder = tmp_path_factory.mktemp("push")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer)).save_pretrained(folder / "tiny")
-    tokenizer.save_pretrained(folder / "tiny")
+    saved(folder / "tiny")
     write_csv(folder / "few.csv", reviews(40))
     config = TrainConfig(
         "iadvt",

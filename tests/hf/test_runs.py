@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, sentence_pieces, word_pieces
+from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, saved, sentence_pieces, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
@@ -52,9 +52,7 @@ def wordward(*arguments: Any) -> int:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model and texts."""
     folder = tmp_path_factory.mktemp("hf")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer), dropout=0.1).save_pretrained(folder / "tiny")
-    tokenizer.save_pretrained(folder / "tiny")
+    saved(folder / "tiny", dropout=0.1)
     write_csv(folder / "train.csv", reviews(160))
     write_csv(folder / "test.csv", HELD_OUT)
     write_csv(folder / "few.csv", reviews(40))
@@ -180,9 +178,7 @@ class TestTraining:
 
     def test_labels_keep_the_order_of_a_model_that_knows_them(self, place: Path, tmp_path: Path):
         names = {"id2label": {0: "good", 1: "bad"}, "label2id": {"good": 0, "bad": 1}}
-        tokenizer = word_pieces()
-        bert("sequence", len(tokenizer), **names).save_pretrained(tmp_path / "known")
-        tokenizer.save_pretrained(tmp_path / "known")
+        saved(tmp_path / "known", **names)
         config = replace(config_of(place, method="baseline", epochs=1), transformer=str(tmp_path / "known"))
         train(config, tmp_path / "run", quiet=True)
         assert load_run(tmp_path / "run", device="cpu").labels == ("good", "bad")
@@ -567,6 +563,29 @@ class TestUse:
         part = run.tokenizer.convert_tokens_to_ids("##ing")  # type: ignore[attr-defined]
         assert run.swapped(row, 3, part, "the script was ing , and warm") is None
         assert run.swapped(row, 3, number, "the script was films , and warm") is None
+
+    def test_texts_read_together_are_read_as_alone(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        texts = ["the script was moving , and warm", "", " \t", LONG, "zzyzx 🙂", "warm"]
+        readings = [run.read(Example(text)) for text in texts]
+        for known in (False, True):
+            rows = run.rows_of(texts, known=known)
+            assert [row is None for row in rows] == [not reading.words for reading in readings]
+            assert [row is None for row in rows][:4] == [False, True, True, False]
+            for row, reading in zip(rows, readings, strict=True):
+                assert row is None or (row.dtype, row.tolist()) == (np.int32, reading.row.ids.tolist())
+        assert [reading.known for reading in readings][-1] == [True]
+        unknown = run.tokenizer.unk_token_id  # type: ignore[attr-defined]
+        for reading in readings:
+            expected = [unknown not in reading.row.ids[reading.row.word == at] for at in range(len(reading.tokens))]
+            assert reading.known == expected
+        assert not all(known for reading in readings for known in reading.known)
+        row, film = readings[0].row, run.vocabulary["film"]
+        asked = [(row, 3, film, f"the script was {word} , and warm") for word in ("film", "films", "moving")]
+        one, *others = run.swapped_rows(asked)
+        assert one is not None
+        assert one.ids.tolist() == run.read(Example("the script was film , and warm")).row.ids.tolist()
+        assert others == [None, None]
 
     def test_the_rule_of_sense_is_of_words(self, run_folder: Path):
         run = load_run(run_folder, device="cpu")

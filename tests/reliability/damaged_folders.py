@@ -71,13 +71,10 @@ def build(place: Path, kinds: tuple[str, ...] = RUNS) -> None:
     made["convolution"] = [*made["classifier"], "--kind", "convolution", "--augment", "4"]
     made["spelling"] = [*made["tagger"], "--kind", "spelling"]
     made["stopped transformer"] = [*made["transformer"], "--checkpoint-steps", "1", "--augment", "4"]
-    from hf_tiny import bert, word_pieces
+    from hf_tiny import saved
 
     for name in ("tiny", "other model"):
-        tokenizer = word_pieces()
-        model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
-        model.save_pretrained(place / name)
-        tokenizer.save_pretrained(place / name)
+        saved(place / name, id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
     for kind in kinds:
         if kind == "other model":
             continue

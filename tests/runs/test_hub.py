@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 from reviews import reviews, write_csv
 from safetensors.torch import load_file, save_file
 
@@ -24,9 +24,7 @@ KINDS = ("AutoConfig", "AutoModelForSequenceClassification", "AutoModelForTokenC
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a tiny Hugging Face model."""
     place = tmp_path_factory.mktemp("hub")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer)).save_pretrained(place / "tiny")
-    tokenizer.save_pretrained(place / "tiny")
+    saved(place / "tiny")
     write_csv(place / "train.csv", reviews(40))
     given = ["--model", str(place / "tiny"), "--train", str(place / "train.csv"), "--out", str(place / "run")]
     assert main(["train", *given, "--method", "baseline", "--epochs", "1", "--device", "cpu", "--quiet"]) == 0

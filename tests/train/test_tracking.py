@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 from reviews import reviews
 
 from wordward.cli import main as cli
@@ -66,9 +66,7 @@ class TestTensorBoard:
             assert found[name] == pytest.approx(wanted)
 
     def test_fine_tuning(self, tmp_path: Path) -> None:
-        tokenizer = word_pieces()
-        bert("sequence", len(tokenizer)).save_pretrained(tmp_path / "tiny")
-        tokenizer.save_pretrained(tmp_path / "tiny")
+        saved(tmp_path / "tiny")
         chosen = config("tensorboard", transformer=str(tmp_path / "tiny"), model=ModelSettings())
         train(chosen, tmp_path / "run", train=TEXTS, quiet=True)
         written = lines(tmp_path / "run")
