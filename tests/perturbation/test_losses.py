@@ -264,3 +264,20 @@ def test_a_single_token_counts_as_one(average: Any) -> None:
     torch.testing.assert_close(objective.label_loss(logits, torch.tensor([[2, -100, -100]]), average=average), wanted)
     p, q = clean[0, 0].log_softmax(-1), logits[0, 0].log_softmax(-1)
     torch.testing.assert_close(objective.kl(logits, clean, mask, average=average), (p.exp() * (p - q)).sum())
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (2, 3, 1)])
+def test_a_single_logit_is_refused_by_either_loss(shape: tuple[int, ...]) -> None:
+    logits = torch.zeros(shape)
+    for loss in (
+        lambda: objective.label_loss(logits, torch.zeros(shape[:-1]).long()),
+        lambda: objective.kl(logits, logits),
+    ):
+        with pytest.raises(ValueError, match="logits must be of two or more classes"):
+            loss()
+
+
+@pytest.mark.parametrize("labels", [torch.zeros(3), torch.zeros(2).long(), torch.zeros(3, 1).long()])
+def test_labels_of_another_shape_or_kind_are_refused(labels: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"labels must be whole numbers of shape \(3,\)"):
+        objective.label_loss(torch.zeros(3, 4), labels)
