@@ -181,6 +181,7 @@ EXPLAINED: dict[str, str] = {
     "space.py vectors: True -> False": "there are always as many strengths as directions",
     "space.py __init__: 0.0 -> 1.0": "distances are NaN only where vectors are",
     "space.py __init__: 0.0 -> 1.0 (2)": "where words coincide it is multiplied by their difference, zero",
+    "objective.py module: 10000.0 -> 10001.0": "any lead that leaves the others no probability",
     "objective.py kl: 0.0 -> 1.0": "it is multiplied by the probability of an impossible class, zero",
     "directions.py module: 200000 -> 200001": PIECES,
     "directions.py module: 256 -> 257": PIECES,
