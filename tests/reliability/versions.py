@@ -35,11 +35,11 @@ def asked(lowest: bool, first: list[str]) -> list[str]:
     extras = project["optional-dependencies"]
     tools = [each for each in extras["dev"] if re.split(r"[><=]", each)[0] in TOOLS]
     given = {re.split(r"[><=]", each)[0]: each for each in first}
-    found = []
+    found = {}  # where an extra asks for more than the core, it decides
     for each in [*project["dependencies"], *extras["hf"], *tools]:
         name = re.split(r"[><=]", each)[0]
-        found.append(given.get(name) or (each.replace(">=", "==") if lowest else name))
-    return found
+        found[name] = given.get(name) or (each.replace(">=", "==") if lowest else name)
+    return list(found.values())
 
 
 def main(which: str, first: list[str], into: str | None, *, keep: bool) -> int:
