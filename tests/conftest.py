@@ -41,3 +41,11 @@ def csv_file(tmp_path: Path) -> Path:
 def conll_file(tmp_path: Path) -> Path:
     """160 tagged sentences."""
     return write_conll(tmp_path / "tags.conll", tagged(160))
+
+
+@pytest.fixture(scope="session")
+def loaded_processes() -> None:
+    """Processes of a pool, too, are forked from one that has loaded all that they need."""
+    from beside import forked
+
+    forked()
