@@ -235,7 +235,7 @@ class TestResume:
         """Three or eleven steps an epoch, dropout on: weights, metrics, best epoch are the same to the last bit."""
         method, own = method.partition(",")[::2]
         learning: dict[str, Any] = {"gradual": True, "self_training": True} if "self" in own else {}
-        learning |= {"augment": 20, "augment_edits": ("all",)} if "augmented" in own else {}
+        learning |= {"augment": 20, "augment_edits": ("typo",)} if "augmented" in own else {}
         texts = "train.csv" if "augmented" in own else "few.csv"
         config = config_of(place, texts, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
