@@ -2,6 +2,7 @@
 
 import gc
 import os
+from functools import cache
 from pathlib import Path
 
 # One thread, also in the processes that tests start: more only wait for each other over tiny tensors.
@@ -11,10 +12,18 @@ import pytest
 import torch
 from hypothesis import settings
 from reviews import reviews, tagged, write_conll, write_csv
+from tyro import _docstrings
 
 settings.register_profile("wordward", deadline=None, derandomize=True)
 settings.load_profile("wordward")
 torch.set_num_threads(1)
+# tyro reads the sources of a command's settings for each command line; here once.
+for place, name in (
+    (getattr(_docstrings, "_ClassTokenization", None), "make"),
+    (_docstrings, "get_callable_description"),
+):
+    if hasattr(place, name):
+        setattr(place, name, staticmethod(cache(getattr(place, name))))
 
 
 def pytest_collection_finish() -> None:
