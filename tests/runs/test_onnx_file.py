@@ -15,7 +15,7 @@ from wordward.runs import onnx_file
 from wordward.runs.onnx_file import export_onnx
 from wordward.runs.opening import load_run
 from wordward.support.errors import MissingExtraError, RunError
-from wordward.text.vocabulary import pad
+from wordward.text.batches import pad
 from wordward.train import train
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -31,7 +31,7 @@ TEXTS = [
 MODULE = """
 import onnxruntime
 import wordward
-from wordward.text.vocabulary import pad
+from wordward.text.batches import pad
 
 run = wordward.load_run("lstm")
 session = onnxruntime.InferenceSession("lstm.onnx")

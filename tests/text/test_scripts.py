@@ -11,7 +11,7 @@ from small_training import SMALL, config
 from wordward.config import DataSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.runs import run_folder
 from wordward.text.scripts import fitting, unspaced
-from wordward.text.vocabulary import split_words
+from wordward.text.tokenizers import split_words
 from wordward.train import pretrain, train
 
 CHINESE = [f"这部电影{word}，我{end}" for word in ("很好看", "很难看", "太长") for end in ("喜欢", "不喜欢")]

@@ -10,20 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordward.text.vocabulary import (
-    EOS,
-    PAD,
-    SPECIALS,
-    TOKENIZERS,
-    UNK,
-    Token,
-    Vocabulary,
-    length_batches,
-    pad,
-    small_batches,
-    split_words,
-    tokenize,
-)
+from wordward.text.batches import length_batches, pad, small_batches
+from wordward.text.tokenizers import TOKENIZERS, Token, split_words, tokenize
+from wordward.text.vocabulary import EOS, PAD, SPECIALS, UNK, Vocabulary
 
 SENTENCE = "It's a <b>bold</b> film,<br /><br />isn’t it? Don't walk... RUN."
 

@@ -13,7 +13,7 @@ from wordward.attack.summary import telling
 from wordward.config.attack import AttackSettings
 from wordward.runs.metrics import Interval, intervals_to_json, share
 from wordward.support.version import __version__
-from wordward.text.vocabulary import split_words
+from wordward.text.tokenizers import split_words
 
 
 @dataclass(frozen=True)

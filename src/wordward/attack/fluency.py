@@ -17,9 +17,10 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.hub import SAFE_WEIGHTS, explained, load_tokenizer, transformers_quietly
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
+from wordward.text.batches import pad
 from wordward.text.chosen import labelled_examples, split_examples
 from wordward.text.tokens import words_of
-from wordward.text.vocabulary import EOS, UNK, pad
+from wordward.text.vocabulary import EOS, UNK
 
 LEAST = -1.5  # log p(after a swap) - log p(before), below which a swap does not read well
 ENOUGH = 20_000  # words of training texts, below which their counts say too little

@@ -100,12 +100,7 @@ def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings:
     for number in sorted(range(len(places)), key=importance.__getitem__):
         at = places[number]
         tried = [now.put(at, word) for word in candidates[at]]
-        if settings.similarity_model != "none":
-            alike = yield Compare(
-                [(first.around(at, settings.window), one.around(at, settings.window)) for one in tried]
-            )
-        else:
-            alike = [1.0] * len(tried)
+        alike = yield Compare([(first.around(at, settings.window), one.around(at, settings.window)) for one in tried])
         pairs = [(one, score) for one, score in zip(tried, alike, strict=True) if score >= settings.similarity]
         pairs = pairs[: budget - queries]
         if not pairs:

@@ -21,8 +21,8 @@ from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
 from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
+from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
-from wordward.text.vocabulary import small_batches
 
 TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere

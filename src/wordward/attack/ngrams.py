@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from wordward.text.vocabulary import split_words
+from wordward.text.tokenizers import split_words
 
 DISCOUNT = 0.75  # taken from each count, for sequences not seen
 ORDER = 3

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
 from wordward.attack import standard
 from wordward.attack.fluency import counts_of
@@ -115,19 +117,11 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 def fitted_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """The number that logits (texts, classes) are divided by for the labels to be likeliest, from 0.05 to 100."""
     filled = ~np.isnan(logits).any(1)
-    logits, labels = logits[filled].astype(np.float64), labels[filled]
-
-    def loss(temperature: float) -> float:
-        scaled = logits / temperature
-        top = scaled.max(1)
-        return float(
-            (top + np.log(np.exp(scaled - top[:, None]).sum(1)) - scaled[np.arange(len(labels)), labels]).mean()
-        )
-
+    given, wanted = torch.tensor(logits[filled], dtype=torch.float64), torch.tensor(labels[filled])
     low, high = np.log(0.05), np.log(100.0)
     for _ in range(4):  # the loss has one minimum
         tried = np.linspace(low, high, 41)
-        best = int(np.argmin([loss(float(np.exp(each))) for each in tried]))
+        best = int(np.argmin([F.cross_entropy(given / np.exp(each), wanted) for each in tried]))
         low, high = tried[max(0, best - 1)], tried[min(40, best + 1)]
     return float(np.exp((low + high) / 2))
 
@@ -168,11 +162,12 @@ def yardsticks(
         raise DataError("expected labelled texts to attack; there are none")
     device = runs[0].device
     compare = _same if settings.similarity_model == "none" else Similarity(settings.similarity_model, device)
+    temperatures = [_temperatures(model, rest) for model, rest in zip(models, apart, strict=True)]
     found = []
     for name in settings.attacks:
         offered = list(candidates_of(name, settings, runs)([example.text for example in texts[0]]))
-        for model, of_run, numbers, rest in zip(models, texts, labels, apart, strict=True):
-            for temperature in _temperatures(model, rest):
+        for model, of_run, numbers, divisors in zip(models, texts, labels, temperatures, strict=True):
+            for temperature in divisors:
                 model.temperature, started = temperature or 1.0, time.monotonic()
                 searches = (
                     greedy(example.text, number, words, settings)

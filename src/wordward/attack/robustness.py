@@ -23,7 +23,7 @@ from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
-from wordward.text.vocabulary import small_batches
+from wordward.text.batches import small_batches
 
 SWAPS = (0, 1, 2, 4, 8)
 

@@ -12,7 +12,7 @@ from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
 from wordward.explain.swaps import apply
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
-from wordward.text.vocabulary import small_batches
+from wordward.text.batches import small_batches
 
 TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most
 

@@ -8,19 +8,18 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from wordward.attack.counter_fitting import counter_fitted
 from wordward.attack.edit_words import ALIKE
 from wordward.attack.fluency import MaskedModel
 from wordward.attack.greedy import Words
+from wordward.attack.near_words import WordTable, unit, vectors_at
 from wordward.attack.ngrams import NGrams, split
-from wordward.attack.queries import vectors_at
 from wordward.attack.stopwords import STOP_WORDS, fold
 from wordward.attack.wordnet import Relations, relations
 from wordward.explain.swaps import cased_like
-from wordward.explain.word_kinds import Fitting, kind
+from wordward.explain.word_kinds import kind
 from wordward.support.errors import SettingError
 from wordward.text.word_pieces import candidate_ids, piece_texts
 
@@ -32,27 +31,20 @@ BATCH = 64  # texts that a masked model reads at a time
 Candidates = Callable[[Sequence[str]], Iterator[list[list[str]]]]  # texts -> of each, for each word what may come
 
 
-class CounterFitted:
+class CounterFitted(WordTable):
     """The nearest words of the same kind and inflection in counter-fitted vectors."""
 
     def __init__(self, space: str, relations: Relations | None) -> None:
         """`relations`: what to counter-fit the vectors with; None: they are so already."""
-        _, self.words, table = vectors_at(space)
-        if relations is None:
-            self.table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
-        else:
-            self.table = counter_fitted(self.words, table, relations)
-        self.numbers = {word: number for number, word in enumerate(self.words)}
-        self.known = frozenset(self.words)
-        self.kinds = Fitting(self.words, self.known).kinds.numpy()
+        _, words, table = vectors_at(space)
+        super().__init__(words, unit(table) if relations is None else counter_fitted(words, table, relations))
         self.of = lru_cache(maxsize=1 << 16)(self._of)
 
     def _of(self, word: str, count: int) -> list[str]:
         if word not in self.numbers:
             return []
-        cosines = self.table @ self.table[self.numbers[word]]
-        near = np.argsort(-cosines, kind="stable")[1 : AROUND + 1]
-        fit = near[(cosines[near] >= FAR) & (self.kinds[near] & kind(word, self.known) != 0)]
+        near, cosines = self.nearest(word, self.table[self.numbers[word]], AROUND)
+        fit = near[(cosines >= FAR) & (self.kinds[near] & kind(word, self.known) != 0)]
         return [self.words[at] for at in fit[:count]]
 
 

@@ -54,8 +54,9 @@ class TrainingSettings:
     self_training: bool = False
     """Let the KL methods (vat, ivat) of a classifier compare with what the model makes of a text without dropout,
     balanced so that labels are as frequent as in the training texts, and sharpened: from few labelled and many
-    unlabelled texts it learns more, if both are drawn alike. On where wordward chooses the model and there are
-    unlabelled texts."""
+    unlabelled texts it learns more, if both are drawn alike. A Hugging Face model learns from the labels alone until
+    half of the steps are done, then from what it made of the texts at that time, not sharpened. On where wordward
+    chooses the model and there are unlabelled texts."""
     clip: Annotated[OpenFloat, shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0

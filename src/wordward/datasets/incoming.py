@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,14 +42,10 @@ def kept(path: Path) -> Path:
     try:
         if is_hub_set(path):
             write_hub_set(path, copy)
-            _names[copy] = name
-            return copy
-        with copy.open("wb") as file:
-            if str(path) == STANDARD_INPUT:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-            else:
-                with path.open("rb") as stream:
-                    shutil.copyfileobj(stream, file)
+        else:
+            stream = nullcontext(sys.stdin.buffer) if str(path) == STANDARD_INPUT else path.open("rb")
+            with stream as source, copy.open("wb") as file:
+                shutil.copyfileobj(source, file)
     except OSError as error:
         raise DataError(f"expected texts that can be read; got: {error}", name) from None
     _names[copy] = name

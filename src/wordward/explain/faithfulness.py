@@ -21,7 +21,7 @@ from wordward.runs.metrics import Interval, intervals_to_json, mean, share
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run, Text, as_example
 from wordward.support.errors import SettingError
-from wordward.text.vocabulary import small_batches
+from wordward.text.batches import small_batches
 
 CHOICES = {
     "pull": "the strongest pull",

@@ -17,8 +17,8 @@ from wordward.perturbation.outcome import Found
 from wordward.perturbation.tap import evaluating, gradient_at
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run
+from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
-from wordward.text.vocabulary import small_batches
 
 TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
 

@@ -1,6 +1,7 @@
 """A Hugging Face Trainer whose loss adds any method of wordward."""
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -191,8 +192,8 @@ class AdversarialTrainer(Trainer):
         """For how much the methods' losses count in this step."""
         return 1.0
 
-    _target: Callable[[Tensor], Tensor] | None = None
-    """What the clean prediction is turned into before the KL methods compare with it."""
+    _target: Callable[[dict[str, Tensor], Tensor], Tensor] | None = None
+    """What the KL methods compare with, made from a batch and its clean prediction; None: the prediction itself."""
 
     def _supervised(self, forward: Callable[[], Tensor], inputs: Any) -> dict[str, Tensor]:
         """The label loss of the perturbed texts; one clean pass and its gradient serve all methods."""
@@ -229,10 +230,11 @@ class AdversarialTrainer(Trainer):
             inputs = self._drawn.pop(0) if self._drawn else self._draw()
         bare = {name: value for name, value in inputs.items() if name not in self.label_names}
         mask, counted = perturbed(inputs, self._ordinary), tagged(inputs, self._ordinary)
+        target = partial(self._target, bare) if self._target else None
         losses, together = {}, self._together
         for adversary in virtual:
             with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
-                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted, target=self._target)
+                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted, target=target)
             share = self._weight() * torch.ones((), device=mask.device)
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"

@@ -4,8 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wordward.text.batches import pad
 from wordward.text.spelling import numbered, spelling_of
-from wordward.text.vocabulary import SPECIALS, Vocabulary, pad
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 NEAR = (-2, -1, 0, 1, 2)  # places of the words whose spelling speaks for a word's tag
 WIDTH = 32  # numbers of a vector of spelling

@@ -1,7 +1,7 @@
 """A function from texts to probabilities as a run: what it is made of is not known, so it has no gradients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +22,8 @@ from wordward.runs.several import SeveralLabels
 from wordward.runs.text_function import Probabilities, Strings, TextFunction, ask
 from wordward.support.errors import RunError, SettingError
 from wordward.text.corpus import Batch, Corpus, label_numbers
-from wordward.text.vocabulary import Vocabulary, tokenize
+from wordward.text.tokenizers import tokenize
+from wordward.text.vocabulary import Vocabulary
 
 TRIED = "the film was good"  # what a function is tried with when it is opened
 
@@ -175,19 +176,7 @@ class BlackBox(FromElsewhere, Run):
 class SeveralOfFunction(SeveralLabels, BlackBox):
     """A function that gives a text several labels at once."""
 
-    def deciding(self, label: str | None) -> BlackBox:
-        """The run of one label's no and yes."""
-        name, model = self.one(label), self.model
-        asked = TextFunction(
-            model.function, self.labels, self.vocabulary, model.name, several=True, which=self.labels.index(name)
-        )
-        return BlackBox(
-            self.folder,
-            replace(self.config, training=replace(self.config.training, positive=name)),
-            self.vocabulary,
-            (f"not {name}", name),
-            asked,
-            self.device,
-            source=self.source,
-            among=self.labels,
-        )
+    def _yes_or_no(self, which: int) -> tuple[type[BlackBox], TextFunction]:
+        asked = self.model
+        model = TextFunction(asked.function, self.labels, self.vocabulary, asked.name, several=True, which=which)
+        return BlackBox, model

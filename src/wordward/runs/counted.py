@@ -14,7 +14,8 @@ from wordward.runs.label_cells import decided
 from wordward.runs.run import Text, as_example
 from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers
-from wordward.text.vocabulary import Vocabulary, split_words
+from wordward.text.tokenizers import split_words
+from wordward.text.vocabulary import Vocabulary
 
 
 class Counted(NamedTuple):

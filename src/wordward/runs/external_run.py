@@ -1,7 +1,7 @@
 """A Hugging Face model that wordward did not train, as a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -88,21 +88,7 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
 class SeveralOfModel(SeveralLabels, ExternalRun):
     """A Transformer that gives a text several labels at once."""
 
-    def deciding(self, label: str | None) -> ExternalRun:
-        """The run of one label's no and yes."""
-        name = self.one(label)
-        which = self.labels.index(name)
+    def _yes_or_no(self, which: int) -> tuple[type[ExternalRun], CheckedLogits]:
         model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
         model.separator = self.model.separator
-        return ExternalRun(
-            self.folder,
-            replace(self.config, training=replace(self.config.training, positive=name)),
-            self.vocabulary,
-            (f"not {name}", name),
-            model,
-            self.device,
-            embedding=self.embedding,
-            site=self.site,
-            source=self.source,
-            among=self.labels,
-        )
+        return ExternalRun, model

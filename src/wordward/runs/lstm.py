@@ -23,8 +23,9 @@ from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Batch, Corpus, encode, encode_words
+from wordward.text.tokenizers import split_words, tokenize
 from wordward.text.tokens import words_of
-from wordward.text.vocabulary import SPECIALS, Vocabulary, split_words, tokenize
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 
 @dataclass(frozen=True)

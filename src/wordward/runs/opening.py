@@ -54,15 +54,14 @@ def open_model(
     `labels` name those of a function, in the order of its probabilities. `pair_column`: the model reads two texts,
     the second from this column of a file; a run of pairs has its own.
     """
-    how: Any = {"device": device, "positive": positive}
-    run = _open(source, labels=labels, paired=pair_column is not None, **how)
+    run = _open(source, device=device, positive=positive, labels=labels, paired=pair_column is not None)
     return external.with_pairs(run, pair_column)
 
 
 def _open(source: Any, *, device: str, positive: str | None, labels: Sequence[str], paired: bool) -> Run:
-    how: Any = {"device": device, "positive": positive, "labels": labels, "paired": paired}
+    of_object = partial(_of_object, device=device, positive=positive, labels=labels, paired=paired)
     if not isinstance(source, str | Path):
-        return _of_object(source, type(source).__name__, **how)
+        return of_object(source, type(source).__name__)
     name, folder = str(source), Path(source)
     if (folder / run_folder.CONFIG).exists():
         return load_run(folder, device=device, positive=positive)
@@ -78,9 +77,7 @@ def _open(source: Any, *, device: str, positive: str | None, labels: Sequence[st
                 raise
             raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
     if not folder.exists() and PYTHON.fullmatch(name):
-        found = _imported(name)
-        run = _of_object(found, name, **how)
-        return replace(run, source=name)  # type: ignore[call-arg]
+        return replace(of_object(_imported(name), name), source=name)  # type: ignore[call-arg]
     if folder.is_dir():
         run_folder.load_config(folder, TrainConfig)  # which says what a run folder lacks
     raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}. Expected {KINDS}")

@@ -19,8 +19,8 @@ from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
+from wordward.text.batches import pad
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
-from wordward.text.vocabulary import pad
 from wordward.text.word_pieces import candidate_ids, piece_texts
 
 CHUNK = 1000  # texts that a tokenizer is given at a time

@@ -7,7 +7,7 @@ from unicodedata import category
 import numpy as np
 
 from wordward.perturbation.objective import IGNORE
-from wordward.text.vocabulary import Token
+from wordward.text.tokenizers import Token
 
 
 class Row(NamedTuple):

@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NoReturn
+from dataclasses import fields, replace
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -26,8 +26,16 @@ class SeveralLabels(Run):
         return True
 
     @abstractmethod
-    def deciding(self, label: str | None) -> Run:
+    def _yes_or_no(self, which: int) -> tuple[type[Run], Any]:
+        """The kind of run for one label's no and yes, and its model."""
+
+    def deciding(self, label: str | None) -> Any:
         """The run of one label's no and yes."""
+        name = self.one(label)
+        kind, model = self._yes_or_no(self.labels.index(name))
+        config = replace(self.config, training=replace(self.config.training, positive=name))
+        new = {"config": config, "labels": (f"not {name}", name), "model": model, "among": self.labels}
+        return kind(**{item.name: getattr(self, item.name) for item in fields(self)} | new)
 
     def one(self, label: str | None) -> str:
         """A label to decide on; raises an error for one that is not the model's, or none."""

@@ -24,7 +24,8 @@ from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.text.chosen import at_hand, split_examples
 from wordward.text.corpus import Batch, Corpus
-from wordward.text.vocabulary import Token, Vocabulary, tokenize
+from wordward.text.tokenizers import Token, tokenize
+from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import Word, check_size, unperturbed_ids, words_of
 
 

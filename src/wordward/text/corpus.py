@@ -14,9 +14,10 @@ from wordward.datasets import DataError, Example, sample
 from wordward.datasets.example import folded
 from wordward.perturbation.objective import IGNORE
 from wordward.support.distributed import ALONE, Part, Shares, Team
+from wordward.text.batches import length_batches, pad
 from wordward.text.ragged import Joined, Rows, lengths_of
 from wordward.text.tokens import words_of
-from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary, length_batches, pad
+from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
 
 COUNTED = 1 << 22  # tokens counted at a time, since a corpus may not fit in memory
 AT_ONCE = 1 << 15  # tokens, padding included, that a GPU scores at once

@@ -7,7 +7,7 @@ from itertools import islice
 
 from wordward.config.texts import TextSettings
 from wordward.support.console import say
-from wordward.text.vocabulary import UNSPACED
+from wordward.text.tokenizers import UNSPACED
 
 SEEN = 1_000  # texts that are looked at
 _LETTERS, _OURS = re.compile(r"\w"), re.compile(rf"[{UNSPACED}]")

@@ -68,7 +68,7 @@ class Stats:
 
 def stats(splits: Splits, *, tokenizer: str = "words") -> Stats:
     """Lengths in words, size of the vocabulary, classes."""
-    from wordward.text.vocabulary import split_words
+    from wordward.text.tokenizers import split_words
 
     lengths: dict[str, Lengths] = {}
     spread: Counter[str] = Counter()

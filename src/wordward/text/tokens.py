@@ -9,7 +9,8 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.support.console import progress
 from wordward.support.workers import workers as processes
-from wordward.text.vocabulary import Vocabulary, split_words
+from wordward.text.tokenizers import split_words
+from wordward.text.vocabulary import Vocabulary
 
 CHUNK = 2_000  # texts that a process handles at a time
 

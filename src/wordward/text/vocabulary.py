@@ -1,14 +1,13 @@
-"""Turn text into padded batches of word ids, keeping the way back to the text."""
+"""The words that a model knows, and their ids."""
 
 import hashlib
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, final
+from typing import Literal, final
 
 import numpy as np
 
@@ -17,82 +16,6 @@ from wordward.text.spelling import FORM, forms_of, shared
 
 PAD, UNK, EOS = 0, 1, 2
 SPECIALS = ("<pad>", "<unk>", "<eos>")
-
-# Combining marks, which \w excludes: vowel signs of Hindi, an umlaut written as two characters. Those above 0xFFFF,
-# of historic scripts, would make the search several times slower.
-_MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
-_WORD = rf"\w+(?:[{_MARKS}][\w{_MARKS}]*)?"
-# Thai and Lao, Myanmar, Khmer, Japanese syllables, Chinese characters: written without spaces between words.
-UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
-UNSPACED += "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
-
-# A token is what group 1 matches; a match outside it (an HTML line break) is skipped.
-TOKENIZERS: Mapping[str, re.Pattern[str]] = {
-    "words": re.compile(rf"<br\s*/?>|({_WORD})"),
-    # The pieces of a split on \W+ without the empty ones, so that <br /> gives the word br.
-    "authors": re.compile(r"(\w+)"),
-    "punctuation": re.compile(rf"<br\s*/?>|({_WORD}(?:['’]{_WORD})*|[^\w\s][{_MARKS}]*)"),
-    "whitespace": re.compile(r"(\S+)"),
-    # As words, but each character of a script without spaces is one.
-    "characters": re.compile(rf"<br\s*/?>|((?=[{UNSPACED}])\w[{_MARKS}]*|(?:[^\W{UNSPACED}][{_MARKS}]*)+)"),
-}
-
-
-class Token(NamedTuple):
-    """A word with its character span in the original text.
-
-    Attributes:
-        text: The word.
-        start: Where it begins.
-        end: Where it ends.
-
-    Examples:
-        >>> wordward.tokenize("A warm film.")[1]
-        Token(text='warm', start=2, end=6)
-    """
-
-    text: str
-    start: int
-    end: int
-
-
-def _pattern(tokenizer: str) -> re.Pattern[str]:
-    try:
-        return TOKENIZERS[tokenizer]
-    except KeyError:
-        names = ", ".join(TOKENIZERS)
-        raise SettingError("tokenizer", f"expected a tokenizer among {names}; got {tokenizer!r}") from None
-
-
-def tokenize(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[Token]:
-    """Split a text into tokens; their spans refer to the text as given, also when the words are lower-cased.
-
-    Args:
-        text: The text.
-        tokenizer: "words" (runs of letters and digits), "authors", "punctuation", "whitespace", or "characters" (as
-            words, but each character of a script without spaces, such as Chinese, Japanese or Thai, is one).
-        lowercase: Convert the words to lower case.
-
-    Returns:
-        A `Token` with `text`, `start` and `end` for each word.
-
-    Examples:
-        >>> import wordward
-        >>> [token.text for token in wordward.tokenize("A warm, funny film.")]
-        ['A', 'warm', 'funny', 'film']
-    """
-    # Each token is lower-cased alone: lower-casing the text first may change its length ("İ").
-    return [
-        Token(match[1].lower() if lowercase else match[1], match.start(1), match.end(1))
-        for match in _pattern(tokenizer).finditer(text)
-        if match[1] is not None
-    ]
-
-
-def split_words(text: str, tokenizer: str = "words", lowercase: bool = False) -> list[str]:
-    """The words of `tokenize` without their spans, more than twice as fast."""
-    words = [word for word in _pattern(tokenizer).findall(text) if word]
-    return [word.lower() for word in words] if lowercase else words
 
 
 @final
@@ -273,42 +196,3 @@ def _check_word(word: str) -> None:
         raise DataError(f"expected words that UTF-8 can write; got {word!r}") from None
     if not word or "\t" in word or "\n" in word:
         raise DataError(f"expected words without tabs and line breaks, and none empty; got {word!r}")
-
-
-def length_batches(
-    lengths: Sequence[int] | np.ndarray, batch_size: int, *, rng: np.random.Generator | None, pool: int = 50
-) -> list[np.ndarray]:
-    """Indices in batches of similar length, each index once.
-
-    With `rng`: shuffle, sort by length inside pools of `pool` batches, shuffle the batches. Without: sort
-    everything by length, the same every time, for evaluation.
-    """
-    if batch_size < 1 or pool < 1:
-        raise SettingError("batch_size", f"expected batch_size and pool of 1 or more; got {batch_size} and {pool}")
-    sizes = np.asarray(lengths)
-    order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
-    step = max(len(sizes), 1) if rng is None else pool * batch_size
-    batches: list[np.ndarray] = []
-    for start in range(0, len(order), step):
-        part = order[start : start + step]
-        part = part[np.argsort(sizes[part], kind="stable")]
-        batches += [part[at : at + batch_size] for at in range(0, len(part), batch_size)]
-    if rng is None:
-        return batches
-    return [batches[at] for at in rng.permutation(len(batches))]
-
-
-def small_batches(lengths: np.ndarray, texts: int, tokens: int) -> Iterator[np.ndarray]:
-    """Indices of texts of similar length, at most `texts` at a time, and fewer where they hold more than `tokens`."""
-    for index in length_batches(lengths, texts, rng=None):
-        count = max(1, tokens // max(1, int(lengths[index].max())))
-        yield from (index[start : start + count] for start in range(0, len(index), count))
-
-
-def pad(rows: Sequence[Sequence[int]], value: int = PAD, multiple: int = 1) -> np.ndarray:
-    """Rows of ids as one matrix, filled up on the right with `value`, to a multiple of some length."""
-    longest = -(-max((len(row) for row in rows), default=0) // multiple) * multiple
-    matrix = np.full((len(rows), longest), value, dtype=np.int64)  # (batch, time)
-    for at, row in enumerate(rows):
-        matrix[at, : len(row)] = row
-    return matrix

@@ -16,8 +16,9 @@ class Beliefs:
     ever more texts.
     """
 
-    def __init__(self, shares: Tensor) -> None:
+    def __init__(self, shares: Tensor, sharpness: float = SHARPNESS) -> None:
         self.shares = shares  # (classes,): how frequent each is among the labels
+        self.sharpness = sharpness
         self.predicted = shares.clone()  # how frequent each is predicted to be, of late
 
     def target(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,14 +32,14 @@ class Beliefs:
         """
         predicted = logits.float().softmax(-1)
         balanced = predicted * (self.shares / self.predicted.clamp(min=1e-6))
-        return SHARPNESS * balanced.clamp(min=1e-9).log(), predicted.mean(0)
+        return self.sharpness * balanced.clamp(min=1e-9).log(), predicted.mean(0)
 
     def update(self, predicted: Tensor) -> None:
         """Take in the mean prediction (classes,) of a step's texts."""
         self.predicted = RECENT * self.predicted + (1 - RECENT) * predicted.to(self.predicted)
 
 
-def beliefs_of(data: Data, device: torch.device) -> Beliefs:
+def beliefs_of(data: Data, device: torch.device, sharpness: float = SHARPNESS) -> Beliefs:
     """Beliefs that start from how frequent each label is."""
     counts = torch.bincount(torch.as_tensor(data.train.labels), minlength=len(data.classes))
-    return Beliefs(((counts + 0.5) / (counts + 0.5).sum()).to(device))
+    return Beliefs(((counts + 0.5) / (counts + 0.5).sum()).to(device), sharpness)

@@ -14,6 +14,7 @@ import numpy as np
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
+from wordward.perturbation.recipes import parse_methods
 from wordward.runs.initial import check_fits_task, vectors_width
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
@@ -58,7 +59,8 @@ def choose(
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
         found = None  # texts of another language
-    fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes, unlabelled)
+    reads = unlabelled and any(not method.recipe.needs_labels for method in parse_methods(config.method))
+    fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes, reads)
     few_enough = tagging or classes <= TOO_MANY
     if found is not None and few_enough and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
         training = replace(config.training, **_open(config.training, fine_tuning))
@@ -116,7 +118,9 @@ def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequ
 def _fine_tuning(texts: int, classes: int, unlabelled: bool = False) -> dict[str, Any]:
     epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15)) * (2 if classes > MANY else 1)
     chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
-    return chosen | {"gradual": unlabelled, "self_training": unlabelled}
+    if not unlabelled:
+        return chosen
+    return chosen | {"epochs": 2 * epochs, "patience": 2 * epochs, "self_training": True}  # first without them
 
 
 def _tagging(texts: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 from wordward.perturbation.recipes import parse_methods
@@ -30,6 +30,7 @@ from wordward.train.learnt import Learnt
 from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged, settled_precision
+from wordward.train.teacher import Teacher
 
 WARM_UP = 0.1  # share of the steps
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last
@@ -44,13 +45,20 @@ class _Trainer(AdversarialTrainer):
         self.order, self.record, self.learnt, self.beliefs = order, record, learnt, beliefs
         self._target = self._believed if beliefs else None
         super().__init__(*args, **options)
+        self.teacher = Teacher(Path(str(self.args.output_dir)), first=record.first)
 
     def _weight(self) -> Tensor | float:
         return self.learnt.share
 
-    def _believed(self, logits: Tensor) -> Tensor:
+    def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
+        """In self-training only from half of the steps on: then there is a teacher."""
+        if self.beliefs and not self.teacher.ready(model, self.state.global_step, self.state.max_steps):
+            return {}
+        return super()._virtual(model, inputs)
+
+    def _believed(self, inputs: dict[str, Tensor], logits: Tensor) -> Tensor:
         assert self.beliefs is not None
-        target, mean = self.beliefs.target(logits)
+        target, mean = self.beliefs.target(self.teacher(inputs))
         self.beliefs.update(self._of_all(mean))
         return target
 
@@ -133,7 +141,9 @@ class FineTuning(transformers.TrainerCallback):
             order=Order(train.lengths, settings.batch_size, settings.seed),
             record=self.record,
             learnt=Learnt(self.data.chance_loss("tokens") if settings.gradual else None, self.device),
-            beliefs=beliefs_of(self.data, self.device) if settings.self_training and not self.data.tagging else None,
+            beliefs=beliefs_of(self.data, self.device, 1.0)
+            if settings.self_training and not self.data.tagging
+            else None,
         )
 
     def fit(self) -> None:

@@ -40,7 +40,8 @@ from wordward.text.chosen import (
     unlabelled_texts,
 )
 from wordward.text.corpus import Corpus
-from wordward.text.vocabulary import Vocabulary, split_words
+from wordward.text.tokenizers import split_words
+from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
 from wordward.train.lora import add_lora

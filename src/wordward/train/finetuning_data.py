@@ -10,9 +10,9 @@ from torch.utils.data import Dataset, Sampler
 
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.pieces import PieceCorpus, text_numbers
+from wordward.text.batches import length_batches, pad
 from wordward.text.corpus import padded_labels
 from wordward.text.ragged import Joined
-from wordward.text.vocabulary import length_batches, pad
 
 
 class TrainerDataset(Dataset):
