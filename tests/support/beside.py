@@ -15,7 +15,7 @@ import torch
 from torch import multiprocessing as mp
 
 LOADED = ["torch._dynamo", "wordward.train.training", "wordward.attack", "wordward.explain", "wordward.hf.trainer"]
-_ours: list[int] = []  # the process they are forked from, once it runs
+_ours: list[int | None] = []  # the process they are forked from, once it runs
 
 
 def forked() -> ForkServerContext:
