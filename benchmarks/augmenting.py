@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.guard import _mean
+from benchmarks.records import add, mean, recorded
 from benchmarks.yours import machine, texts_of
 from wordward.cli.main import main as wordward
 from wordward.datasets import sample
@@ -66,7 +66,7 @@ def table(records: Sequence[dict[str, Any]]) -> str:
     for kind, edits, trained in product(KINDS, EDITS, TRAINED):
         of = [each for each in records if (each["kind"], each["edits"], each["trained"]) == (kind, edits, trained)]
         if of:
-            cells = [_mean([each["accuracy"][number]["value"] for each in of]) for number in ("0", *BUDGETS)]
+            cells = [mean([each["accuracy"][number]["value"] for each in of]) for number in ("0", *BUDGETS)]
             lines.append(f"| {kind} | {edits} | {trained} | {' | '.join(cells)} | {len(of)} |")
     return "\n".join(lines) + "\n"
 
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--records", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args(arguments)
-    records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
+    records = recorded(given.records)
     done = {(r["kind"], r["seed"], r["trained"]) for r in records}
     wanted = [row for row in product(given.kind, given.seed, TRAINED) if row not in done and not given.table]
     with TemporaryDirectory() as place:
@@ -88,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             row = {"kind": kind, "seed": seed, "trained": trained, "version": __version__, "machine": machine()}
             new = [row | each for each in run_row(Path(place), kind, trained, seed)]
             records += new
-            with given.records.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(each, sort_keys=True) + "\n" for each in new)
+            add(given.records, new)
     print(table(records), end="")
 
 

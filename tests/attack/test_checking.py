@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from any_model import Guard, good, word_vectors
 from reviews import reviews
+from small_training import config
 
 import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, check
@@ -152,8 +153,16 @@ class TestAgainst:
             check(run, TEXTS, replace(settings, beam=2), against=path)
         with pytest.raises(DataError, match="none of these are in it"):
             check(run, [wordward.Example("the film was bright", "good")], settings, against=path)
-        (tmp_path / "other.json").write_text("{}")
-        for name in ("other.json", "none.json"):
+        whole = json.loads(path.read_text())
+        others: dict[str, Any] = {"other.json": {}, "a.json": [], "b.json": whole | {"guard": "x"}}
+        others |= {
+            "c.json": whole | {"each": [whole["each"][0] | {"flips_at": "x"}]},
+            "d.json": whole | {"settings": 1},
+        }
+        for name, content in others.items():
+            (tmp_path / name).write_text(json.dumps(content))
+        (tmp_path / "deep.json").write_text("[" * 9_000)
+        for name in (*others, "deep.json", "none.json"):
             with pytest.raises(DataError, match="expected the JSON of an earlier `wordward check`"):
                 check(run, TEXTS, settings, against=tmp_path / name)
 
@@ -205,7 +214,20 @@ def test_without_settings_only_edits_that_keep_the_sense_are_made(run: Run, caps
     found = check(run, TEXTS, sense_from=reviews(400, seed=5), quiet=False)
     assert found.settings.sense == "kept"
     assert set(found.senses) <= {"kept"}
-    assert "so the sense of few swaps can be judged" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "labelled texts or more, so the sense of few swaps can be judged" in said
+    assert "`sense_from`" in said
+
+
+def test_a_run_of_ours_is_not_to_be_given_texts_to_count(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """It has counted its training texts, and counts no others."""
+    wordward.train.train(config(csv_file, epochs=1), tmp_path / "run", quiet=True)
+    check(wordward.load_run(tmp_path / "run"), TEXTS[:4], quiet=False)
+    said = capsys.readouterr().err
+    assert "training texts or more, so the sense of few swaps can be judged" in said
+    assert "sense_from" not in said
 
 
 def test_any_edit_is_made_where_nothing_tells_the_sense(run: Run, capsys: pytest.CaptureFixture[str]):

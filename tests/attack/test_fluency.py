@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 from reviews import reviews, write_csv
 from untrained import a_run
 
@@ -164,9 +164,7 @@ def test_an_attack_makes_only_swaps_that_the_language_model_takes(
 
 
 def test_a_masked_model_with_pickled_or_damaged_weights_is_refused(tmp_path: Path) -> None:
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer)).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    saved(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no tensors")
     with pytest.raises(RunError, match=r"the language model in .* cannot be loaded"):
         MaskedModel(str(tmp_path), CPU)

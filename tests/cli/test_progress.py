@@ -3,6 +3,7 @@
 import io
 import re
 import time
+from collections.abc import Iterator
 
 import pytest
 from rich.console import Console
@@ -35,6 +36,21 @@ def test_lines_say_how_far_it_is(shown: io.StringIO) -> None:
     count = len(shown.getvalue())
     time.sleep(0.25)
     assert len(shown.getvalue()) == count  # none when it is over
+
+
+def test_what_is_tracked_is_counted_as_it_comes(shown: io.StringIO) -> None:
+    def results() -> Iterator[int]:
+        for number in range(20):
+            time.sleep(0.05)
+            yield number
+
+    with console.progress() as bars:
+        assert list(bars.track(results(), 20, task_id=bars.add_task("attack", total=20, unit="texts"))) == [
+            *range(20)
+        ]
+    counts = [int(count) for count in re.findall(r"attack: (\d+)/20", shown.getvalue())]
+    assert counts[-1] > 1
+    assert counts == sorted(counts)
 
 
 def test_work_of_unknown_length_is_seen_to_go_on(shown: io.StringIO) -> None:

@@ -493,7 +493,8 @@ def test_names_in_capitals(tmp_path, name: str):
         (
             "a.csv",
             "review;stars\na warm film;good\n",
-            "line 1: expected a column 'text'; found review, stars: name it with `text_column`",
+            "line 1: expected a column 'text'; found review, stars: name it with `text_column`, and 'label' with "
+            "`label_column`, or give columns by number",
         ),
         ("a.tsv", '"review","stars"\na warm film,good\n', "expected a column 'text'; found review, stars"),
         ("a.csv", "text,text,label\na warm film,it,good\n", "line 1: expected one column 'text'; found 2"),

@@ -538,9 +538,7 @@ def test_missing_corpora_are_named_and_passed_over(
 def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a tiny model of the same name in the data folder, on sentences of ours in Rotten Tomatoes' layout."""
     hf_tiny = pytest.importorskip("hf_tiny", reason="needs pip install 'wordward[hf]'")
-    tokenizer, model = hf_tiny.word_pieces(), tmp_path / "data" / "sentence-transformers" / "all-MiniLM-L6-v2"
-    hf_tiny.bert("sequence", len(tokenizer)).save_pretrained(model)
-    tokenizer.save_pretrained(model)
+    hf_tiny.saved(tmp_path / "data" / "sentence-transformers" / "all-MiniLM-L6-v2")
     corpus = tmp_path / "data" / "rotten_tomatoes"
     corpus.mkdir()
     for label, name in (("good", "pos"), ("bad", "neg")):

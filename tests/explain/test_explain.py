@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,9 +14,10 @@ from untrained import a_run
 from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.explain.pulls import pointed_at
+from wordward.explain.pulls import _strongest, pointed_at
 from wordward.models import Tagger
 from wordward.perturbation.recipes import RECIPES
+from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.text.vocabulary import SPECIALS
 
@@ -336,3 +338,11 @@ def test_a_run_is_left_as_it_was_after_an_error() -> None:
     handle.remove()
     assert run.model.training
     assert hooks(run.model) == 0
+
+
+def test_a_word_is_pulled_as_its_strongest_piece_is() -> None:
+    """The first of equal ones; pieces of no word are left out."""
+    word = np.array([-1, 0, 1, 1, 1, 2, 2, -1])
+    row = Row(np.arange(8), word, np.array([1, 2, 5]), np.arange(8))
+    strengths = np.array([9.0, -1.0, 0.5, 2.0, 2.0, 1.0, 0.0, 9.0, 0.0], dtype=np.float32)  # the last is padding
+    assert _strongest(row, strengths) == [1, 3, 5]

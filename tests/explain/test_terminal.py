@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explained import ONE, OTHER, PLACES, TAGGED, evil, long, printed
+from explained import ONE, OTHER, PLACES, TAGGED, a_place, evil, long, printed
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -193,6 +193,16 @@ def test_what_is_left_out_is_said() -> None:
     assert part_of([unknown], 9).note == "no word of this text is in the vocabulary"
     assert "60 words before" in printed(long(100, 99))
     assert "60 words before" in html_fragment([long(100, 99)])
+
+
+def test_punctuation_that_nothing_pulls_has_no_line() -> None:
+    text = "the film , warm !"
+    pulls = {"film": [("play", 1.0, 0.5)], ",": [], "warm": [], "!": [("?", 0.5, 0.1)]}
+    places = tuple(a_place(at, text, word, pulls[word], 1.0) for at, word in enumerate(pulls))
+    found = replace(ONE, text=text, places=places)
+    assert [line.word for line in lines_of([found])] == ["film", "warm", "!"]
+    assert [line.word for line in lines_of([replace(found, task="tag")])] == [*pulls]
+    assert [line.word for line in lines_of([replace(found, places=places[1:2])])] == [","]  # nothing else is read
 
 
 def test_models_that_read_other_words_stand_side_by_side() -> None:

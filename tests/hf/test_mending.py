@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 from beside import started
-from hf_tiny import bert, byte_pieces, word_pieces
+from hf_tiny import bert, byte_pieces, saved, word_pieces
 from launching import LAUNCHERS
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
@@ -22,7 +22,7 @@ from wordward.perturbation.recipes import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import read_metrics
 from wordward.support.errors import DataError, MissingExtraError, RunError, SettingError
-from wordward.train import finetuner
+from wordward.train import finetuner, finetuning_trainer
 from wordward.train.training import train
 
 OWN = ("positive", "mixed", "negative")
@@ -38,11 +38,7 @@ def named(labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def save(folder: Path, task: str, labels: tuple[str, ...], **changes: Any) -> Path:
-    tokenizer = word_pieces()
-    model = bert(task, len(tokenizer), num_labels=len(labels), **named(labels), **changes)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return saved(folder, task, num_labels=len(labels), **named(labels), **changes)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +176,7 @@ class TestLora:
         config = config_of(theirs, lora=4)
         config = replace(config, training=replace(config.training, checkpoint_steps=steps))
         train(config, tmp_path / "whole", train=texts(80), quiet=True)
-        step = finetuner._Trainer.training_step
+        step = finetuning_trainer.RunTrainer.training_step
 
         def broken(self: Any, *args: Any, **options: Any) -> Any:
             if self.state.global_step == 7:
@@ -188,7 +184,7 @@ class TestLora:
             return step(self, *args, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(finetuner._Trainer, "training_step", broken)
+            patch.setattr(finetuning_trainer.RunTrainer, "training_step", broken)
             with pytest.raises(ZeroDivisionError):
                 train(config, tmp_path / "cut", train=texts(80), quiet=True)
         train(TrainConfig(), tmp_path / "cut", train=texts(80), resume=True, quiet=True)

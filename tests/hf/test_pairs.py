@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hf_tiny import bert, byte_pieces, word_pieces
+from hf_tiny import bert, byte_pieces, saved, word_pieces
 from reviews import BLAME, PRAISE, THINGS
 from serving import serving
 from tokenizers import processors
@@ -56,9 +56,7 @@ def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with texts, a tiny model, and a run of it by the command line."""
     folder = tmp_path_factory.mktemp("pairs")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer)).save_pretrained(folder / "tiny")
-    tokenizer.save_pretrained(folder / "tiny")
+    saved(folder / "tiny")
     write(folder / "train.csv", comparisons(200))
     write(folder / "test.csv", comparisons(30, seed=5))
     flags = ("--epsilon", 0.3, "--k", 5, "--learning-rate", 0.01, "--epochs", 10, "--batch-size", 16, "--quiet")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from fake_hub import fake_hub
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 from reviews import reviews, write_csv
 from small_training import config as own_config
 
@@ -19,7 +19,7 @@ import wordward.hf
 from wordward.cli import main as cli
 from wordward.config import DataSettings, TrainConfig, TrainingSettings
 from wordward.runs.model_card import write_card
-from wordward.runs.run_folder import load_config, save_settings
+from wordward.runs.run_folder import held, load_config, save_settings
 from wordward.support.errors import DataError, RunError, SettingError
 from wordward.text.vocabulary import Vocabulary
 from wordward.train import train
@@ -33,9 +33,7 @@ def wordward_(*arguments: Any) -> int:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with texts, a run, and the card of a check of it."""
     folder = tmp_path_factory.mktemp("push")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer)).save_pretrained(folder / "tiny")
-    tokenizer.save_pretrained(folder / "tiny")
+    saved(folder / "tiny")
     write_csv(folder / "few.csv", reviews(40))
     config = TrainConfig(
         "iadvt",
@@ -118,14 +116,18 @@ class TestPush:
             self.connect(monkeypatch, hub.address, "wrong")
             assert wordward_("push", run, "me/mine") == 1
             assert hub.asked
-        assert "hf auth login" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "hf auth login" in said
+        assert "Traceback" not in said
 
     def test_where_the_hub_cannot_be_reached(
         self, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.connect(monkeypatch, "http://127.0.0.1:9", "any")
         assert wordward_("push", run, "me/mine") == 1
-        assert "run the command again where the hub can be reached" in " ".join(capsys.readouterr().err.split())
+        said = capsys.readouterr().err
+        assert "run the command again where the hub can be reached" in " ".join(said.split())
+        assert "Traceback" not in said
 
     def pushed(self, run: Path, address: str, token: str, *flags: Any) -> "subprocess.CompletedProcess[str]":
         """By a new process, since the hub's client reads its address when it is imported."""
@@ -149,6 +151,12 @@ class TestPush:
         said = capsys.readouterr()
         assert "README.md" in said.out
         assert "nothing was uploaded" in said.err
+
+    def test_a_run_that_is_being_trained_is_not_pushed(self, run: Path) -> None:
+        before = (run / "model" / "README.md").read_bytes()
+        with held(run), pytest.raises(RunError, match=r"another process is training into .*: wait"):
+            wordward.hf.push(run, "me/mine", dry_run=True)
+        assert (run / "model" / "README.md").read_bytes() == before
 
     def test_what_cannot_be_pushed_is_refused(self, run: Path, tmp_path: Path, place: Path) -> None:
         for name in ("mine", "a/b/c", "a b/c"):

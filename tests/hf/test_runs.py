@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, sentence_pieces, word_pieces
+from hf_tiny import CONFIGS, TASKS, bert, byte_pieces, saved, sentence_pieces, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
@@ -32,6 +32,7 @@ from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import held, load_result
+from wordward.support import files
 from wordward.support.errors import RunError
 from wordward.train import record as bookkeeping
 from wordward.train.finetuner import FineTuning
@@ -51,9 +52,7 @@ def wordward(*arguments: Any) -> int:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model and texts."""
     folder = tmp_path_factory.mktemp("hf")
-    tokenizer = word_pieces()
-    bert("sequence", len(tokenizer), dropout=0.1).save_pretrained(folder / "tiny")
-    tokenizer.save_pretrained(folder / "tiny")
+    saved(folder / "tiny", dropout=0.1)
     write_csv(folder / "train.csv", reviews(160))
     write_csv(folder / "test.csv", HELD_OUT)
     write_csv(folder / "few.csv", reviews(40))
@@ -179,9 +178,7 @@ class TestTraining:
 
     def test_labels_keep_the_order_of_a_model_that_knows_them(self, place: Path, tmp_path: Path):
         names = {"id2label": {0: "good", 1: "bad"}, "label2id": {"good": 0, "bad": 1}}
-        tokenizer = word_pieces()
-        bert("sequence", len(tokenizer), **names).save_pretrained(tmp_path / "known")
-        tokenizer.save_pretrained(tmp_path / "known")
+        saved(tmp_path / "known", **names)
         config = replace(config_of(place, method="baseline", epochs=1), transformer=str(tmp_path / "known"))
         train(config, tmp_path / "run", quiet=True)
         assert load_run(tmp_path / "run", device="cpu").labels == ("good", "bad")
@@ -236,7 +233,7 @@ class TestResume:
         """Three or eleven steps an epoch, dropout on: weights, metrics, best epoch are the same to the last bit."""
         method, own = method.partition(",")[::2]
         learning: dict[str, Any] = {"gradual": True, "self_training": True} if "self" in own else {}
-        learning |= {"augment": 20, "augment_edits": ("typo",)} if "augmented" in own else {}
+        learning |= {"augment": 20, "augment_edits": ("all",)} if "augmented" in own else {}
         texts = "train.csv" if "augmented" in own else "few.csv"
         config = config_of(place, texts, method=method, epochs=3, checkpoint_steps=every, **learning)
         config = replace(config, perturbation=replace(config.perturbation, refresh=2))
@@ -287,6 +284,37 @@ class TestResume:
             train(config, tmp_path / "run", force=True, quiet=True)
         assert self._metrics(tmp_path / "run") == before
 
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_goes_on(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ):
+        """Each of its files: noise, other values, gone. Without it the run ends as if never stopped."""
+        config = config_of(place, method="advt", epochs=3, checkpoint_steps=2, augment=5)
+        train(config, tmp_path / "whole", quiet=True)
+        self._kill(monkeypatch, 7)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "again", quiet=True)
+        monkeypatch.undo()
+        before, last = sorted((tmp_path / "again" / "checkpoints").iterdir())
+        mark = json.loads((last / "wordward.json").read_text())
+        damages: dict[str, list[Any]] = {"optimizer.pt": [b"noise", None], "model.safetensors": [b"noise"]}
+        damages |= {"rng_state.pth": [b"noise"], "scheduler.pt": [b""], "trainer_state.json": [b"[]", None]}
+        damages["wordward.json"] = [b"[" * 9_000, json.dumps(mark | {"augmented": {"texts": 3}}).encode()]
+        damages["wordward.json"] += [json.dumps(mark | {"recent": [1.0] * 7}).encode(), b"\xff"]
+        for name, contents in damages.items():
+            whole = (last / name).read_bytes()
+            for content in contents:
+                (last / name).unlink() if content is None else (last / name).write_bytes(content)
+                assert wordward("train", "--resume", "--out", tmp_path / "again", "--quiet") == 1, (name, content)
+                said = " ".join(capsys.readouterr().err.split())
+                assert f"delete {last} to go on from the checkpoint before it" in said, (name, content)
+                (last / name).write_bytes(whole)
+        last.rename(tmp_path / "moved")
+        assert before.exists()
+        assert wordward("train", "--resume", "--out", tmp_path / "again", "--quiet") == 0
+        one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "again"))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+        assert self._metrics(tmp_path / "whole") == self._metrics(tmp_path / "again")
+
     @staticmethod
     def _kill(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         before = FineTuning.on_step_end
@@ -319,6 +347,28 @@ class TestResume:
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0  # finished: nothing to do
         assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
         assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("written", ["nothing", "config.toml", "vocabulary.txt"])
+    def test_killed_while_its_first_files_are_written_it_can_be_started_or_resumed(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+    ):
+        """By then the Trainer has made its own folder."""
+        plain = files.put
+
+        def dies(part: Path, path: Path) -> None:
+            if written == "nothing":
+                raise ZeroDivisionError
+            plain(part, path)
+            if path.name == written:
+                raise ZeroDivisionError
+
+        monkeypatch.setattr(files, "put", dies)
+        config = config_of(place, method="baseline", epochs=1)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "run", quiet=True)
+        monkeypatch.undo()
+        assert (tmp_path / "run" / "checkpoints").exists()
+        assert not train(config, tmp_path / "run", resume=written != "nothing", quiet=True)["stopped"]
 
     def test_minutes_end_it_in_the_middle_of_an_epoch(
         self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -513,6 +563,29 @@ class TestUse:
         part = run.tokenizer.convert_tokens_to_ids("##ing")  # type: ignore[attr-defined]
         assert run.swapped(row, 3, part, "the script was ing , and warm") is None
         assert run.swapped(row, 3, number, "the script was films , and warm") is None
+
+    def test_texts_read_together_are_read_as_alone(self, run_folder: Path):
+        run = load_run(run_folder, device="cpu")
+        texts = ["the script was moving , and warm", "", " \t", LONG, "zzyzx 🙂", "warm"]
+        readings = [run.read(Example(text)) for text in texts]
+        for known in (False, True):
+            rows = run.rows_of(texts, known=known)
+            assert [row is None for row in rows] == [not reading.words for reading in readings]
+            assert [row is None for row in rows][:4] == [False, True, True, False]
+            for row, reading in zip(rows, readings, strict=True):
+                assert row is None or (row.dtype, row.tolist()) == (np.int32, reading.row.ids.tolist())
+        assert [reading.known for reading in readings][-1] == [True]
+        unknown = run.tokenizer.unk_token_id  # type: ignore[attr-defined]
+        for reading in readings:
+            expected = [unknown not in reading.row.ids[reading.row.word == at] for at in range(len(reading.tokens))]
+            assert reading.known == expected
+        assert not all(known for reading in readings for known in reading.known)
+        row, film = readings[0].row, run.vocabulary["film"]
+        asked = [(row, 3, film, f"the script was {word} , and warm") for word in ("film", "films", "moving")]
+        one, *others = run.swapped_rows(asked)
+        assert one is not None
+        assert one.ids.tolist() == run.read(Example("the script was film , and warm")).row.ids.tolist()
+        assert others == [None, None]
 
     def test_the_rule_of_sense_is_of_words(self, run_folder: Path):
         run = load_run(run_folder, device="cpu")

@@ -239,8 +239,8 @@ class TestTraining:
             tokenizer=tokenizer,
             given={"train_dataset": rows(tokenizer, "sequence", 60)},
             settings={"epsilon": 0.5},
-            max_steps=40,
-            learning_rate=0.01,
+            max_steps=80,
+            learning_rate=0.005,  # at which every seed learns; at 0.01 two of five did not
             optim="adamw_torch",
             **RANDOM,
         )

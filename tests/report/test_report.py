@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from reported import Page, evaluated, numbers
 
+from wordward.attack import sense as judging
 from wordward.attack.attacked import Attacked, Change
 from wordward.cli.main import _parse, main
 from wordward.config.settings import TrainConfig
@@ -229,6 +230,18 @@ def test_attack_numbers_are_those_of_the_attack_command(
         at = next(number for number, row in enumerate(rows) if row[0].lower() == heading)
         assert rows[at + 1][0] == "mine"
         assert rows[at + 1][-1].startswith(share)
+
+
+def test_few_words_to_judge_swaps_by_are_told(
+    runs: Path, page: Page, tags: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = load_run(runs / "mine", device="cpu")
+    counts = run.class_counts()
+    assert counts is not None
+    assert f"Only {int((counts.sum(1) >= 5).sum())} words are in 5 training texts or more" in page.text
+    assert "training texts or more" not in tags.text  # for a tagger nothing judges
+    monkeypatch.setattr(judging, "FEW", 3)
+    assert judging.few_to_judge_by(run) is None
 
 
 def test_adversarial_texts_flip_and_stand_under_what_is_judged_of_them(runs: Path) -> None:

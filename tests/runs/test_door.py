@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 from reviews import reviews, tagged
 from small_training import SMALL
 
@@ -29,9 +29,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     place = tmp_path_factory.mktemp(request.param)
     config = TrainConfig(model=SMALL, training=TRAINING)
     if request.param == "transformer":
-        tokenizer = word_pieces()
-        tokenizer.save_pretrained(place / "model")
-        bert("sequence", len(tokenizer)).save_pretrained(place / "model")
+        saved(place / "model")
         config = TrainConfig(
             transformer=str(place / "model"),
             text=TextSettings(max_length=32),

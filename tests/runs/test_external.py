@@ -13,7 +13,7 @@ import pytest
 import torch
 import transformers
 from any_model import Guard, fine_tuned, good
-from hf_tiny import bert, word_pieces
+from hf_tiny import bert, saved, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
@@ -31,10 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place, tokenizer = tmp_path_factory.mktemp("tagger"), word_pieces()
-    bert("token", len(tokenizer), id2label={0: "c", 1: "i"}, label2id={"c": 0, "i": 1}).save_pretrained(place)
-    tokenizer.save_pretrained(place)
-    return place
+    names = {"id2label": {0: "c", 1: "i"}, "label2id": {"c": 0, "i": 1}}
+    return saved(tmp_path_factory.mktemp("tagger"), "token", **names)
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:

@@ -168,10 +168,7 @@ def test_what_is_given_of_a_model_keeps_its_meaning(given: dict[str, Any], expec
 
 
 def test_a_chosen_transformer_is_pickled_saved_and_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tiny, small = pytest.importorskip("hf_tiny"), tmp_path / "tiny"
-    pieces = tiny.word_pieces()
-    tiny.bert("sequence", len(pieces)).save_pretrained(small)
-    pieces.save_pretrained(small)
+    small = pytest.importorskip("hf_tiny").saved(tmp_path / "tiny")
     monkeypatch.setattr(choosing, "installed_model", lambda: small)
     monkeypatch.setattr(choosing, "_known", lambda words, folder: 1.0)
     found = TextClassifier("iadvt", epochs=1, k=3, device="cpu").fit(TEXTS, LABELS)

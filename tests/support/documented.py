@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hf_tiny import bert, word_pieces
+from hf_tiny import saved
 
 from experiments import __main__ as experiments
 from wordward.cli import main as wordward
@@ -170,9 +170,7 @@ def _do(program: str, arguments: list[str]) -> None:
 def _tiny_model(folder: Path) -> None:
     """In the place of a Hugging Face model of that name, one that is trained in a second."""
     if not folder.exists():
-        tokenizer = word_pieces()
-        bert("sequence", len(tokenizer)).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        saved(folder)
 
 
 def reason_not_to_run(arguments: list[str]) -> str:

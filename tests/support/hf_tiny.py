@@ -168,6 +168,14 @@ def bert(task: str, size: int, *, dropout: float = 0.0, **changes: Any) -> Any:
     return TASKS[task].from_config(config)
 
 
+def saved(folder: Path, task: str = "sequence", **changes: Any) -> Path:
+    """The folder of a BERT to train and its tokenizer, `word_pieces`, as `save_pretrained` writes them."""
+    tokenizer = word_pieces()
+    bert(task, len(tokenizer), **changes).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def rows(tokenizer: Any, task: str, count: int = 8) -> Any:
     """Encoded reviews with their class, or sentences with their words' tags at the first pieces."""
     if task == "sequence":

@@ -27,6 +27,7 @@ from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run, Text
+from wordward.support.device import at_once
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
 
@@ -103,7 +104,7 @@ def attack(
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections, guard, judge)
     plain = [attacker.goal.plain(example) for example in run.examples(texts)]
-    size = CHUNK if run.has_gradients else QUERIED
+    size = at_once(CHUNK, run.device) if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     again = partial(_attacker, opener(run), settings, corrections, guard, judge)
     attacked_chunks = spread(attacker, again, chunks, jobs=jobs)

@@ -10,6 +10,7 @@ from wordward.attack.conditions import limited, no_worse
 from wordward.attack.earlier import Earlier
 from wordward.attack.guard import Guard, check_guard, guard_at
 from wordward.attack.robustness import attack_all
+from wordward.attack.sense import OFTEN, few_to_judge_by
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.datasets import DataError, Example
@@ -20,7 +21,6 @@ from wordward.support.console import say
 from wordward.support.errors import SettingError
 
 BUDGETS = (1, 2, 4)  # numbers of edits
-FEW, OFTEN = 500, 5  # words to judge by, and labelled texts that must hold a word for it to tell
 
 
 def check(
@@ -141,14 +141,16 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSett
     """The settings without a rule of sense where there is nothing to judge by; what little there is is said."""
     if settings.sense == "any":
         return settings
-    if run.tagging or (counts := run.class_counts()) is None:
+    if run.tagging or run.class_counts() is None:
         say("no labelled texts tell which edits keep the sense, so any may be made", quiet=quiet)
         return replace(settings, sense="any")
-    words = int((counts.sum(1) >= OFTEN).sum())
-    if words < FEW and "swap" in settings.edits:
+    if (words := few_to_judge_by(run)) is not None and "swap" in settings.edits:
+        which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
+        if run.trained_here:  # it has counted the words of all of them
+            which, more = "training", "`sense='any'` makes them, too"
         say(
-            f"only {words:,} words are in {OFTEN} labelled texts or more, so the sense of few swaps can be judged; "
-            "others are not made: give more texts as `sense_from`, best the model's training texts, or `sense='any'`",
+            f"only {words:,} words are in {OFTEN} {which} texts or more, so the sense of few swaps can be judged; "
+            f"others are not made: {more}",
             quiet=quiet,
         )
     return settings

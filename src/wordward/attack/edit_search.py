@@ -106,17 +106,18 @@ class Editor:
     def _propose(self, searches: Sequence[EditSearch]) -> None:
         """Which edits of each kind are tried first: the model reads each text without each word, and with others."""
         probes = [self.proposer.probes(one.case) for one in searches]
-        readings = [
-            [self.row(one.case, [probe]) for probe in of_text] for one, of_text in zip(searches, probes, strict=True)
+        texts = [
+            edited(one.case.text, [probe]) for one, of_text in zip(searches, probes, strict=True) for probe in of_text
         ]
-        rows = [row for of_text in readings for row in of_text if row is not None]
-        logits = iter(read(self.run, [row.ids for row in rows]))
-        for one, of_text, read_rows in zip(searches, probes, readings, strict=True):
+        rows = self.run.rows_of(texts, known=True)
+        logits = iter(read(self.run, [row for row in rows if row is not None]))
+        left = iter(rows)
+        for one, of_text in zip(searches, probes, strict=True):
             margins = {}
-            for probe, row in zip(of_text, read_rows, strict=True):
+            for probe, row in zip(of_text, left, strict=False):
                 if row is not None:
                     one.passes += 1
-                    margins[probe] = _margin(one.case, row, next(logits))
+                    margins[probe] = one.case.target.margin(next(logits))
             one.proposed = self.proposer(one.case, margins)
 
     def _round(self, searches: Sequence[EditSearch]) -> None:
@@ -177,10 +178,7 @@ class Editor:
         states = [State(case.row) for case in cases]
         proposed, _ = guide(states, cases)
         count = self.settings.rescore if guide.fluency is None else None
-        made = [
-            list(survivors(run, case, state, swaps, count))
-            for case, state, swaps in zip(cases, states, proposed, strict=True)
-        ]
+        made = survivors(run, cases, states, proposed, count)
         if guide.fluency is not None:
             made = fluent(run, guide.fluency, cases, states, made, self.settings.rescore)
         found: dict[int, list[EditState]] = {}

@@ -21,6 +21,7 @@ from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
 from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run
+from wordward.support.device import at_once
 from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
 
@@ -123,7 +124,7 @@ class Guide:
         corpus = self.run.corpus([state.row.ids for state in states], labels)
         k = self.adversary.method.settings.k
         tokens = TOKENS if k is not None else max(1, BLOCK // len(self.run.vocabulary))
-        for index in small_batches(corpus.lengths, TEXTS, tokens):
+        for index in small_batches(corpus.lengths, at_once(TEXTS, self.run.device), tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)
             numbers = np.zeros(batch.ids.shape, dtype=np.int64)

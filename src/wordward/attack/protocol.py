@@ -95,8 +95,8 @@ class Asked:
         if len(self._known) > REMEMBERED:
             self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        rows = [reading.row.ids if reading.words else None for reading in map(self.run.read, map(Example, new))]
-        filled = [at for at, row in enumerate(rows) if row is not None and len(row)]
+        rows = self.run.rows_of(new)
+        filled = [at for at, row in enumerate(rows) if row is not None]
         self._known |= dict.fromkeys(new, np.full(len(self.run.labels), np.nan, np.float32))
         with evaluating(self.run.model):
             found = read(self.run, [row for row in map(rows.__getitem__, filled) if row is not None])

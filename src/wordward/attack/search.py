@@ -1,7 +1,8 @@
 """The search for words to swap, round by round over many texts at once."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -58,12 +59,10 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
     proposed, margins = guide([state for _, state in states], [searches[number].case for number, _ in states])
     attempts: list[Attempt] = []
     known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
-    swapped_texts = [
-        survivors(run, searches[number].case, state, swaps, settings.rescore if guide.fluency is None else None)
-        for (number, state), swaps in zip(states, proposed, strict=True)
-    ]
+    cases = [searches[number].case for number, _ in states]
+    count = settings.rescore if guide.fluency is None else None
+    swapped_texts = survivors(run, cases, [state for _, state in states], proposed, count)
     if guide.fluency is not None:
-        cases = [searches[number].case for number, _ in states]
         swapped_texts = fluent(
             run, guide.fluency, cases, [state for _, state in states], swapped_texts, settings.rescore
         )
@@ -85,19 +84,38 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
         one.keep(states, settings.beam)
 
 
-def survivors(run: Run, case: Case, state: State, swaps: Sequence[Replacement], count: int | None) -> Iterator[State]:
-    """The texts after each of the first `count` swaps that the tokenizer reads back as the words put in."""
-    left = len(swaps) if count is None else count
-    for swap in swaps:
-        if swap in case.target.never:
-            continue
-        made = (*state.swaps, swap)
-        row = run.swapped(state.row, *swap, text_with(run, case, made))
-        if row is not None:
-            yield State(row, made)
-            left -= 1
-        if not left:
-            return
+def survivors(
+    run: Run,
+    cases: Sequence[Case],
+    states: Sequence[State],
+    swaps: Sequence[Sequence[Replacement]],
+    count: int | None,
+) -> list[list[State]]:
+    """Of each state the texts after the first `count` of its swaps that the tokenizer reads back as the words put in.
+
+    The texts of all states are read together.
+    """
+    left = [
+        iter([swap for swap in of_state if swap not in case.target.never])
+        for case, of_state in zip(cases, swaps, strict=True)
+    ]
+    found: list[list[State]] = [[] for _ in states]
+    searching = list(range(len(states)))
+    while searching:
+        tried = [
+            (at, (*states[at].swaps, swap))
+            for at in searching
+            for swap in islice(left[at], None if count is None else count - len(found[at]))
+        ]
+        asked = [
+            (states[at].row, made[-1].position, made[-1].word, text_with(run, cases[at], made)) for at, made in tried
+        ]
+        for (at, made), row in zip(tried, run.swapped_rows(asked), strict=True):
+            if row is not None:
+                found[at].append(State(row, made))
+        more = {at for at, _ in tried if count is not None and len(found[at]) < count}
+        searching = sorted(more)
+    return found
 
 
 def fluent(

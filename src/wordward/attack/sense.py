@@ -26,6 +26,7 @@ from wordward.text.vocabulary import Vocabulary
 
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
+FEW, OFTEN = 500, 5  # words to judge by, and labelled texts that must hold a word for it to tell
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
     if counts is None:
         return None
     return run.judged(make_judge(counts.to(device or run.device), run.learnt))
+
+
+def few_to_judge_by(run: Run) -> int | None:
+    """How many words of a run the rule has enough counts of, where they are few; None where there is no rule."""
+    counts = None if run.tagging else run.class_counts()
+    words = None if counts is None else int((counts.sum(1) >= OFTEN).sum())
+    return words if words is not None and words < FEW else None
 
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:

@@ -19,7 +19,6 @@ def show(check: Check, count: int) -> None:
     console.print()
     table = _table("", "", "95 % interval", "of")
     for name, interval, of in rows(check):
-        assert interval is not None
         ends = f"{interval.low:.1%} to {interval.high:.1%}"
         table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
     console.print(table)

@@ -1,7 +1,7 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,18 @@ def check_files(command: object, *names: str) -> None:
     for name in names:
         if (path := getattr(command, name)) not in (None, "-"):
             check_file(path, name)
+
+
+@contextmanager
+def holding(command: object, *names: str) -> Iterator[None]:
+    """Hold the files of these settings until they are written; refuse those that another command holds."""
+    from wordward.runs.results_file import held
+
+    files = {path: f"--{name}" for name in names if (path := getattr(command, name)) not in (None, "-")}
+    with ExitStack() as stack:
+        for path, flag in files.items():
+            stack.enter_context(held(path, flag))
+        yield
 
 
 def check_counts(command: object, *names: str) -> None:

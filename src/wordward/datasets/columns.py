@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,21 +55,28 @@ def places_of(first: TableRow, path: Path, columns: Columns) -> tuple[bool, list
         if max(places) >= len(cells):
             raise error(f"expected a column {max(places)} from 0; got {len(cells)} fields{_hint(header, path)}")
         return False, places
-    for option, name in wanted.items():
-        if name not in header and not numbers and any(value.isdecimal() for value in wanted.values()):
-            given = " ".join(f"`{setting}={value!r}`" for setting, value in wanted.items())
-            raise error(
-                f"expected both columns by name, or both by number from 0 if there is no header line; got {given}"
-            )
-        if name not in header:
-            found = ", ".join(cell[:30] for cell in header)
-            raise error(
-                f"expected a column {name!r}; found {found}: name it with `{option}`, or give columns by number "
-                f"from 0 if there is no header line{_hint(header, path)}"
-            )
+    missing = {option: name for option, name in wanted.items() if name not in header}
+    if missing and not numbers and any(name.isdecimal() for name in wanted.values()):
+        given = " ".join(f"`{option}={name!r}`" for option, name in wanted.items())
+        raise error(
+            f"expected both columns by name, or both by number from 0 if there is no header line; got {given}"
+        )
+    if missing:
+        raise error(
+            f"{no_columns(missing, [cell[:30] for cell in header])}, or give columns by number from 0 if there is no "
+            f"header line{_hint(header, path)}"
+        )
+    for name in wanted.values():
         if header.count(name) > 1:
             raise error(f"expected one column {name!r}; found {header.count(name)}: give them different names")
     return True, [header.index(name) for name in wanted.values()]
+
+
+def no_columns(missing: Mapping[str, str], found: Iterable[str]) -> str:
+    """What to say where a table lacks columns, of which each setting names one."""
+    (option, name), *others = missing.items()
+    more = "".join(f", and {other!r} with `{setting}`" for setting, other in others)
+    return f"expected a column {name!r}; found {', '.join(found)}: name it with `{option}`{more}"
 
 
 def check_row(row: TableRow, first: TableRow, path: Path, *, headed: bool) -> None:

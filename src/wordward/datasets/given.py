@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 from typing import Any
 
+from wordward.datasets.columns import Columns, no_columns
 from wordward.datasets.example import Example
 from wordward.datasets.pairs import joined
 from wordward.support.errors import ColumnError, DataError, SettingTypeError
@@ -77,12 +78,9 @@ def _of_table(
 ) -> Iterator[Example]:
     """The rows of a table; a row without a text or label is refused."""
     known = _columns(table)
-    wanted = {"text_column": text_column, "label_column": label_column}
-    for option, column in (wanted | ({"pair_column": pair_column} if pair_column else {})).items():
-        if column not in known and (labelled or option != "label_column"):
-            raise ColumnError(
-                f"expected a column {column!r}; found {', '.join(known)}: name it with `{option}`", name
-            )
+    wanted = Columns(text_column, label_column, labelled=labelled, pair=pair_column).wanted
+    if missing := {option: column for option, column in wanted.items() if column not in known}:
+        raise ColumnError(no_columns(missing, known), name)
     feature = getattr(table, "features", {}).get(label_column) if hasattr(table, "column_names") else None
     names = getattr(getattr(feature, "feature", feature), "names", None)  # of a ClassLabel, or a list of them
 

@@ -121,18 +121,16 @@ class Explainer:
         if not run.tagging:
             predicted, by_name = named(run.labels, found.probabilities)
             label = known.label or predicted
-        kept = self._kept(text, found, label)
+        kept, word = self._kept(text, found, label), run.vocabulary.word
         strongest = [max(of_word, default=0.0) for of_word in _chosen(found.strengths, kept)]
+        largest = max(strongest, default=0.0)
         places = []
         for at, token in enumerate(text.tokens):
-            names = map(run.vocabulary.word, found.words[at])
-            toward = zip(names, found.strengths[at], found.cosines[at], strict=True)
-            (shown,) = _chosen([list(toward)], [kept[at]])
-            pulls = pulls_of(shown, word=token.text, largest=max(strongest))
+            each = zip(found.words[at], found.strengths[at], found.cosines[at], kept[at], strict=True)
+            shown = ((word(number), strength, cosine) for number, strength, cosine, stays in each if stays)
+            pulls = pulls_of(shown, word=token.text, largest=largest, most=self.top)
             tag = _tag(run.labels, found.probabilities[at]) if run.tagging else (None, None)
-            places.append(
-                Place(at, text.written(at), token.start, token.end, text.known[at], pulls[: self.top], *tag)
-            )
+            places.append(Place(at, text.written(at), token.start, token.end, text.known[at], pulls, *tag))
         known = replace(known, places=tuple(places))
         counts = RECIPES[known.method].needs_labels
         if run.tagging:
@@ -162,7 +160,7 @@ class Explainer:
         if self.sensible is None or label is None or not found.words:
             return all_of_them
         toward, strengths, alone, words, ids = (
-            torch.as_tensor(values, device=self.run.device)
+            torch.as_tensor(values)  # few numbers, which a GPU would take longer for
             for values in (found.words, found.strengths, whole, text.row.numbers[text.row.first], own)
         )
         shown = self.sensible(

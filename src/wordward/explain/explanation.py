@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from wordward.support.errors import DataError
@@ -31,15 +32,18 @@ class Pull:
     cosine: float
 
 
-def pulls_of(found: Iterable[tuple[str, float, float]], *, word: str, largest: float) -> tuple[Pull, ...]:
+def pulls_of(
+    found: Iterable[tuple[str, float, float]], *, word: str, largest: float, most: int | None = None
+) -> tuple[Pull, ...]:
     """What pulls a word, from words with strength and cosine: not those it is pushed away from, nor the word itself.
 
-    `largest`: the sentence's largest strength. Numbers have six digits, as many as single precision holds.
+    `largest`: the sentence's largest strength. Numbers have six digits, as many as single precision holds. `most`:
+    how many are taken, the first.
     """
+    pulling = (each for each in found if each[1] > 0 and each[0] != word)
     return tuple(
         Pull(toward, float(f"{strength:.6g}"), round(strength / largest, 6), round(cosine, 6))
-        for toward, strength, cosine in found
-        if strength > 0 and toward != word
+        for toward, strength, cosine in islice(pulling, most)
     )
 
 

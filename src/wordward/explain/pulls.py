@@ -17,6 +17,7 @@ from wordward.perturbation.outcome import Found
 from wordward.perturbation.tap import evaluating, gradient_at
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run
+from wordward.support.device import at_once
 from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
 
@@ -59,7 +60,7 @@ def text_pulls(
     numbers = [numbered(run, text, names) for text, names in zip(texts, labels, strict=True)]
     corpus, allowed = run.corpus([row.ids for row in rows], numbers), run.ordinary()
     with evaluating(run.model):
-        for index in small_batches(corpus.lengths, TEXTS, TOKENS):
+        for index in small_batches(corpus.lengths, at_once(TEXTS, run.device), TOKENS):
             batch, chosen = corpus.batch(index, run.device), [rows[at] for at in index]
             forward = partial(run.model, batch.ids, batch.mask)
             batch = batch._replace(mask=run.perturbed(batch))
@@ -83,9 +84,11 @@ def _counted(mask: Tensor, rows: Sequence[Row], focus: int | None) -> Tensor:
 
 
 def _strongest(row: Row, strengths: np.ndarray) -> list[int]:
-    """For each word the index of its piece with the strongest pull."""
-    by_word = [np.flatnonzero(row.word == number) for number in range(len(row.first))]
-    return [int(pieces[strengths[pieces].argmax()]) for pieces in by_word]
+    """For each word the index of its piece with the strongest pull, the first of equals."""
+    order = np.lexsort((-strengths[: len(row.word)], row.word))  # word by word, the strongest first
+    words = row.word[order]
+    _, begins = np.unique(words, return_index=True)
+    return order[begins[words[begins] >= 0]].tolist()
 
 
 def find_pulls(

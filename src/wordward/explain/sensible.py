@@ -27,14 +27,14 @@ class Sensible:
 
     def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
         """`space`: whose vectors say which words are near each other; None: the run's own."""
-        self.evidence = evidence
-        kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.to(run.device)  # as for candidates: kept once
+        kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.cpu()  # as for candidates: found once
         grammar, noun = kinds < BIT["s"], (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
         self._plain = noun | (kinds == BIT["number"]) | grammar  # (ids,)
         self._quality = ~grammar & (kinds & sum(BIT[name] for name in ("ly", "er", "est", "adjective")) > 0)
-        self._kin = kin_evidence(run, evidence, space)  # (rows of the evidence, classes)
-        trust = OWN / (OWN + evidence.variance)  # in counts, the more the more texts hold a word
-        self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence - self._kin), 0.0)
+        self._kin = kin_evidence(run, evidence, space).cpu()  # (rows of the evidence, classes)
+        self.evidence = Evidence(evidence.evidence.cpu(), evidence.variance.cpu())
+        trust = OWN / (OWN + self.evidence.variance)  # in counts, the more the more texts hold a word
+        self._both = self._kin + torch.where(trust > 0, trust * (self.evidence.evidence - self._kin), 0.0)
 
     def __call__(self, label: int, words: Tensor, ids: Tensor, toward: Tensor, strengths: Tensor) -> Tensor | None:
         """Which pulls are shown, (words, top) bool; None if the training texts speak for none.

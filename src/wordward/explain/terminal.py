@@ -45,8 +45,10 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
     every = range(len(explanations))
     for numbers in [[number] for number in every] if console.width < NARROW else [every]:
         console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2), expand=False))
-    unknown = [f"{UNKNOWN_MARK} {UNKNOWN}"] if part.has_unknown else []
-    notes = [wording.SCALE, *unknown, *([part.note] if part.note else [])]
+    notes = [wording.SCALE]
+    notes += [wording.BARE] if part.has_bare else []
+    notes += [f"{UNKNOWN_MARK} {UNKNOWN}"] if part.has_unknown else []
+    notes += [part.note] if part.note else []
     console.print(Padding(Text("\n".join(notes), "dim"), (1, 2, 0, 2), expand=False))
 
 

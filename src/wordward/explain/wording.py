@@ -12,6 +12,7 @@ from wordward.support.errors import SettingError
 TITLES = {"advt": "AdvT", "vat": "VAT", "iadvt": "iAdvT", "ivat": "iVAT", "random-kl": "Random (KL)"}
 TITLES |= {"pgd": "PGD", "freelb": "FreeLB", "smart": "SMART"}
 SCALE = "numbers: strength of a pull, relative to the text's strongest"
+BARE = "no number: no word worth showing pulls it"
 UNKNOWN = "not in the vocabulary"
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
 LABELS = 3  # of a classifier that are named, the likeliest
@@ -42,7 +43,10 @@ class Line:
 
 
 def lines_of(explanations: Sequence[Explanation]) -> list[Line]:
-    """A line for each word that any of the models reads, in the order of the text."""
+    """A line for each word that any of the models reads, in the order of the text.
+
+    Of a classifier's text none for punctuation that nothing pulls: a tagger's has tags.
+    """
     if not explanations:
         raise SettingError("explanations", "expected an explanation or more; got none")
     if len({e.text for e in explanations}) > 1 or len({e.task for e in explanations}) > 1:
@@ -54,7 +58,10 @@ def lines_of(explanations: Sequence[Explanation]) -> list[Line]:
         for place in explanation.places:
             spans.setdefault((place.start, place.end), [None] * len(explanations))[number] = place
     text = explanations[0].text
-    return [Line(text[start:end], start, tuple(spans[start, end])) for start, end in sorted(spans)]
+    lines = [Line(text[start:end], start, tuple(spans[start, end])) for start, end in sorted(spans)]
+    if explanations[0].task == "tag":
+        return lines
+    return [line for line in lines if line.strongest or any(map(str.isalnum, line.word))] or lines
 
 
 def excerpt(lines: Sequence[Line], limit: int) -> tuple[int, int]:
@@ -83,6 +90,11 @@ class Part:
     before: bool  # whether there is text before it
     after: bool
     note: str  # how many words are left out, or not read, or that none is known
+
+    @property
+    def has_bare(self) -> bool:
+        """Whether no pull on a word is shown."""
+        return any(place and not place.pulls for line in self.lines for place in line.places)
 
     @property
     def has_unknown(self) -> bool:

@@ -7,14 +7,37 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.distributed import DistributedSampler
 
 from wordward.perturbation.objective import IGNORE
+from wordward.perturbation.tap import Tap
 from wordward.support.errors import SettingError
+from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
 
 Ordinary = Callable[[Tensor], Tensor]  # ids (batch, time) -> which of them stand for text
+
+
+def piece_ids(trainer: Any, model: nn.Module, candidates: Any) -> tuple[Any, Tensor]:
+    """Ids that may be pointed to, as given or else the tokenizer's words; and those that are not perturbed."""
+    settings, special = trainer.adversarial, []
+    toward_words = any(method.recipe.space == "words" for method in trainer.methods)
+    tokenizer = trainer.processing_class or trainer.data_collator.tokenizer
+    if trainer.methods and hasattr(tokenizer, "all_special_ids"):
+        check_size(tokenizer, Tap(model, embedding=settings.embedding).size)
+        special = unperturbed_ids(tokenizer)
+        if toward_words and candidates is None:
+            candidates = candidate_ids(tokenizer, whole_words=settings.whole_words)
+    elif toward_words and candidates is None:
+        raise SettingError(
+            "processing_class",
+            f"{settings.method} points to words, which a tokenizer knows: pass processing_class=tokenizer, or the "
+            "ids that may be pointed to as candidates=",
+        )
+    elif trainer.methods:
+        special = special_ids_of(model)
+    return candidates, torch.tensor(special, dtype=torch.long)
 
 
 def special_ids_of(model: Any) -> list[int]:

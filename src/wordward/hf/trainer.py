@@ -8,13 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from wordward.hf.checks import CheckedCollator, refuse_methods, refuse_unclear_labels
-from wordward.hf.inputs import Accumulated, accumulated, endless, label_count, perturbed, special_ids_of, tagged
+from wordward.hf.inputs import Accumulated, accumulated, endless, label_count, perturbed, piece_ids, tagged
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
-from wordward.perturbation.tap import Tap, gradient_at, logits_of, unwrapped
-from wordward.support.errors import MissingExtraError, ModelError, SettingError
-from wordward.text.word_pieces import candidate_ids, check_size, unperturbed_ids
+from wordward.perturbation.tap import gradient_at, logits_of, unwrapped
+from wordward.support.errors import MissingExtraError, ModelError
 
 try:
     import accelerate  # noqa: F401 - the Trainer needs it, and would only say so later
@@ -73,8 +72,7 @@ class AdversarialTrainer(Trainer):
         # Many heads take num_items_in_batch and drop it, so that the Trainer does not divide their mean over an
         # accumulated batch: here no head is given it, and each batch counts by its share instead.
         self.model_accepts_loss_kwargs = False
-        self._candidates, self._special = candidates, torch.zeros(0, dtype=torch.long)
-        self._read_tokenizer()
+        self._candidates, self._special = piece_ids(self, self._module, candidates)
         self._adversaries: list[Adversary] = []
         self._texts: Iterator[Any] | None = None  # unlabelled batches
         self._drawn: list[Any] = []  # those of this update
@@ -84,24 +82,6 @@ class AdversarialTrainer(Trainer):
         self._at_once = False  # whether each loss is backpropagated as soon as it is known
         self.add_callback(_StateCallback(self))
         _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
-
-    def _read_tokenizer(self) -> None:
-        """Which ids are not perturbed, and which may be pointed to."""
-        toward_words = any(method.recipe.space == "words" for method in self.methods)
-        tokenizer = self.processing_class or self.data_collator.tokenizer
-        if self.methods and hasattr(tokenizer, "all_special_ids"):
-            check_size(tokenizer, Tap(self._module, embedding=self.adversarial.embedding).size)
-            self._special = torch.tensor(unperturbed_ids(tokenizer), dtype=torch.long)
-            if toward_words and self._candidates is None:
-                self._candidates = candidate_ids(tokenizer, whole_words=self.adversarial.whole_words)
-        elif toward_words and self._candidates is None:
-            raise SettingError(
-                "processing_class",
-                f"{self.adversarial.method} points to words, which a tokenizer knows: pass "
-                "processing_class=tokenizer, or the ids that may be pointed to as candidates=",
-            )
-        elif self.methods:
-            self._special = torch.tensor(special_ids_of(self._module), dtype=torch.long)
 
     @property
     def _module(self) -> nn.Module:

@@ -37,10 +37,9 @@ class Ascender:
         return f"<{self.method.name}: {self.tap!r}, epsilon={self.epsilon:.4g}{length}{k}>"
 
     def _usual_step(self) -> float:
-        """The default: enough to reach the edge from anywhere (Madry et al.); a usual epsilon if there is none."""
-        if math.isinf(self.epsilon):
-            return self._usual_epsilon()
-        return min(1.0, 2.5 / self.method.recipe.steps) * self.epsilon
+        """Enough to reach the edge from anywhere (Madry et al.), that of a usual epsilon if there is none."""
+        epsilon = self._usual_epsilon() if math.isinf(self.epsilon) else self.epsilon
+        return min(1.0, 2.5 / self.method.recipe.steps) * epsilon
 
     def _usual_epsilon(self) -> float:
         """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""

@@ -14,7 +14,7 @@ class MethodSettings:
     Args:
         epsilon: Length of the perturbation of a text; by default 0.25 (free) or 0.75 (toward words) of the
             distance from a word of the table to its tenth nearest, times the root of the text's length in 240 words:
-            the paper's 5 and 15 on IMDB. inf: no bound, with steps of that usual length unless `step_size` is given
+            the paper's 5 and 15 on IMDB. inf: no bound, with steps as for that default unless `step_size` is given
             (FreeLB++ is freelb so, with 30 steps).
         regularizer_weight: lambda in eq:obj_advt.
         k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.

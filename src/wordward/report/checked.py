@@ -1,5 +1,6 @@
 """A check as files: a page of HTML, a card in Markdown to stand beside a model, JUnit's XML."""
 
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from wordward.attack.attacked import Attacked
@@ -18,7 +19,7 @@ BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate", "min_recall_under_atta
 JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense not judged"}
 
 
-def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
+def rows(check: Check) -> list[tuple[str, Interval, str]]:
     """The numbers of a check by name, each with its interval and what it is of."""
     unit = "sentences" if check.tagging else "texts"
     of_all = f"{count(len(check.results))} {unit}"
@@ -37,7 +38,7 @@ def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
     if check.target is not None:
         other = f"sentences without {check.target}" if check.tagging else f"texts that are not {check.target}"
         found.append(("false positives", check.false_positives, other))
-    return [row for row in found if row[1] is not None]
+    return [(name, interval, of) for name, interval, of in found if interval is not None]
 
 
 def by_group(check: Check, *, ends: bool = True) -> tuple[list[str], list[list[str]]]:
@@ -48,12 +49,9 @@ def by_group(check: Check, *, ends: bool = True) -> tuple[list[str], list[list[s
     if not check.groups:
         return [], []
     most = check.budgets[-1]
-    names = ["recall", under("recall", most), "flip rate", "false positives"]
-    names = (
-        names
-        if check.target is not None and not check.tagging
-        else ["accuracy", under("accuracy", most), "flip rate"]
-    )
+    names = ["accuracy", under("accuracy", most), "flip rate"]
+    if check.target is not None and not check.tagging:
+        names = ["recall", under("recall", most), "flip rate", "false positives"]
     lines = []
     for group, of in check.by_group.items():
         found = {name: interval for name, interval, _ in rows(of)}
@@ -141,7 +139,6 @@ def card(check: Check) -> str:
         lines.append("")
     lines += ["| measured | value | 95 % interval | of |", "|---|---|---|---|"]
     for name, interval, of in rows(check):
-        assert interval is not None
         lines.append(f"| {_cell(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_cell(of)} |")
     lines += ["", f"Texts: {count(len(check.results))} of {_mark(check.source)}. {_mark(_how(check))}"]
     heads, groups = by_group(check)
@@ -241,19 +238,8 @@ def junit(check: Check) -> str:
     suites = ElementTree.Element("testsuites", counted)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": name, **counted})
     properties = ElementTree.SubElement(suite, "properties")
-    for title, interval, _ in rows(check):
-        assert interval is not None
-        ElementTree.SubElement(properties, "property", {"name": plain(title), "value": f"{interval.value:.4f}"})
-    if check.guard is not None:
-        value = f"{check.guard.threshold:g}"
-        ElementTree.SubElement(
-            properties, "property", {"name": f"threshold of {plain(check.guard.target)}", "value": value}
-        )
-    for group, of in check.by_group.items():
-        for title, interval, _ in rows(of):
-            assert interval is not None
-            name_of = plain(f"{group}: {title}")
-            ElementTree.SubElement(properties, "property", {"name": name_of, "value": f"{interval.value:.4f}"})
+    for title, value in _properties(check):
+        ElementTree.SubElement(properties, "property", {"name": plain(title), "value": value})
     for condition in check.conditions:
         title = plain(f"{condition.title} {condition.asked}")
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": title})
@@ -266,3 +252,12 @@ def junit(check: Check) -> str:
         ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "measured; no limits were given"})
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _properties(check: Check) -> Iterator[tuple[str, str]]:
+    """The numbers of a check, its threshold, and the numbers of its groups, by name."""
+    yield from ((title, f"{interval.value:.4f}") for title, interval, _ in rows(check))
+    if check.guard is not None:
+        yield f"threshold of {check.guard.target}", f"{check.guard.threshold:g}"
+    for group, of in check.by_group.items():
+        yield from ((f"{group}: {title}", f"{interval.value:.4f}") for title, interval, _ in rows(of))

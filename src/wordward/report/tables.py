@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from wordward.attack.sense import OFTEN, few_to_judge_by
 from wordward.report.charts import Chart, Curve, lines, ticks
 from wordward.report.contents import SENSES, Report, Subject
 from wordward.runs.compared import Yardstick
@@ -37,6 +38,8 @@ def numbers(report: Report) -> dict[str, Any]:
         "confusion": counted,
         "mixups": mixups(counted, first.run.labels) if len(first.run.labels) > LABELS else None,
         "under_attack": accuracies,
+        "few_judged": few_to_judge_by(first.run) if "kept" in first.attacks and "swap" in first.edits else None,
+        "OFTEN": OFTEN,
         "attack_charts": {title: _accuracy_chart(title, runs) for title, runs in accuracies.items()},
     }
 

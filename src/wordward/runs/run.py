@@ -146,6 +146,15 @@ class Run(ABC):
     def ids_of(self, text: str) -> np.ndarray:
         """The ids of a text, (time,)."""
 
+    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
+        """The ids that the model reads of each text, (time,); None for one without words, or without `known` ones."""
+        readings = [self.read(Example(text)) for text in texts]
+        words = [len(reading.tokens) if known else reading.words for reading in readings]
+        return [
+            reading.row.ids if count and len(reading.row.ids) else None
+            for reading, count in zip(readings, words, strict=True)
+        ]
+
     @abstractmethod
     def perturbed(self, batch: Batch) -> Tensor:
         """Mask of the ids that may be perturbed, (batch, time)."""
@@ -208,6 +217,10 @@ class Run(ABC):
         """The row with one word replaced; None if the tokenizer reads the new `text` as other ids."""
         new = row.swapped(position, word)
         return new if np.array_equal(self.ids_of(text), new.ids) else None
+
+    def swapped_rows(self, swaps: Sequence[tuple[Row, int, int, str]]) -> list[Row | None]:
+        """As `swapped` for each row, position, word and new text."""
+        return [self.swapped(*swap) for swap in swaps]
 
     def example(self, text: Text) -> Example:
         """A text as an `Example`, whose label is written as this run's are."""

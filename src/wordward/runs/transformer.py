@@ -19,7 +19,7 @@ from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
-from wordward.runs.pieces import LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
+from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.text.chosen import at_hand, split_examples
@@ -115,6 +115,17 @@ class TransformerRun(Run):
         encoding: Any = self.reader.encoding([text])  # type: ignore[arg-type]
         return encoding["input_ids"][0], words_of(encoding, text, second=parts.start if parts else None)
 
+    def swapped_rows(self, swaps: Sequence[tuple[Row, int, int, str]]) -> list[Row | None]:
+        if self.tagging or self.paired:
+            return super().swapped_rows(swaps)
+        found: list[Row | None] = []
+        for start in range(0, len(swaps), CHUNK):  # all together, which is faster than one by one
+            part = swaps[start : start + CHUNK]
+            read = self.reader.encoding([text for *_, text in part])["input_ids"]
+            rows = [row.swapped(position, word) for row, position, word, _ in part]
+            found += [row if row.ids.tolist() == ids else None for row, ids in zip(rows, read, strict=True)]
+        return found
+
     def _unread(self, text: str, words: Sequence[Word]) -> int:
         """How many words of a text, or of the two of a pair, are beyond the longest length."""
         if not words:
@@ -135,7 +146,10 @@ class TransformerRun(Run):
         # A word's number in the rule of sense: after those of the pieces.
         learnt = [0 if self.tagging else self._learnt(word.text) for word in words]
         numbers = len(self.vocabulary) + np.array([*learnt, 0])
-        known = [self.tokenizer.unk_token_id not in pieces[list(word.pieces)] for word in words]
+        known, unknown = [True] * len(words), self.tokenizer.unk_token_id
+        for number in word_of[pieces == unknown] if unknown is not None else ():
+            if number >= 0:
+                known[number] = False
         row = Row(pieces, word_of, first, numbers[word_of])
         return Reading(text, tokens, known, len(tokens) + unread, unread, row)
 
@@ -144,6 +158,17 @@ class TransformerRun(Run):
 
     def ids_of(self, text: str) -> np.ndarray:
         return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
+
+    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
+        if self.tagging or self.paired:
+            return super().rows_of(texts, known=known)
+        rows: list[np.ndarray | None] = []
+        for start in range(0, len(texts), CHUNK):  # all together, which is faster than one by one
+            part = texts[start : start + CHUNK]
+            encoding = self.reader.encoding(part)
+            held = zip(part, encoding["input_ids"], encoding.encodings, strict=True)
+            rows += [np.array(ids, dtype=np.int32) if _has_words(text, of) else None for text, ids, of in held]
+        return rows
 
     def problem(self, reading: Reading) -> str | None:
         if self.tagging and reading.unread:
@@ -195,3 +220,9 @@ class TransformerRun(Run):
 
     def _adversary(self, method: Method) -> Adversary:
         return Adversary(self.model, method, candidates=torch.from_numpy(self.vocabulary.candidates()))
+
+
+def _has_words(text: str, encoding: Any) -> bool:
+    """Whether any piece of the text, of an encoding of the package tokenizers, is more than blanks."""
+    pieces = zip(encoding.sequence_ids, encoding.offsets, strict=True)
+    return any(number == 0 and text[start:end].strip() for number, (start, end) in pieces)

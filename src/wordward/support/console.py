@@ -91,15 +91,17 @@ def _line(task: Task) -> str:
 def progress(*, quiet: bool = False) -> Progress:
     """Progress bars with speed and time left; where the output is not a terminal, a line every half minute."""
     shown = not quiet and _first()
+    bars = shown and console.is_terminal
     return _Lines(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         _Speed(),
         _Left(),
-        plain=shown and not console.is_terminal,
+        plain=shown and not bars,
         console=console,
-        disable=not shown or not console.is_terminal,
+        auto_refresh=bars,  # else `track` counts in a thread, which ends at once where there are no bars
+        disable=not bars,
         transient=True,
         redirect_stdout=False,  # else output printed meanwhile would go to the terminal, even if redirected to a file
     )

@@ -10,82 +10,31 @@ from typing import Any
 
 import torch
 import transformers
-from torch import Tensor, nn
 
-from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
+from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
-from wordward.runs import run_folder
+from wordward.runs import checkpoint, kinds, run_folder
+from wordward.runs.kinds import check_kind
 from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.scoring import probabilities, scores
 from wordward.runs.transformer import TransformerRun
 from wordward.support.console import progress, say
 from wordward.support.distributed import Team
-from wordward.support.files import whole, write
+from wordward.support.errors import WordwardError
+from wordward.support.files import sync, whole, write
 from wordward.train.augmenting import Augmenter
-from wordward.train.beliefs import Beliefs, beliefs_of
+from wordward.train.beliefs import beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
+from wordward.train.finetuning_trainer import RunTrainer, arguments_of
 from wordward.train.learnt import Learnt
 from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
-from wordward.train.step import CHECKED, diverged, settled_precision
-from wordward.train.teacher import Teacher
+from wordward.train.step import CHECKED, diverged
 
-WARM_UP = 0.1  # share of the steps
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last
-
-
-class _Trainer(AdversarialTrainer):
-    """Reads texts in our order, records the losses, and weighs the methods' by what has been learnt."""
-
-    def __init__(
-        self, *args: Any, order: Order, record: Record, learnt: Learnt, beliefs: Beliefs | None, **options: Any
-    ) -> None:
-        self.order, self.record, self.learnt, self.beliefs = order, record, learnt, beliefs
-        self._target = self._believed if beliefs else None
-        super().__init__(*args, **options)
-        self.teacher = Teacher(Path(str(self.args.output_dir)), first=record.first)
-
-    def _weight(self) -> Tensor | float:
-        return self.learnt.share
-
-    def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
-        """In self-training only from half of the steps on: then there is a teacher."""
-        if self.beliefs and not self.teacher.ready(model, self.state.global_step, self.state.max_steps):
-            return {}
-        return super()._virtual(model, inputs)
-
-    def _believed(self, inputs: dict[str, Tensor], logits: Tensor) -> Tensor:
-        assert self.beliefs is not None
-        target, mean = self.beliefs.target(self.teacher(inputs))
-        self.beliefs.update(self._of_all(mean))
-        return target
-
-    def _note(self, losses: dict[str, Tensor]) -> None:
-        super()._note(losses)
-        self.learnt.add(self._of_all(losses["label"].detach()))
-
-    def _of_all(self, value: Tensor) -> Tensor:
-        """The mean over all processes."""
-        return self.accelerator.reduce(value, reduction="mean") if self.args.world_size > 1 else value  # type: ignore
-
-    def read(self, corpus: Any) -> None:
-        """Take the labelled texts from this corpus instead, of as many texts."""
-        self.train_dataset.corpus, self.order.lengths = corpus, corpus.lengths  # type: ignore[union-attr]
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
-        return self.order
-
-    def _save_checkpoint(self, *args: Any, **options: Any) -> None:
-        with self.record.writing_checkpoint():
-            super()._save_checkpoint(*args, **options)
-
-    def training_step(self, *args: Any, **options: Any) -> Tensor:
-        """A step; its loss is read from the device only now and then."""
-        loss = super().training_step(*args, **options)
-        self.record.add(loss)
-        return loss
+PARTS = ("optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state*.pth")  # of the Trainer's checkpoint
 
 
 class FineTuning(transformers.TrainerCallback):
@@ -100,6 +49,7 @@ class FineTuning(transformers.TrainerCallback):
         self.record = Record(folder, quiet=quiet, first=team.first, config=start.config, report_to=report_to)
         self._bars, self._bar = None, None
         self._deadline: float | None = None
+        self._under_way = False  # once a checkpoint, if any, has been taken over
         self.augmenter = self._make_augmenter(start.examples["train"]) if self.config.training.augment else None
         self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
@@ -119,7 +69,7 @@ class FineTuning(transformers.TrainerCallback):
         """The labelled texts of an epoch."""
         return self.augmenter.joined(self.data.train) if self.augmenter else self.data.train
 
-    def _make(self, candidates: Any) -> _Trainer:
+    def _make(self, candidates: Any) -> RunTrainer:
         settings, train = self.config.training, self._train()
         named: Any = asdict(self.config.perturbation) | {
             "method": self.config.method,
@@ -128,9 +78,9 @@ class FineTuning(transformers.TrainerCallback):
         }
         methods = parse_methods(self.config.method, self.config.perturbation)
         virtual = any(not method.recipe.needs_labels for method in methods)
-        return _Trainer(
+        return RunTrainer(
             self.model,
-            _arguments(self.config, self.folder, len(train.rows), self.device, self.team.size),
+            arguments_of(self.config, self.folder, len(train.rows), self.device, self.team.size),
             data_collator=Collator(self.tokenizer, self.separator),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
@@ -153,22 +103,34 @@ class FineTuning(transformers.TrainerCallback):
             if not self.record.out_of_patience(self.config.training.patience):
                 former = None if self._former is None else str(self._former)
                 self.trainer.train(resume_from_checkpoint=former)
+        except (WordwardError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # of whichever library reads the file that is damaged
+            if self._former is None or self._under_way:
+                raise
+            raise checkpoint.damaged(self.folder, error, _earlier(self._former)) from None
         finally:
             if self._bars is not None:
                 self._bars.stop()
 
     def _load(self, folder: Path) -> None:
         """Restore what the Trainer does not keep."""
-        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        self.record.check_data(mark, self.data)
-        self.record.load(mark)
-        self.steps = mark["steps"]
-        self.trainer.learnt.recent = torch.tensor(mark["recent"], device=self.device)
-        if self.trainer.beliefs:
-            self.trainer.beliefs.predicted = torch.tensor(mark["predicted"], device=self.device)
-        if self.augmenter:
-            self.augmenter.load(mark["augmented"])
-            self.trainer.read(self._train())
+        with run_folder.readable(folder / MARK, f": {_earlier(folder)}"):
+            mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
+            check_kind(mark, kinds.TRAINER_MARK)
+            for name in PARTS:  # without which the Trainer would go on, but otherwise
+                if not any(folder.glob(name)):
+                    raise ValueError(f"there is no {name} beside it")
+        with checkpoint.restoring(self.folder, _earlier(folder)):
+            self.record.check_data(mark, self.data)
+            self.record.load(mark)
+            self.steps, learnt, beliefs = mark["steps"], self.trainer.learnt, self.trainer.beliefs
+            learnt.recent = torch.tensor(mark["recent"], device=self.device).view_as(learnt.recent)
+            if beliefs:
+                beliefs.predicted = torch.tensor(mark["predicted"], device=self.device).view_as(beliefs.predicted)
+            if self.augmenter:
+                self.augmenter.load(mark["augmented"])
+                self.trainer.read(self._train())
 
     @property
     def _a_pass(self) -> int:
@@ -195,6 +157,10 @@ class FineTuning(transformers.TrainerCallback):
         epoch = self.record.epoch
         name = f"epoch {epoch + 1}/{self.config.training.epochs}"
         self._bar = self._bars.add_task(name, total=self._a_pass, completed=state.global_step - epoch * self._a_pass)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """By now a checkpoint has been taken over."""
+        self._under_way = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
@@ -264,7 +230,9 @@ class FineTuning(transformers.TrainerCallback):
         if self.augmenter:
             mark["augmented"] = self.augmenter.state()
         if self.team.first:
-            write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+            place = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            sync(place)
+            write(place / MARK, json.dumps(mark))
         self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:
@@ -273,39 +241,13 @@ class FineTuning(transformers.TrainerCallback):
         return result | {"model": self.config.transformer}
 
 
-def _arguments(
-    config: Any, folder: Path, texts: int, device: torch.device, processes: int
-) -> transformers.TrainingArguments:
-    settings = config.training
-    steps = settings.epochs * math.ceil(texts / settings.batch_size)
-    half = settled_precision(settings.precision, device)
-    return transformers.TrainingArguments(
-        str(folder / run_folder.TRAINER),
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size // processes,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=int(WARM_UP * steps),
-        max_grad_norm=settings.clip,
-        optim="adamw_torch_fused" if device.type == "cuda" else "adamw_torch",
-        fp16=half == "fp16",
-        bf16=half == "bf16",
-        use_cpu=device.type == "cpu",
-        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
-        gradient_checkpointing=config.finetuning.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False} if config.finetuning.gradient_checkpointing else None,
-        seed=settings.seed,
-        save_strategy="no",  # but for those that FineTuning asks for
-        save_total_limit=2,  # the last may be broken off
-        logging_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        dataloader_pin_memory=device.type == "cuda",
-    )
+def _earlier(folder: Path) -> str:
+    return f"delete {folder} to go on from the checkpoint before it, or else from the beginning"
 
 
 def _last(folder: Path) -> Path | None:
     """The last whole checkpoint."""
-    whole = [path.parent for path in folder.glob(f"checkpoint-*/{MARK}")]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    whole = {
+        path.parent.name.removeprefix("checkpoint-"): path.parent for path in folder.glob(f"checkpoint-*/{MARK}")
+    }
+    return max(((int(steps), path) for steps, path in whole.items() if steps.isdecimal()), default=(0, None))[1]
