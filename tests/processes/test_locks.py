@@ -99,7 +99,7 @@ def test_a_file_that_another_command_makes_is_left_alone(
     out = tmp_path / f"out.{end}"
     asked = [command, "locked_model:model", *(["--test"] if command == "report" else []), str(texts), "--quiet"]
     asked += {
-        "yardsticks": ["--attacks", "textbugger"],
+        "yardsticks": ["--attacks", "textbugger", "--similarity-model", "none"],
         "report": ["--attack", "0"],
         "augment": ["--sense", "any"],
     }.get(command, [])
