@@ -2,6 +2,7 @@
 
 import gc
 import os
+from functools import cache
 from pathlib import Path
 
 # One thread, also in the processes that tests start: more only wait for each other over tiny tensors.
@@ -11,10 +12,18 @@ import pytest
 import torch
 from hypothesis import settings
 from reviews import reviews, tagged, write_conll, write_csv
+from tyro import _docstrings
 
 settings.register_profile("wordward", deadline=None, derandomize=True)
 settings.load_profile("wordward")
 torch.set_num_threads(1)
+# tyro reads the sources of a command's settings for each command line; here once.
+for place, name in (
+    (getattr(_docstrings, "_ClassTokenization", None), "make"),
+    (_docstrings, "get_callable_description"),
+):
+    if hasattr(place, name):
+        setattr(place, name, staticmethod(cache(getattr(place, name))))
 
 
 def pytest_collection_finish() -> None:
@@ -25,7 +34,10 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def seed() -> None:
     """Each test starts at the same random state."""
-    torch.manual_seed(0)
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        torch.manual_seed(0)
+    else:  # that would note, for each kind of device, where in the program it was asked for
+        torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture
@@ -38,3 +50,11 @@ def csv_file(tmp_path: Path) -> Path:
 def conll_file(tmp_path: Path) -> Path:
     """160 tagged sentences."""
     return write_conll(tmp_path / "tags.conll", tagged(160))
+
+
+@pytest.fixture(scope="session")
+def loaded_processes() -> None:
+    """Processes of a pool, too, are forked from one that has loaded all that they need."""
+    from beside import forked
+
+    forked()

@@ -12,6 +12,7 @@ from small_training import config
 
 import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, check
+from wordward.cli.check_output import show
 from wordward.report import card, check_page
 from wordward.runs.metrics import mcnemar
 from wordward.runs.run import Run
@@ -65,6 +66,21 @@ def test_sense_is_judged_by_labelled_texts(run: Run, settings: AttackSettings):
     kept = check(run, TEXTS, replace(settings, sense="kept"), sense_from=reviews(400, seed=5))
     assert not kept.flipped
     assert kept.attacked
+
+
+def test_texts_left_as_they_are_are_told_where_they_are_many(
+    run: Run, settings: AttackSettings, capsys: pytest.CaptureFixture[str]
+):
+    """That nothing flips says little where nothing may be done."""
+    found = check(run, TEXTS, settings)
+    assert all(each.changes for each in found.attacked)
+    kept = check(run, TEXTS, replace(settings, sense="kept"), sense_from=reviews(400, seed=5))
+    left = sum(not each.changes for each in kept.attacked)
+    assert left > len(kept.attacked) / 4
+    for one, wanted in ((found, False), (kept, True)):
+        show(one, 0)
+        for told in (card(one), check_page(one), capsys.readouterr().out):
+            assert (f"{left} of {len(kept.attacked)} texts were left as they are" in told) == wanted
 
 
 def test_a_target(run: Run, settings: AttackSettings):
@@ -153,8 +169,16 @@ class TestAgainst:
             check(run, TEXTS, replace(settings, beam=2), against=path)
         with pytest.raises(DataError, match="none of these are in it"):
             check(run, [wordward.Example("the film was bright", "good")], settings, against=path)
-        (tmp_path / "other.json").write_text("{}")
-        for name in ("other.json", "none.json"):
+        whole = json.loads(path.read_text())
+        others: dict[str, Any] = {"other.json": {}, "a.json": [], "b.json": whole | {"guard": "x"}}
+        others |= {
+            "c.json": whole | {"each": [whole["each"][0] | {"flips_at": "x"}]},
+            "d.json": whole | {"settings": 1},
+        }
+        for name, content in others.items():
+            (tmp_path / name).write_text(json.dumps(content))
+        (tmp_path / "deep.json").write_text("[" * 9_000)
+        for name in (*others, "deep.json", "none.json"):
             with pytest.raises(DataError, match="expected the JSON of an earlier `wordward check`"):
                 check(run, TEXTS, settings, against=tmp_path / name)
 

@@ -93,12 +93,6 @@ def test_a_text_without_words_gets_an_even_share_for_each_label() -> None:
     assert probabilities(run, []).shape == (0, 3)
 
 
-def test_the_module_needs_neither_textattack_nor_nltk() -> None:
-    code = "import sys, wordward.attack.textattack; print({'textattack', 'nltk'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
-
-
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "textattack", None)
     monkeypatch.setitem(sys.modules, "nltk", None)

@@ -260,6 +260,20 @@ def test_too_little_memory_says_what_to_do(
     assert "nobody" not in told
 
 
+def test_sizes_of_a_damaged_folder_are_not_taken_for_too_little_memory(
+    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = "--epochs 1 --streams 2 --window 5 --dim 8 --hidden 8 --device cpu --quiet".split()
+    assert main(["pretrain", "--texts", str(csv_file), "--out", str(tmp_path / "lm"), *sizes]) == 0
+    config = tmp_path / "lm" / "config.toml"
+    config.write_text(config.read_text().replace("dim = 8", f"dim = {10**30}"))
+    start = ["train", "--train", str(csv_file), "--pretrained", str(tmp_path / "lm"), "--dim", "8", "--hidden", "8"]
+    assert main([*start, "--out", str(tmp_path / "run"), "--device", "cpu", "--quiet"]) == 1
+    told = said(capsys)
+    assert "does not fit the sizes in config.toml" in told
+    assert "not enough memory" not in told
+
+
 def test_predict_says_what_it_could_not_read(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", run, "the film was dull", "   ", "zyx wvu"]) == 1
     shown = capsys.readouterr()
@@ -350,9 +364,10 @@ def test_unknown_toml_key_is_refused_by_name(tmp_path: Path, capsys: pytest.Capt
     assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run")]) == 1
     assert "'epsilom'" in (shown := capsys.readouterr().err)
     assert "did you mean 'epsilon'" in shown
-    toml.write_text("epsilon = [unclosed")
-    assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run")]) == 1
-    assert "not a TOML file" in capsys.readouterr().err
+    for content in ("epsilon = [unclosed", f"epsilon = {'[' * 3_000}"):
+        toml.write_text(content)
+        assert main(["train", "--config", str(toml), "--out", str(tmp_path / "run")]) == 1
+        assert "not a TOML file" in capsys.readouterr().err
 
 
 def test_every_setting_has_its_own_name() -> None:

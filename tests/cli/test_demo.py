@@ -39,6 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "TRAINING", TrainingSettings(device="cpu", epochs=2))
 
 
+@pytest.mark.usefixtures("loaded_processes")
 @pytest.mark.slow
 def test_demo_trains_shows_and_leaves_runs_to_use(
     small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -76,6 +76,12 @@ class TestParquet:
         with pytest.raises(DataError, match=r"a\.parquet: expected a Parquet file; got"):
             read(tmp_path / "a.parquet")
 
+    def test_a_text_that_is_not_utf8(self, tmp_path):
+        path = parquet(tmp_path, [{"text": "warm and funny", "label": 1}])
+        path.write_bytes(path.read_bytes().replace(b"funny", b"f\xffnny"))
+        with pytest.raises(DataError, match=r"a\.parquet: expected a Parquet file; got: 'utf-8' codec"):
+            read(path)
+
     def test_without_pyarrow_the_extra_is_named(self, tmp_path, monkeypatch):
         path = parquet(tmp_path, [{"text": "warm", "label": 1}])
         monkeypatch.setitem(sys.modules, "pyarrow", None)

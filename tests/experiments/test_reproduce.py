@@ -160,6 +160,7 @@ def test_killed_between_any_two_files(
     assert len(results.load(tmp_path / "kept" / "imdb.jsonl")) == 1
 
 
+@pytest.mark.usefixtures("loaded_processes")
 @pytest.mark.slow
 def test_rows_side_by_side_give_the_same(experiments: Path, tmp_path: Path) -> None:
     tests = []
@@ -298,6 +299,7 @@ def test_ctrl_c_stops_rows_side_by_side(experiments: Path, tmp_path: Path) -> No
     assert [record for record in after if record in before] == before
 
 
+@pytest.mark.usefixtures("loaded_processes")
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_row_that_diverges_is_left_out_and_the_others_go_on(

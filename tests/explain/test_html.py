@@ -1,8 +1,6 @@
 """An explanation as HTML: nothing in it becomes markup, nothing comes from elsewhere."""
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -65,12 +63,6 @@ def test_a_value_that_a_template_lacks_is_an_error() -> None:
     with pytest.raises(jinja2.UndefinedError, match="'title' is undefined"):
         render("explain/templates/page.html.j2", body="")
     assert "&lt;p&gt;" in render("explain/templates/page.html.j2", title="", body="<p>")
-
-
-def test_jinja_is_imported_where_html_is_made() -> None:
-    code = "import sys, wordward.explain, wordward.report; print('jinja2' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 def test_a_page_needs_nothing_from_elsewhere() -> None:

@@ -1,9 +1,6 @@
 """A user's own classifier made harder to fool: its labels, head and tokenizer kept, by LoRA, by several processes."""
 
 import json
-import os
-import socket
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +9,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from beside import started
 from hf_tiny import bert, byte_pieces, saved, word_pieces
+from launching import LAUNCHERS
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 
@@ -235,7 +234,7 @@ def test_in_bfloat16(theirs: Path, tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_two_processes_share_each_batch(theirs: Path, tmp_path: Path, launcher: str):
     """By the command line; what they write is what one process writes."""
     write_csv(tmp_path / "train.csv", texts(64))
@@ -243,30 +242,15 @@ def test_two_processes_share_each_batch(theirs: Path, tmp_path: Path, launcher: 
     settings = "--epsilon 0.5 --k 5 --learning-rate 0.002 --epochs 2 --batch-size 16 --device cpu --quiet"
     given = ["--model", str(theirs), "--train", str(tmp_path / "train.csv"), "--dev", str(tmp_path / "dev.csv")]
     command = ["train", *given, *settings.split(), "--out"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    start = {
-        "torchrun": ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", port, "-m"],
-        "accelerate": [
-            "accelerate.commands.launch",
-            "--cpu",
-            "--num_processes",
-            "2",
-            "--main_process_port",
-            port,
-            "-m",
-        ],
-    }[launcher]
-    both = subprocess.Popen(
-        [sys.executable, "-m", *start, "wordward", *command, str(tmp_path / "two")],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    both = started("launching", [launcher, "forked", *command, str(tmp_path / "two")], tmp_path / "said")
     assert cli.main([*command, str(tmp_path / "one")]) == 0
-    said, _ = both.communicate(timeout=240)
-    assert both.returncode == 0, said.decode()[-3000:]
+    both.join()
+    said = (tmp_path / "said").read_text()
+    assert both.exitcode == 0, said[-3000:]
+    assert sorted(line for line in said.splitlines() if line.startswith("process")) == [
+        "process 0 of 2",
+        "process 1 of 2",
+    ]
     one, two = (weights(tmp_path / name / "model") for name in ("one", "two"))
     for name in one:
         if not name.endswith("key.bias"):  # whose gradient is zero but for rounding

@@ -19,7 +19,7 @@ import wordward.hf
 from wordward.cli import main as cli
 from wordward.config import DataSettings, TrainConfig, TrainingSettings
 from wordward.runs.model_card import write_card
-from wordward.runs.run_folder import load_config, save_settings
+from wordward.runs.run_folder import held, load_config, save_settings
 from wordward.support.errors import DataError, RunError, SettingError
 from wordward.text.vocabulary import Vocabulary
 from wordward.train import train
@@ -109,31 +109,54 @@ class TestPush:
             assert 'model="me/mine"' in card
             assert "## Robustness" in card
 
-    def test_a_refusal_says_how_to_log_in(self, run: Path) -> None:
+    def test_a_refusal_says_how_to_log_in(
+        self, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         with fake_hub() as hub:
-            done = self.pushed(run, hub.address, "wrong")
-        assert done.returncode == 1
-        assert "hf auth login" in done.stderr
-        assert "Traceback" not in done.stderr
+            self.connect(monkeypatch, hub.address, "wrong")
+            assert wordward_("push", run, "me/mine") == 1
+            assert hub.asked
+        said = capsys.readouterr().err
+        assert "hf auth login" in said
+        assert "Traceback" not in said
 
-    def test_where_the_hub_cannot_be_reached(self, run: Path) -> None:
-        done = self.pushed(run, "http://127.0.0.1:9", "any")
-        assert done.returncode == 1
-        assert "run the command again where the hub can be reached" in " ".join(done.stderr.split())
-        assert "Traceback" not in done.stderr
+    def test_where_the_hub_cannot_be_reached(
+        self, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.connect(monkeypatch, "http://127.0.0.1:9", "any")
+        assert wordward_("push", run, "me/mine") == 1
+        said = capsys.readouterr().err
+        assert "run the command again where the hub can be reached" in " ".join(said.split())
+        assert "Traceback" not in said
 
     def pushed(self, run: Path, address: str, token: str, *flags: Any) -> "subprocess.CompletedProcess[str]":
-        """By the command line, since the hub's client reads its address when it is imported."""
-        env = os.environ | {"HF_ENDPOINT": address, "HF_TOKEN": token, "HF_HUB_OFFLINE": "0"}
-        env |= {"HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        """By a new process, since the hub's client reads its address when it is imported."""
+        env = os.environ | self.environment(token) | {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0"}
         command = [sys.executable, "-m", "wordward", "push", str(run), "me/mine", *map(str, flags)]
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+    def connect(self, monkeypatch: pytest.MonkeyPatch, address: str, token: str) -> None:
+        """What this process's client has read is changed."""
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        for name, value in self.environment(token).items():
+            monkeypatch.setenv(name, value)
+
+    def environment(self, token: str) -> dict[str, str]:
+        quiet = {"HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        return {"HF_TOKEN": token, **quiet}
 
     def test_a_dry_run_uploads_nothing(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert wordward_("push", run, "me/mine", "--dry-run") == 0
         said = capsys.readouterr()
         assert "README.md" in said.out
         assert "nothing was uploaded" in said.err
+
+    def test_a_run_that_is_being_trained_is_not_pushed(self, run: Path) -> None:
+        before = (run / "model" / "README.md").read_bytes()
+        with held(run), pytest.raises(RunError, match=r"another process is training into .*: wait"):
+            wordward.hf.push(run, "me/mine", dry_run=True)
+        assert (run / "model" / "README.md").read_bytes() == before
 
     def test_what_cannot_be_pushed_is_refused(self, run: Path, tmp_path: Path, place: Path) -> None:
         for name in ("mine", "a/b/c", "a b/c"):

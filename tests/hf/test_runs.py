@@ -32,6 +32,7 @@ from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
 from wordward.runs.run_folder import held, load_result
+from wordward.support import files
 from wordward.support.errors import RunError
 from wordward.train import record as bookkeeping
 from wordward.train.finetuner import FineTuning
@@ -283,6 +284,37 @@ class TestResume:
             train(config, tmp_path / "run", force=True, quiet=True)
         assert self._metrics(tmp_path / "run") == before
 
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_goes_on(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ):
+        """Each of its files: noise, other values, gone. Without it the run ends as if never stopped."""
+        config = config_of(place, method="advt", epochs=3, checkpoint_steps=2, augment=5)
+        train(config, tmp_path / "whole", quiet=True)
+        self._kill(monkeypatch, 7)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "again", quiet=True)
+        monkeypatch.undo()
+        before, last = sorted((tmp_path / "again" / "checkpoints").iterdir())
+        mark = json.loads((last / "wordward.json").read_text())
+        damages: dict[str, list[Any]] = {"optimizer.pt": [b"noise", None], "model.safetensors": [b"noise"]}
+        damages |= {"rng_state.pth": [b"noise"], "scheduler.pt": [b""], "trainer_state.json": [b"[]", None]}
+        damages["wordward.json"] = [b"[" * 9_000, json.dumps(mark | {"augmented": {"texts": 3}}).encode()]
+        damages["wordward.json"] += [json.dumps(mark | {"recent": [1.0] * 7}).encode(), b"\xff"]
+        for name, contents in damages.items():
+            whole = (last / name).read_bytes()
+            for content in contents:
+                (last / name).unlink() if content is None else (last / name).write_bytes(content)
+                assert wordward("train", "--resume", "--out", tmp_path / "again", "--quiet") == 1, (name, content)
+                said = " ".join(capsys.readouterr().err.split())
+                assert f"delete {last} to go on from the checkpoint before it" in said, (name, content)
+                (last / name).write_bytes(whole)
+        last.rename(tmp_path / "moved")
+        assert before.exists()
+        assert wordward("train", "--resume", "--out", tmp_path / "again", "--quiet") == 0
+        one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "again"))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+        assert self._metrics(tmp_path / "whole") == self._metrics(tmp_path / "again")
+
     @staticmethod
     def _kill(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         before = FineTuning.on_step_end
@@ -315,6 +347,28 @@ class TestResume:
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0  # finished: nothing to do
         assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
         assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("written", ["nothing", "config.toml", "vocabulary.txt"])
+    def test_killed_while_its_first_files_are_written_it_can_be_started_or_resumed(
+        self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+    ):
+        """By then the Trainer has made its own folder."""
+        plain = files.put
+
+        def dies(part: Path, path: Path) -> None:
+            if written == "nothing":
+                raise ZeroDivisionError
+            plain(part, path)
+            if path.name == written:
+                raise ZeroDivisionError
+
+        monkeypatch.setattr(files, "put", dies)
+        config = config_of(place, method="baseline", epochs=1)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "run", quiet=True)
+        monkeypatch.undo()
+        assert (tmp_path / "run" / "checkpoints").exists()
+        assert not train(config, tmp_path / "run", resume=written != "nothing", quiet=True)["stopped"]
 
     def test_minutes_end_it_in_the_middle_of_an_epoch(
         self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

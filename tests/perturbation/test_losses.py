@@ -251,3 +251,33 @@ def test_several_labels_at_once_have_the_divergences_of_their_own(average: objec
     expected = each.mean() if average == "tokens" else each.sum(1).mean()
     torch.testing.assert_close(several.loss, expected)
     assert not torch.allclose(several.perturbation, among.perturbation)  # found for that divergence, too
+
+
+@pytest.mark.parametrize("average", ["sentences", "tokens"])
+def test_a_single_token_counts_as_one(average: Any) -> None:
+    """Of a batch in which all others are padding, or have no label."""
+    logits, clean = torch.randn(2, 1, 3, 4, dtype=torch.float64)
+    labels, mask = torch.tensor([[2, 1, 3]]), torch.tensor([[True, False, False]])
+    wanted = -logits[0, 0].log_softmax(-1)[2]
+    torch.testing.assert_close(objective.label_loss(logits, labels, mask, average=average), wanted)
+    torch.testing.assert_close(objective.label_loss(logits[:, 0], labels[:, 0], average=average), wanted)
+    torch.testing.assert_close(objective.label_loss(logits, torch.tensor([[2, -100, -100]]), average=average), wanted)
+    p, q = clean[0, 0].log_softmax(-1), logits[0, 0].log_softmax(-1)
+    torch.testing.assert_close(objective.kl(logits, clean, mask, average=average), (p.exp() * (p - q)).sum())
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (2, 3, 1)])
+def test_a_single_logit_is_refused_by_either_loss(shape: tuple[int, ...]) -> None:
+    logits = torch.zeros(shape)
+    for loss in (
+        lambda: objective.label_loss(logits, torch.zeros(shape[:-1]).long()),
+        lambda: objective.kl(logits, logits),
+    ):
+        with pytest.raises(ValueError, match="logits must be of two or more classes"):
+            loss()
+
+
+@pytest.mark.parametrize("labels", [torch.zeros(3), torch.zeros(2).long(), torch.zeros(3, 1).long()])
+def test_labels_of_another_shape_or_kind_are_refused(labels: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"labels must be whole numbers of shape \(3,\)"):
+        objective.label_loss(torch.zeros(3, 4), labels)

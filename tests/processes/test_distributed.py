@@ -1,6 +1,5 @@
 """Two processes over gloo train as one: the same weights for every method, one of them writes, both stop together."""
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from beside import forked
+from beside import in_two, started
+from launching import LAUNCHERS
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
-from torch import multiprocessing as mp
 from two_processes import CASES, command, run_alone, work
 
 from wordward.cli.main import main
@@ -27,12 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("processes")
     write_csv(folder / "reviews.csv", reviews(120))
     write_conll(folder / "tags.conll", tagged(60))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    start = forked().get_start_method()
-    processes = mp.start_processes(work, (folder, port), nprocs=2, join=False, start_method=start)  # type: ignore[attr-defined]
-    assert processes is not None
+    processes = in_two(work, folder)
     run_alone(folder)
     while not processes.join():
         pass
@@ -131,18 +125,17 @@ def test_what_several_processes_cannot_do_is_refused(monkeypatch: pytest.MonkeyP
         team("cuda:0")
 
 
-LAUNCHERS = {
-    "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node=2"],
-    "accelerate": ["accelerate.commands.launch", "--multi_gpu", "--num_processes=2"],
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_launcher_starts_two_processes_that_train_one_run(launcher: str, folder: Path, tmp_path: Path) -> None:
-    launch = [sys.executable, "-m", *LAUNCHERS[launcher], "-m", "wordward", *command(folder)]
-    done = subprocess.run(launch, check=True, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.stdout + done.stderr).count("in 2 processes") == 1
+@pytest.mark.parametrize(("launcher", "processes"), [("torchrun", "new"), *((name, "forked") for name in LAUNCHERS)])
+def test_a_launcher_starts_two_processes_that_train_one_run(
+    launcher: str, processes: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = tmp_path / "said"
+    both = started("launching", [launcher, processes, *command(folder)], said)
+    both.join()
+    assert both.exitcode == 0, said.read_text()
+    assert said.read_text().count("in 2 processes") == 1
     ours, theirs = lines(tmp_path / "run"), lines(folder / "process-0" / "run")
     assert [line["loss"] for line in ours] == pytest.approx([line["loss"] for line in theirs], rel=1e-5)
 

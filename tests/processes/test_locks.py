@@ -16,6 +16,7 @@ from reviews import reviews, write_csv
 
 from wordward.cli.main import main
 from wordward.runs import run_folder
+from wordward.runs.results_file import held
 from wordward.support.locks import locked
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --device cpu --quiet".split()
@@ -80,6 +81,35 @@ def test_results_are_written_by_one_command(
     assert out.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
     assert main([*asked, str(out)]) == 0  # nothing is left to do
     assert out.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["check", "augment", "yardsticks", "report"])
+def test_a_file_that_another_command_makes_is_left_alone(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused before anything is attacked; with the other command gone it is written."""
+    texts = write_csv(tmp_path / "test.csv", reviews(4, seed=5))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "locked_model.py").write_text(
+        "def model(texts):\n    return [{'good': 0.9, 'bad': 0.1} for _ in texts]\n"
+    )
+    end, flag = {"augment": ("csv", "--out"), "check": ("json", "--json"), "report": ("html", "--out")}.get(
+        command, ("jsonl", "--out")
+    )
+    out = tmp_path / f"out.{end}"
+    asked = [command, "locked_model:model", *(["--test"] if command == "report" else []), str(texts), "--quiet"]
+    asked += {
+        "yardsticks": ["--attacks", "textbugger", "--similarity-model", "none"],
+        "report": ["--attack", "0"],
+        "augment": ["--sense", "any"],
+    }.get(command, [])
+    with held(out, flag):
+        assert main([*asked, flag, str(out)]) == (2 if command == "check" else 1)
+        assert f"{out}: another command is writing it: wait" in " ".join(capsys.readouterr().err.split())
+        assert not out.exists()
+    assert main([*asked, flag, str(out)]) in (0, 1), capsys.readouterr().err
+    assert out.exists()
+    assert not Path(f"{out}.lock").exists()
 
 
 def test_many_processes_take_turns(tmp_path: Path) -> None:

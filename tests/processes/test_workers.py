@@ -4,8 +4,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,7 +105,18 @@ def loaded() -> bool:
     return "torch" in sys.modules
 
 
+@pytest.fixture
+def first_pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing was forked before: other tests may have loaded more than a pool does."""
+    server: Any = forkserver.ForkServer()
+    for name in ("ensure_running", "get_inherited_fds", "connect_to_new_process", "set_forkserver_preload"):
+        monkeypatch.setattr(forkserver, name, getattr(server, name))
+    yield
+    server._stop()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process loads torch itself")
+@pytest.mark.usefixtures("first_pool")
 def test_processes_begin_with_torch_loaded() -> None:
     with workers(1) as pool:
         assert pool.submit(loaded).result()

@@ -215,7 +215,7 @@ def test_yardsticks_of_defences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     )
     records = tmp_path / "records.jsonl"
     asked = ["--set", "rotten_tomatoes", "--model", "convolution", "--row", "freelb++", "augmentation", "--seed", "1"]
-    asked += ["--attack", "textbugger", "--attacked", "20", "--size", "100", "--epochs", "2", "--device", "cpu"]
+    asked += ["--attack", "textbugger", "--attacked", "20", "--size", "100", "--epochs", "1", "--device", "cpu"]
     asked += ["--records", str(records)]
     yardsticks.main(asked)
     yardsticks.main(asked)

@@ -49,14 +49,14 @@ LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the pages take for granted: files of texts, and small trained runs under the names that they use."""
     folder = tmp_path_factory.mktemp("docs")
-    labelled = reviews(160)
-    write_csv(folder / "reviews.csv", labelled[:120])
-    write_csv(folder / "test.csv", labelled[120:])
+    labelled = reviews(90)
+    write_csv(folder / "reviews.csv", labelled[:60])
+    write_csv(folder / "test.csv", labelled[60:])
     write_csv(folder / "mine.csv", labelled[:20])
-    rows = [{"review": each.text, "stars": 5 if each.label == "good" else 1} for each in labelled[:120]]
+    rows = [{"review": each.text, "stars": 5 if each.label == "good" else 1} for each in labelled[:60]]
     (folder / "reviews.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    (folder / "more.txt").write_text("".join(f"{each.text}\n" for each in reviews(80, seed=1)))
-    write_conll(folder / "tags.conll", tagged(120))
+    (folder / "more.txt").write_text("".join(f"{each.text}\n" for each in reviews(40, seed=1)))
+    write_conll(folder / "tags.conll", tagged(60))
     known = sorted({word for each in labelled for word in each.text.split()})
     numbers = [" ".join(str((at * j) % 7 - 3) for j in range(1, 51)) for at in range(1, len(known) + 1)]
     (folder / "vectors.txt").write_text("".join(f"{a} {b}\n" for a, b in zip(known, numbers, strict=True)))

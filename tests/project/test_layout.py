@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -80,3 +82,10 @@ def test_the_map_names_every_room():
     table = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
     listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table, re.MULTILINE)
     assert listed == [name for name in ROOMS if not name.startswith("__")]
+
+
+def test_what_few_need_is_imported_where_it_is_used() -> None:
+    code = "import sys, wordward.explain, wordward.report, wordward.attack.textattack, wordward.hf\n"
+    code += "print({'jinja2', 'textattack', 'nltk', 'transformers.trainer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

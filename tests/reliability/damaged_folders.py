@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
@@ -36,7 +37,9 @@ from wordward.text.pack import write_pack
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3 --min-candidate-count 1 --device cpu --quiet".split()
 SECONDS, MEGABYTES = 60, 500  # that a command may take
-RUNS = "classifier", "tagger", "language model", "sweep", "transformer", "packed corpus"
+RUNS = ("classifier", "tagger", "language model", "sweep", "transformer")
+MORE = ("convolution", "spelling", "stopped transformer", "other model", "earlier check")
+KINDS = {"folders": RUNS, "more": MORE, "packs": ("packed corpus",)}
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,21 @@ def build(place: Path, kinds: tuple[str, ...] = RUNS) -> None:
     }
     made["language model"] += ["--device", "cpu", "--quiet"]
     made["transformer"] += ["--method", "iadvt", "--k", "3", "--device", "cpu", "--quiet"]
-    if "transformer" in kinds:
-        from hf_tiny import saved
+    made["convolution"] = [*made["classifier"], "--kind", "convolution", "--augment", "4"]
+    made["spelling"] = [*made["tagger"], "--kind", "spelling"]
+    made["stopped transformer"] = [*made["transformer"], "--checkpoint-steps", "1", "--augment", "4"]
+    from hf_tiny import saved
 
-        saved(place / "tiny")
+    for name in ("tiny", "other model"):
+        saved(place / name, id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
     for kind in kinds:
+        if kind == "other model":
+            continue
+        if kind == "earlier check":
+            (place / kind).mkdir()
+            with contextlib.redirect_stdout(io.StringIO()):
+                assert main(_check(place, place / "other model", "--json", place / kind / "check.json")) == 0
+            continue
         if kind == "packed corpus":
             splits = {
                 "train": reviews(60),
@@ -81,7 +94,32 @@ def build(place: Path, kinds: tuple[str, ...] = RUNS) -> None:
             (place / kind).mkdir()
             write_pack(place / kind / "corpus.pack", encoded, TextSettings(), quiet=True)
             continue
-        assert main([*made[kind], "--out", str(place / kind)]) == 0, kind
+        with _stopping(2) if kind == "stopped transformer" else contextlib.nullcontext():
+            assert main([*made[kind], "--out", str(place / kind)]) in (0, 130), kind
+
+
+@contextlib.contextmanager
+def _stopping(step: int) -> Iterator[None]:
+    """Training of a Transformer ends as by Ctrl-C after so many steps."""
+    from wordward.train.finetuner import FineTuning
+
+    plain = FineTuning.on_step_begin
+
+    def stop(self: Any, args: Any, state: Any, control: Any, **others: Any) -> None:
+        plain(self, args, state, control, **others)
+        if state.global_step == step:
+            raise KeyboardInterrupt
+
+    FineTuning.on_step_begin = stop
+    try:
+        yield
+    finally:
+        FineTuning.on_step_begin = plain
+
+
+def _check(place: Path, model: Path, *more: object) -> list[str]:
+    given = ["check", str(model), str(place / "some.csv"), "--sense", "any", "--device", "cpu", "--quiet"]
+    return [*given, *map(str, more)]
 
 
 def commands(kind: str, place: Path, run: Path) -> list[list[str]]:
@@ -97,7 +135,9 @@ def commands(kind: str, place: Path, run: Path) -> list[list[str]]:
             ["pretrain", "--out", str(run), "--resume", "--epochs", "2", "--quiet", *cpu],
             [*start, "--out", str(out), "--force", *SIZES],
         ]
-    data = str(place / ("some.conll" if kind == "tagger" else "some.csv"))
+    if kind == "earlier check":
+        return [_check(place, place / "other model", "--against", run / "check.json")]
+    data = str(place / ("some.conll" if kind in ("tagger", "spelling") else "some.csv"))
     text = "the film is warm"
     found = [
         ["predict", str(run), text, *cpu],
@@ -107,12 +147,41 @@ def commands(kind: str, place: Path, run: Path) -> list[list[str]]:
         ["neighbors", str(run), "film", "--k", "2", "--min-count", "1"],
         ["report", str(run), "--out", str(place / "report.html"), "--attack", "4", "--sentences", "1", *cpu],
     ]
+    if kind == "other model":
+        more = [
+            "augment",
+            str(run),
+            data,
+            "--out",
+            str(place / "new.csv"),
+            "--force",
+            "--sense",
+            "any",
+            "--quiet",
+            *cpu,
+        ]
+        start = [
+            "train",
+            "--train",
+            data,
+            "--epochs",
+            "1",
+            "--model",
+            str(run),
+            "--out",
+            str(out),
+            "--force",
+            "--quiet",
+        ]
+        return [*found[:4], more, _check(place, run), [*start, *cpu]]
+    if kind == "convolution":
+        found.append(["export", str(run), "--onnx", str(place / "out.onnx")])
     if kind == "sweep":
         sweep = ["train", "--train", str(place / "reviews.csv"), "--epochs", "1", *SIZES, "--sweep", "epsilon=1,2"]
         return [found[0], [*sweep, "--out", str(run), "--resume"], [*sweep, "--out", str(run), "--resume"]]
-    epochs = ["--epochs", "1" if kind == "transformer" else "3"]  # the tenth of a damaged number is enough
+    epochs = ["--epochs", "1" if "transformer" in kind else "3"]  # the tenth of a damaged number is enough
     resume = ["train", "--out", str(run), "--resume", *epochs, "--patience", "3", "--quiet", *cpu]
-    return [*found, resume, resume]
+    return [resume] if kind == "stopped transformer" else [*found, resume, resume]
 
 
 def damaged(place: Path, kinds: tuple[str, ...], count: int, seed: int) -> Iterator[Outcome]:
@@ -123,6 +192,9 @@ def damaged(place: Path, kinds: tuple[str, ...], count: int, seed: int) -> Itera
         folder = place / "damaged"
         restore(folder, place / kind)
         damage = mutate(folder, rng)
+        while kind == "earlier check" and damage.endswith(("pipe", "zero")):  # which --against <(zcat ...) is, too
+            restore(folder, place / kind)
+            damage = mutate(folder, rng)
         chosen = rng.choice(commands(kind, place, folder))
         status, problem = _tried(chosen)
         yield Outcome(kind, f"{number}: {damage}", " ".join(chosen[:1] + chosen[-4:]), status, problem)
@@ -163,9 +235,9 @@ def _megabytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def report(damages: int, seed: int, only: str | None, *, keep: bool) -> int:
+def report(damages: int, seed: int, which: str, *, keep: bool) -> int:
     """Damage folders, show what went wrong, and print the figures as a line of JSON."""
-    kinds = (only,) if only else RUNS
+    kinds = KINDS[which]
     counts, began = Counter[str](), time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         build(Path(name), kinds)
@@ -176,7 +248,7 @@ def report(damages: int, seed: int, only: str | None, *, keep: bool) -> int:
     figures = {"damages": damages, "kinds": len(kinds), "seed": seed}
     figures |= {name: counts[name] for name in ("worked", "refused", "problems")}
     figures["seconds"] = round(time.monotonic() - began)
-    record("damaged_packs" if only == "packed corpus" else "damaged_folders", figures, keep=keep)
+    record(f"damaged_{which}", figures, keep=keep)
     return 1 if counts["problems"] else 0
 
 
@@ -184,7 +256,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--damages", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=RUNS)
+    parser.add_argument("--which", choices=KINDS, default="folders")
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
-    sys.exit(report(given.damages, given.seed, given.only, keep=given.record))
+    sys.exit(report(given.damages, given.seed, given.which, keep=given.record))

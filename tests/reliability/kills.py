@@ -43,6 +43,7 @@ class Chain:
     command: list[str]  # its output goes after it
     again: list[str]
     result: Callable[[Path], Compared]
+    suffix: str = ""
 
 
 @dataclass
@@ -57,7 +58,8 @@ class Outcome:
 
 def _folder(out: Path) -> Compared:
     """Weights and metrics of a run folder, without times."""
-    weights = {name: tensor.tolist() for name, tensor in load_file(out / "model.safetensors").items()}
+    file = next(path for path in (out / "model.safetensors", out / "model" / "model.safetensors") if path.exists())
+    weights = {name: tensor.tolist() for name, tensor in load_file(file).items()}
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     return weights, [{name: value for name, value in line.items() if "second" not in name} for line in lines]
 
@@ -75,11 +77,20 @@ def chains(place: Path) -> dict[str, Chain]:
     pretrain = "--epochs 3 --streams 4 --window 8 --dim 8 --hidden 8 --device cpu --quiet".split()
     pretrain = ["pretrain", "--texts", data, *pretrain]
     attack = ["attack", run, some, "--device", "cpu", "--quiet", "--out"]
+    learnt = ["train", "--train", data, "--epochs", "4", *SIZES, "--kind", "convolution", "--augment", "20"]
+    tuned = ["train", "--train", some, "--epochs", "3", "--model", str(place / "tiny"), "--checkpoint-steps", "4"]
+    tuned += ["--method", "iadvt", "--k", "3", "--device", "cpu", "--quiet"]
+    taught = [*tuned, "--method", "ivat", "--unlabelled", data, "--self-training"]
+    augment = ["augment", run, some, "--device", "cpu", "--quiet", "--force", "--out"]
     explain = ["explain", run, "--file", some, "--device", "cpu", "--quiet", "--json"]
     return {
         "train": Chain([*train, "--out"], [*train, "--resume", "--out"], _folder),
         "pretrain": Chain([*pretrain, "--out"], [*pretrain, "--resume", "--out"], _folder),
         "sweep": Chain([*sweep, "--out"], [*sweep, "--resume", "--out"], _sweep),
+        "augmented": Chain([*learnt, "--out"], [*learnt, "--resume", "--out"], _folder),
+        "transformer": Chain([*tuned, "--out"], [*tuned, "--resume", "--out"], _folder),
+        "self-training": Chain([*taught, "--out"], [*taught, "--resume", "--out"], _folder),
+        "augment": Chain(augment, augment, Path.read_bytes, ".csv"),
         "attack": Chain(attack, attack, Path.read_bytes),
         "explain": Chain(explain, explain, Path.read_bytes),
     }
@@ -89,6 +100,11 @@ def build(place: Path) -> None:
     """The texts, and the run that is attacked and explained."""
     data = write_csv(place / "reviews.csv", reviews(300))
     write_csv(place / "some.csv", reviews(260, seed=3))
+    from hf_tiny import bert, word_pieces
+
+    tokenizer = word_pieces()
+    bert("sequence", len(tokenizer)).save_pretrained(place / "tiny")
+    tokenizer.save_pretrained(place / "tiny")
     train = ["train", "--train", str(data), "--epochs", "3", "--learning-rate", "0.02", *SIZES]
     assert finished(started([*train, "--out", str(place / "run")], place)) == 0, (place / "said").read_text()
 
@@ -158,7 +174,7 @@ def half_written(out: Path) -> bool:
 
 def killed(kind: str, chain: Chain, wanted: Compared, seconds: float, place: Path, rng: random.Random) -> Outcome:
     """Run one chain to its end."""
-    out = place / f"{kind}-{rng.randrange(1 << 40)}"
+    out = place / f"{kind}-{rng.randrange(1 << 40)}{chain.suffix}"
     outcome = Outcome(kind, 0, 0, "")
     most, command = rng.randint(1, 5), chain.command
     while True:
@@ -187,7 +203,7 @@ def run(place: Path, kills: int, seed: int, kinds: tuple[str, ...] = ()) -> list
     every = {kind: chain for kind, chain in chains(place).items() if not kinds or kind in kinds}
     wanted, seconds = {}, {}
     for kind, chain in every.items():
-        began, out = time.monotonic(), place / f"undisturbed {kind}"
+        began, out = time.monotonic(), place / f"undisturbed {kind}{chain.suffix}"
         assert finished(started([*chain.command, str(out)], place)) == 0, (place / "said").read_text()
         wanted[kind], seconds[kind] = chain.result(out), time.monotonic() - began
     outcomes, rng = list[Outcome](), random.Random(seed)
@@ -215,11 +231,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=[], help="kinds of chains, such as train or attack")
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        found = figures(run(Path(name), given.kills, given.seed))
+        found = figures(run(Path(name), given.kills, given.seed, tuple(given.only)))
     found |= {"seed": given.seed, "seconds": round(time.monotonic() - began)}
     record("kills", found, keep=given.record)
     sys.exit(1 if found["problems"] else 0)

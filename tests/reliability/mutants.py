@@ -2,9 +2,9 @@
 
     python -m tests.reliability.mutants choice space nearest directions adversary
 
-Each mutant runs in a copy of this process that has loaded torch, with the tests of `tests/perturbation`, quickest
-first, until one fails. A survivor is a mutant that no test notices; those of which the program would be no other are
-in EXPLAINED. What was found stays in `records/mutants_found.json`, so that a run that was stopped goes on.
+Each mutant is tried with the tests of `tests/perturbation` that reach it until one fails (`mutant_tests.py`). A
+survivor is one that no test notices. Those that would be the same program are in EXPLAINED, and not tried. What was
+found stays in `records/mutants_found.json`, so that a run that was stopped goes on; survivors are tried again.
 """
 
 import argparse
@@ -12,11 +12,10 @@ import ast
 import copy
 import json
 import os
-import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "wordward" / "perturbation"
 QUICK = (
     "losses",
+    "choice",
     "space",
     "nearest",
     "padding",
@@ -40,8 +40,9 @@ QUICK = (
     "refresh",
     "tap",
     "numbers",
+    "dropout",
+    "embedding",
 )
-SECONDS = 240  # a mutant that runs for longer is noticed by whoever waits
 
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -64,6 +65,7 @@ def mutants(file: Path) -> Iterator[Mutant]:
     """Every change to a file: an operator for its neighbour, a number for the next, a condition for its opposite."""
     whole = ast.parse(file.read_text(encoding="utf-8"))
     spots = [(node, where) for node, where in _spots(whole, "module") if _changes(node)]
+    names = Counter[str]()
     for at, (node, where) in enumerate(spots):
         for number in range(len(_changes(node))):
             tree = copy.deepcopy(whole)
@@ -71,7 +73,9 @@ def mutants(file: Path) -> Iterator[Mutant]:
             was = ast.unparse(twin)
             _changes(twin)[number]()
             name = f"{file.name} {where}: {was:.90} -> {ast.unparse(twin):.90}"
-            yield Mutant(name, file, ast.fix_missing_locations(tree))
+            names[name] += 1
+            numbered = f"{name} ({names[name]})" if names[name] > 1 else name  # the same change in another place
+            yield Mutant(numbered, file, ast.fix_missing_locations(tree))
 
 
 def _spots(node: ast.AST, where: str) -> Iterator[tuple[Any, str]]:
@@ -113,84 +117,83 @@ def _is_type(node: ast.BinOp) -> bool:
     return isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Constant | ast.Name)
 
 
-def noticed(mutant: Mutant | None, tests: list[str]) -> str:
-    """The first test that fails with a mutant in the place of its module; empty if none does."""
-    note = FOLDER / ".failed"
-    note.write_text("")
-    if child := os.fork():
-        late = time.monotonic() + SECONDS
-        while not (done := os.waitpid(child, os.WNOHANG))[0]:
-            if time.monotonic() > late:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return "it does not end"
-            time.sleep(0.01)
-        return note.read_text() or ("it cannot be loaded" if os.waitstatus_to_exitcode(done[1]) else "")
-    try:
-        _run(mutant, tests, note)
-    finally:
-        os._exit(3)
-
-
-def _run(mutant: Mutant | None, tests: list[str], note: Path) -> None:
-    """Run the tests in this process, which ends with their status."""
-    import pytest
-
-    if mutant is not None:
-        code, plain = compile(mutant.tree, str(mutant.file), "exec"), SourceFileLoader.get_code
-        changed = lambda self, name: code if self.path == str(mutant.file) else plain(self, name)  # noqa: E731
-        setattr(SourceFileLoader, "get_code", changed)  # noqa: B010
-
-    class Watch:
-        def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.failed:
-                note.write_text(report.nodeid)
-
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not hugging and not HuggingFace"]
-    os._exit(int(pytest.main([*quiet, *tests], plugins=[Watch()])))
-
-
 def main(names: list[str], limit: float, *, keep: bool) -> int:
     """Try every mutant of the files, and tell which survived unexplained."""
     import numpy  # noqa: F401  # loaded once, for all copies
     import pytest  # noqa: F401
     import torch  # noqa: F401
+    from mutant_tests import anew, in_place
 
     tests = [f"tests/perturbation/test_{name}.py" for name in QUICK]
-    store, until = FOLDER / "mutants_found.json", time.monotonic() + 60 * limit
-    found: dict[str, str] = json.loads(store.read_text()) if store.exists() else {}
-    if why := noticed(None, tests):
-        print(f"the tests fail without any change: {why}")
-        return 2
+    store, note, until = FOLDER / "mutants_found.json", FOLDER / ".failed", time.monotonic() + 60 * limit
     every = [mutant for name in names for mutant in mutants(CODE / f"{name}.py")]
-    for mutant in every:
-        if mutant.name in found:
-            continue
-        if time.monotonic() > until:
+
+    def found() -> dict[str, str]:
+        return json.loads(store.read_text()) if store.exists() else {}
+
+    def keep_in_mind(known: dict[str, str]) -> None:
+        store.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+    def left() -> list[Mutant]:
+        return [mutant for mutant in every if mutant.name not in found() and mutant.name not in EXPLAINED]
+
+    def tell(mutant: Mutant, why: str) -> bool:
+        keep_in_mind(found() | {mutant.name: why})
+        print("noticed " if why else "SURVIVED", mutant.name, flush=True)
+        return time.monotonic() < until
+
+    if limit:
+        keep_in_mind({name: why for name, why in found().items() if why})  # survivors are tried again
+        in_place(left(), tests, note, tell)
+    for mutant in left():
+        if time.monotonic() > until or not tell(mutant, anew(mutant, tests, note, [*found().values()])):
             break
-        found[mutant.name] = noticed(mutant, tests)
-        store.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-        print("noticed " if found[mutant.name] else "SURVIVED", mutant.name, flush=True)
-    tried = {mutant.name: found[mutant.name] for mutant in every if mutant.name in found}
+    known = {name: why for name, why in found().items() if name not in EXPLAINED}
+    tried = {mutant.name: known[mutant.name] for mutant in every if mutant.name in known}
     survivors = [name for name, why in tried.items() if not why]
-    open_ = [name for name in survivors if name not in EXPLAINED]
-    figures = {"files": names, "mutants": len(every), "tried": len(tried), "noticed": len(tried) - len(survivors)}
-    figures |= {"explained": len(survivors) - len(open_), "unexplained": open_}
-    record("mutants", figures, keep=keep)
-    return 1 if open_ else 0
+    explained = [mutant for mutant in every if mutant.name in EXPLAINED]
+    figures = {"files": names, "mutants": len(every), "noticed": len(tried) - len(survivors)}
+    figures |= {"explained": len(explained), "untried": len(every) - len(tried) - len(explained)}
+    record("mutants", {**figures, "survived": survivors}, keep=keep)
+    return 1 if survivors else 0
 
 
-# Survivors that are the same program, or one whose numbers no test can tell from it, with the reason.
-EXPLAINED: dict[str, str] = {}
+ZEROS = "what is divided by it is zero"
+PIECES = "only how much is computed at a time, or kept: the numbers are the same"
+SAMPLE = "how large a sample is; any size near it is as good"
+# Changes that are the same program, or one whose numbers no test can tell from it, with the reason.
+EXPLAINED: dict[str, str] = {
+    "choice.py _lengths: peak > 0 -> peak >= 0": "a text of zeros stays so, whichever of its tokens is chosen",
+    "choice.py _lengths: 1.0 -> 2.0": ZEROS,
+    "choice.py unit: 1.0 -> 2.0": ZEROS,
+    "choice.py unit: 1.0 -> 2.0 (2)": ZEROS,
+    "choice.py module: 256 -> 257": SAMPLE,
+    "choice.py module: 1 -> 2": SAMPLE,
+    "choice.py module: 13 -> 14": SAMPLE,
+    "space.py module: 1 << 23 -> 1 >> 23": PIECES,
+    "space.py module: 1 -> 2": PIECES,
+    "space.py module: 23 -> 24": PIECES,
+    "space.py module: 1 << 23 -> 1 >> 23 (2)": PIECES,
+    "space.py module: 1 -> 2 (2)": PIECES,
+    "space.py module: 23 -> 24 (2)": PIECES,
+    "space.py _computed: 0 -> 1": PIECES,
+    "space.py _computed: 1 -> 2 (2)": PIECES,
+    "space.py vectors: True -> False": "there are always as many strengths as directions",
+    "space.py __init__: 0.0 -> 1.0": "distances are NaN only where vectors are",
+    "space.py __init__: 0.0 -> 1.0 (2)": "where words coincide it is multiplied by their difference, zero",
+    "objective.py module: 10000.0 -> 10001.0": "any lead that leaves the others no probability",
+    "objective.py kl: 0.0 -> 1.0": "it is multiplied by the probability of an impossible class, zero",
+    "directions.py module: 200000 -> 200001": PIECES,
+    "directions.py module: 256 -> 257": PIECES,
+    "directions.py module: 1 -> 2 (2)": PIECES,
+    "directions.py module: 26 -> 27": PIECES,
+}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", default=["choice", "space", "nearest", "directions", "adversary"])
-    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--minutes", type=float, default=600, help="0: only tell what was found before")
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
     os.chdir(ROOT)

@@ -39,11 +39,13 @@ def kills() -> str:
 
 def damaged() -> str:
     """Folders and packs that were damaged."""
-    folders, packs = recorded("damaged_folders"), recorded("damaged_packs")
+    folders, more, packs = (recorded(f"damaged_{name}") for name in ("folders", "more", "packs"))
     names = ("damages", "worked", "refused", "problems", "seconds")
     head = ["what was damaged", "damages", "did their work", "refused", "problems", "seconds"]
-    rows = [["run folders", *(folders[name] for name in names)], ["packed corpora", *(packs[name] for name in names)]]
-    return f"{_table(head, *rows)}\n\n{_where(packs)}"
+    kinds = {"run folders": folders, "more kinds": more, "packed corpora": packs}
+    return (
+        f"{_table(head, *([kind, *(at[name] for name in names)] for kind, at in kinds.items()))}\n\n{_where(packs)}"
+    )
 
 
 def fuzzed() -> str:
@@ -82,12 +84,31 @@ def soak() -> str:
     )
 
 
+def mutants() -> str:
+    """Changes to the code, and what noticed them."""
+    at = recorded("mutants")
+    head = ["files", "changes", "noticed by a test", "the same program", "not tried", "survived"]
+    row = [", ".join(at["files"]), at["mutants"], at["noticed"], at["explained"], at["untried"], len(at["survived"])]
+    survived = "".join(f"\n- `{name}`" for name in at["survived"])
+    return f"{_table(head, row)}\n\n{_where(at)}{survived and f' Survived:{chr(10)}{survived}'}"
+
+
+def versions() -> str:
+    """The core tests with the lowest versions."""
+    at = recorded("versions_lowest")
+    names = ("torch", "numpy", "safetensors", "transformers", "accelerate")
+    what = ", ".join(f"{name} {at[name]}" for name in names)
+    return f"With the lowest, {what}: {at['passed']:,} core tests passed, {at.get('failed', 0)} failed. {_where(at)}"
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "kills": kills,
     "damaged": damaged,
     "fuzzed": fuzzed,
     "load": load,
     "soak": soak,
+    "mutants": mutants,
+    "versions": versions,
 }
 
 

@@ -3,8 +3,9 @@
     python -m tests.reliability.versions lowest
     python -m tests.reliability.versions newest --with torch==2.13.0
 
-Makes an environment of its own in a temporary folder (PyTorch is large). `--with` gives versions that come first: of
-PyTorch's newest the registry may have only a CUDA build, of several gigabytes.
+Makes an environment of its own in a temporary folder (PyTorch is large), or `--into` a folder, where it is found
+again. `--with` gives versions that come first: of PyTorch's newest the registry may have only a CUDA build, which is
+several gigabytes large.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -33,18 +35,19 @@ def asked(lowest: bool, first: list[str]) -> list[str]:
     extras = project["optional-dependencies"]
     tools = [each for each in extras["dev"] if re.split(r"[><=]", each)[0] in TOOLS]
     given = {re.split(r"[><=]", each)[0]: each for each in first}
-    found = []
+    found = {}  # where an extra asks for more than the core, it decides
     for each in [*project["dependencies"], *extras["hf"], *tools]:
         name = re.split(r"[><=]", each)[0]
-        found.append(given.get(name) or (each.replace(">=", "==") if lowest else name))
-    return found
+        found[name] = given.get(name) or (each.replace(">=", "==") if lowest else name)
+    return list(found.values())
 
 
-def main(which: str, first: list[str], *, keep: bool) -> int:
+def main(which: str, first: list[str], into: str | None, *, keep: bool) -> int:
     """Install, run the tests, and print how many passed."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    with nullcontext(into) if into else tempfile.TemporaryDirectory() as folder:
         python = str(Path(folder) / "bin" / "python")
+        if not Path(python).exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *asked(which == "lowest", first)], check=True)
         # Warnings of other versions than the project's own are not errors.
         tests = [python, "-m", "pytest", "-p", "no:cacheprovider", "-o", "filterwarnings=default", "-o", "addopts="]
@@ -65,6 +68,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("which", choices=["lowest", "newest"])
     parser.add_argument("--with", dest="first", action="append", default=[], help="a version, such as torch==2.13.0")
+    parser.add_argument("--into", metavar="FOLDER", help="the environment's folder, which is kept")
     parser.add_argument("--record", action="store_true", help="keep the figures for the documentation")
     given = parser.parse_args()
-    sys.exit(main(given.which, given.first, keep=given.record))
+    sys.exit(main(given.which, given.first, given.into, keep=given.record))

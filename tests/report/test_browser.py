@@ -3,12 +3,8 @@
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from wordward.report.contents import ReportSettings
-from wordward.report.html import write_report
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 from playwright.sync_api import Browser  # noqa: E402
@@ -29,29 +25,18 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def pages(runs: Path) -> dict[str, Path]:
-    """Pages on a classifier and on a tagger, each beside another run."""
-    made = {}
-    for name, other, test in (("mine", "plain", "test.csv"), ("tagger", "tagger2", "test.conll")):
-        settings = ReportSettings(test=str(runs / test), attack=30)
-        out = runs / f"{name}.html"
-        made[name] = write_report(out, runs / name, settings, against=[runs / other], device="cpu", quiet=True)
-    return made
-
-
-@pytest.mark.parametrize("name", ["mine", "tagger"])
+@pytest.mark.parametrize("kind", ["page", "tags"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_fits_and_asks_for_nothing(
-    width: int, scheme: str, name: str, browser: Browser, pages: dict[str, Path]
+    width: int, scheme: str, kind: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
     page, said, asked = context.new_page(), [], []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    address = pages[name].as_uri()
+    address = request.getfixturevalue(kind).path.as_uri()
     page.goto(address)
     assert asked == [address]
     assert said == []

@@ -28,24 +28,6 @@ from wordward.runs.opening import load_run
 from wordward.text.chosen import read_as
 
 
-@pytest.fixture(scope="module")
-def page(runs: Path) -> Page:
-    """The page on a classifier beside another."""
-    out = runs / "classifier.html"
-    flags = ["--test", str(runs / "test.csv"), "--against", str(runs / "plain"), "--attack", "40", "--quiet"]
-    assert main(["report", str(runs / "mine"), *flags, "--device", "cpu", "--out", str(out)]) == 0
-    return Page(out)
-
-
-@pytest.fixture(scope="module")
-def tags(runs: Path) -> Page:
-    """The page on a tagger beside another."""
-    out = runs / "tagger.html"
-    flags = ["--test", str(runs / "test.conll"), "--against", str(runs / "tagger2"), "--quiet"]
-    assert main(["report", str(runs / "tagger"), *flags, "--device", "cpu", "--out", str(out)]) == 0
-    return Page(out)
-
-
 def test_edits_of_other_kinds_are_shown_by_kind(runs: Path) -> None:
     out = runs / "edits.html"
     flags = ["--test", str(runs / "test.csv"), "--attack", "30", "--edits", "typo,space", "--quiet"]

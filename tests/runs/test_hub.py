@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from wordward.cli.main import main
 from wordward.runs.hub import known_labels, load_model, load_tokenizer
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, open_model
 from wordward.support.errors import RunError
 
 HOSTILE = "from pathlib import Path\n\nPath({mark!r}).touch()\n\n\nclass Mine:\n    pass\n"
@@ -115,6 +115,39 @@ def test_a_runs_weights_are_all_there(copy: Path) -> None:
     save_file(tensors, file, {"format": "pt"})
     with pytest.raises(RunError, match=f"{name} is missing or of another shape"):
         load_run(copy, device="cpu")
+
+
+def test_attention_that_is_code_on_the_hub_is_refused(copy: Path) -> None:
+    """transformers would fetch a kernel of that name and load it."""
+    file = copy / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"attn_implementation": "someone/attention"}))
+    for opened in (copy, copy / "model"):
+        with pytest.raises(RunError, match=r"is code on the hub \(someone/attention\), which is never run here"):
+            open_model(str(opened), device="cpu")
+
+
+def test_an_adapter_in_a_pickle_is_refused(copy: Path, tmp_path: Path) -> None:
+    model, mark = copy / "model", tmp_path / "it ran"
+    (model / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "target_modules": ["query"]}))
+
+    class Opener:
+        def __reduce__(self) -> tuple[object, tuple[Path]]:
+            return Path.touch, (mark,)
+
+    torch.save(Opener(), model / "adapter_model.bin")
+    for opened in (copy, model):
+        with pytest.raises(RunError, match=r"the adapter of .* has no weights in safetensors"):
+            open_model(str(opened), device="cpu")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("value", [3.0, "BertForSequenceClassification", [1], {"a": 1}])
+def test_architectures_that_are_no_names_are_told(value: object, copy: Path) -> None:
+    file = copy / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"architectures": value}))
+    for opens in (lambda: known_labels(str(file.parent), tagging=False), lambda: open_model(str(file.parent))):
+        with pytest.raises(RunError, match="cannot be loaded: "):
+            opens()
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])

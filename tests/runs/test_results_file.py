@@ -110,6 +110,7 @@ def test_what_decides_the_results_is_compared_wherever_it_lies(
         (copy / name).write_bytes(whole)
 
 
+@pytest.mark.usefixtures("loaded_processes")
 @pytest.mark.slow
 def test_processes_find_what_one_finds(run: Run) -> None:
     examples = reviews(150, seed=8)
@@ -118,6 +119,7 @@ def test_processes_find_what_one_finds(run: Run) -> None:
     assert together == alone
 
 
+@pytest.mark.usefixtures("loaded_processes")
 @pytest.mark.slow
 def test_an_error_in_a_process_is_said(folder: Path, tmp_path: Path) -> None:
     """The run is gone once the texts are read, so the processes cannot open it."""
@@ -236,6 +238,7 @@ def test_what_is_gone_on_with_equals_the_uninterrupted(command: str, folder: Pat
         assert cut.read_bytes() == whole
 
 
+@pytest.mark.usefixtures("loaded_processes")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["run", "tagger"])
 def test_processes_explain_as_one_does(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
 import pytest
+from beside import started
 from fastapi import FastAPI
 from serving import serving, small_run
 from starlette.exceptions import HTTPException
@@ -444,26 +446,29 @@ def test_without_its_extra_the_install_is_told(run: Run) -> None:
 class Command:
     """`wordward serve` as a person starts it."""
 
-    environment: ClassVar = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
-
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "wordward.cli.main", "serve", *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self.environment)
-        assert self.process.stderr is not None
-        self.said = self.process.stderr.readline()
+    def __init__(self, *arguments: str, said: Path) -> None:
+        self.process = started("wordward.cli.main", ["serve", *arguments], said)
+        while not said.exists() or not said.read_text().endswith("\n"):
+            assert self.process.is_alive(), said.read_text()
+            time.sleep(0.02)
+        self.said = said.read_text()
         self.address = re.findall(r"http://\S+", self.said)[0].rstrip("/")
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=20)
-        return self.process.returncode
+    def stop(self) -> int | None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, signal.SIGINT)
+        self.process.join(timeout=20)
+        return self.process.exitcode
 
 
 @pytest.mark.slow
-def test_the_command_serves_until_it_is_stopped(run: Run, tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_stopped(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     examples = tmp_path / "mine.jsonl"
     examples.write_text("".join(json.dumps({"text": f"the film was warm {at}"}) + "\n" for at in range(30)))
-    command = Command(str(run.folder), "--port", "0", "--examples", str(examples), "--device", "cpu")
+    command = Command(
+        str(run.folder), "--port", "0", "--examples", str(examples), "--device", "cpu", said=tmp_path / "said"
+    )
     try:
         assert command.address.startswith("http://127.0.0.1:")
         assert "Ctrl-C" in command.said

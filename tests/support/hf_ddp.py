@@ -1,7 +1,6 @@
-"""One update by two processes, in the environment that torchrun gives them; the first writes the gradients."""
+"""One update by two processes, or by one alone; the first writes the gradients."""
 
 import os
-import sys
 from pathlib import Path
 
 import torch
@@ -9,7 +8,7 @@ from hf_tiny import gradients, rows, trainer, word_pieces
 from safetensors.torch import save_file
 
 
-def main(file: Path) -> None:
+def update(file: Path) -> None:
     world = int(os.environ.get("WORLD_SIZE", "1"))
     made = trainer(
         file.parent / "out",
@@ -23,14 +22,12 @@ def main(file: Path) -> None:
     found = gradients(made)
     if made.is_world_process_zero():
         save_file(found, file)
-    if world > 1:  # else its threads may still run at the end, which ends the process by a signal
-        torch.distributed.barrier()
-        torch.distributed.destroy_process_group()
 
 
-if __name__ == "__main__":
-    second = os.fork()  # after the imports, which take seconds, and before anything is computed
-    os.environ |= dict.fromkeys(("RANK", "LOCAL_RANK"), "0" if second else "1")
-    main(Path(sys.argv[1]))
-    if second:
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(second, 0)[1]))
+def work(rank: int, file: Path) -> None:
+    """What each of two processes does."""
+    update(file)
+    assert torch.distributed.get_rank() == rank
+    assert torch.distributed.get_world_size() == 2
+    torch.distributed.barrier()  # else its threads may still run at the end, which ends the process by a signal
+    torch.distributed.destroy_process_group()

@@ -46,6 +46,7 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        self.path = path
         self.source = path.read_text(encoding="utf-8")
         self.open: list[str] = []
         self.headings: list[str] = []

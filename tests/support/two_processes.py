@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from beside import take_signals
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -124,18 +123,8 @@ def command(folder: Path) -> list[str]:
     ]
 
 
-def work(rank: int, folder: Path, port: int) -> None:
-    """All that one of two processes does, as torchrun would have started it."""
-    take_signals()
-    torch.set_num_threads(1)
-    where = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": 2,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-    }
-    os.environ.update({name: str(value) for name, value in where.items()})
+def work(rank: int, folder: Path) -> None:
+    """All that one of two processes does."""
     own = folder / f"process-{rank}"
     own.mkdir()
     os.chdir(own)

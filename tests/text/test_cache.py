@@ -111,6 +111,7 @@ def test_any_texts_encode_the_same(texts: list[str], settings: TextSettings) -> 
     check(cache.encode_splits(splits, settings, quiet=True), vocabulary, wanted)
 
 
+@pytest.mark.usefixtures("loaded_processes")
 def test_several_processes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "CHUNK", 7)
     examples = reviews(40)

@@ -27,6 +27,13 @@ def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "installed_model", lambda: None)
 
 
+def test_a_folder_in_use_is_refused_before_texts_are_read(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "notes.txt").write_text("mine")
+    with pytest.raises(run_folder.RunError, match="exists already"):
+        train(replace(OPEN, data=DataSettings(str(tmp_path / "nowhere.csv"))), tmp_path / "kept", quiet=True)
+
+
 def test_open_only_where_no_model_is_given() -> None:
     assert is_open(OPEN)
     assert is_open(replace(OPEN, training=TrainingSettings(epochs=2), text=TextSettings(lowercase=True)))

@@ -14,7 +14,7 @@ from reviews import reviews
 
 from wordward.cli import main as cli
 from wordward.config import ModelSettings, PretrainConfig, TrainConfig, TrainingSettings
-from wordward.support.errors import MissingExtraError
+from wordward.support.errors import MissingExtraError, RunError
 from wordward.train import pretrain, train
 from wordward.train.tracking import check_tracker, flat
 
@@ -120,6 +120,28 @@ def test_the_others_are_told_the_same(name: str, tmp_path: Path, monkeypatch: py
         assert last == ("finish", (), {})
     assert [call[1][0] for call in told] == written
     assert [call[2]["step"] for call in told] == [line["steps"] for line in written]
+
+
+@pytest.mark.parametrize("failing", ["log_metrics", "end_run"])
+def test_a_tracker_that_fails_does_not_end_the_run(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package, told = Calls("mlflow"), []
+
+    def fail(*_: Any, **__: Any) -> None:
+        told.append(failing)
+        raise ConnectionError("no route to the server")
+
+    setattr(package, failing, fail)
+    monkeypatch.setitem(sys.modules, "mlflow", package)
+    assert not train(config("mlflow"), tmp_path / "run", train=TEXTS, quiet=True)["stopped"]
+    assert len(lines(tmp_path / "run")) == 2
+    assert told == [failing]  # once, and nothing after it
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("mlflow failed (ConnectionError: no route to the server) and is told nothing more") == 1
+    setattr(package, "start_run", fail)  # noqa: B010
+    with pytest.raises(RunError, match=r"mlflow could not be started .* leave out `report_to`"):
+        train(config("mlflow"), tmp_path / "other", train=TEXTS, quiet=True)
 
 
 @pytest.mark.parametrize("name", TRACKERS)

@@ -16,12 +16,12 @@ from wordward.attack.queries import QueryGuide
 from wordward.attack.rereading import text_with
 from wordward.attack.search import TextSearch, search
 from wordward.attack.sense import Judge, judge_of
-from wordward.attack.stopwords import STOP_WORDS, fold
+from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.swaps import apply
-from wordward.explain.word_kinds import in_one_piece_each
+from wordward.explain.word_kinds import fold, in_one_piece_each
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction

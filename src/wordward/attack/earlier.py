@@ -8,7 +8,15 @@ from typing import Any
 
 from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError
+from wordward.runs.kinds import Kind, check_kind
 from wordward.runs.metrics import mcnemar
+
+# What is read of an earlier check.
+EARLIER: Kind = {
+    "each": [{"text": str, "right": bool, "flips_at": (None, int)}],
+    "settings": {},
+    "guard?": (None, {"target?": (None, str)}),
+}
 
 
 @dataclass(frozen=True)
@@ -27,14 +35,14 @@ class Earlier:
         """
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
+            check_kind(record, EARLIER)
             each, made = record["each"], record["settings"]
             before = (record.get("guard") or {}).get("target")
-            right = {one["text"]: bool(one["right"]) for one in each}
+            right = {one["text"]: one["right"] for one in each}
             flips_at = {one["text"]: one["flips_at"] for one in each}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(
-                f"expected the JSON of an earlier `wordward check`; it cannot be read: {why}", path
+                f"expected the JSON of an earlier `wordward check`; it cannot be read: {error}", path
             ) from None
         if other := _differing(made, settings):
             raise DataError(

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from wordward.attack.attacked import Sense
 from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, INSERTED, INVISIBLE, OMITTED
-from wordward.attack.stopwords import NEGATIONS, STOP_WORDS, fold
+from wordward.attack.stopwords import NEGATIONS, STOP_WORDS
+from wordward.explain.word_kinds import fold
 
 LONG = 4  # letters of a word that is read although it is misspelt
 _LETTER = r"[^\W\d_]"

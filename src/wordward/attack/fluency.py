@@ -14,7 +14,7 @@ from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.hub import SAFE_WEIGHTS, explained, load_tokenizer, transformers_quietly
+from wordward.runs.hub import SAFE_WEIGHTS, checked_config, explained, load_tokenizer, transformers_quietly
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.batches import pad
@@ -121,6 +121,7 @@ class MaskedModel:
         if self.tokenizer.mask_token_id is None:
             raise RunError(f"expected a masked language model as `language_model`; {folder} has no mask token")
         with transformers_quietly() as transformers, explained(folder, "language model", "AutoModelForMaskedLM"):
+            checked_config(folder, transformers)
             model, told = transformers.AutoModelForMaskedLM.from_pretrained(
                 folder, output_loading_info=True, **SAFE_WEIGHTS
             )

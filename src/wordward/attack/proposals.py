@@ -25,10 +25,10 @@ from wordward.attack.edits import (
 )
 from wordward.attack.goal import Goal
 from wordward.attack.guide import Case, Target
-from wordward.attack.stopwords import STOP_WORDS, fold
+from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.explain.word_kinds import CLOSED, in_one_piece_each
+from wordward.explain.word_kinds import CLOSED, fold, in_one_piece_each
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run

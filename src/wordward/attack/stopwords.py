@@ -29,8 +29,3 @@ NEGATIONS = frozenset(
     mustn't needn't ain't
     """.split()
 )
-
-
-def fold(word: str) -> str:
-    """A word as these lists write it."""
-    return word.lower().replace("’", "'")

@@ -10,7 +10,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.fields import Name
 
@@ -56,12 +56,12 @@ class Augment:
             raise UsageError(f"expected a run that labels texts; {self.run} is a tagger, whose sentences have tags")
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))
         warn(run)
-        with naming(self.data):
+        with naming(self.data), holding(self, "out"):
             results = self._attack(run, sample(examples, self.limit))
-        found = augmented(results)
-        texts = [*([] if self.only_new else as_given(examples)), *found]
-        text, label, pair = self._names(run)
-        write_augmented(self.out, texts, (text, label), pair)
+            found = augmented(results)
+            texts = [*([] if self.only_new else as_given(examples)), *found]
+            text, label, pair = self._names(run)
+            write_augmented(self.out, texts, (text, label), pair)
         named = (text, label) != ("text", "label")
         columns = f" --text-column {quote(text)} --label-column {quote(label)}" if named else ""
         columns += "" if pair is None else f" --pair-column {quote(pair)}"

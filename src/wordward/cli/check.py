@@ -9,7 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.config.fields import Name
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 FALLS_SHORT = 1
+FILES = ("json", "junit", "card", "html")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Check:
         examples = self._examples(run)
         warn(run)
         source = "standard input" if self.texts == "-" else self.texts
-        with naming(self.texts):
+        with naming(self.texts), holding(self, *FILES):
             found = check(
                 run,
                 examples,
@@ -107,7 +108,7 @@ class Check:
                 jobs=jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu"),
                 quiet=self.quiet,
             )
-        self._write(found)
+            self._write(found)
         return 0 if found.holds else FALLS_SHORT
 
     def _check(self) -> None:
@@ -115,7 +116,7 @@ class Check:
         if self.settings.max_swaps != AttackSettings().max_swaps:
             raise UsageError("give --budgets, whose largest number is how many edits a text may get, not --max-swaps")
         check_counts(self, "limit", "jobs")
-        check_files(self, "json", "junit", "card", "html")
+        check_files(self, *FILES)
 
     def _examples(self, run: "Run") -> "list[Example]":
         from wordward.datasets import sample

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from wordward.attack.checked import Check
 from wordward.explain.wording import plain
-from wordward.report.checked import JUDGED, by_group, edited, flags, flipped, inline, judged, rows, verdict
+from wordward.report.checked import JUDGED, by_group, edited, flags, flipped, inline, judged, rows, unedited, verdict
 
 
 def show(check: Check, count: int) -> None:
@@ -22,6 +22,8 @@ def show(check: Check, count: int) -> None:
         ends = f"{interval.low:.1%} to {interval.high:.1%}"
         table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
     console.print(table)
+    if told := unedited(check):
+        console.print(f"\n{escape(plain(told))}", soft_wrap=True)
     heads, groups = by_group(check, ends=False)
     if groups:
         table = _table(*heads)

@@ -54,7 +54,8 @@ def settings_of(kind: Any) -> set[str]:
 def message_of(error: Exception) -> str | None:
     """The message of an error that a user can mend, its settings in backquotes; None for a bug of ours."""
     message = str(error)
-    if isinstance(error, MemoryError) or any(part in message for part in MEMORY):
+    ours = isinstance(error, WordwardError)
+    if isinstance(error, MemoryError) or (not ours and any(part in message for part in MEMORY)):
         reason = message.partition("\n")[0] or type(error).__name__
         return (
             f"not enough memory ({reason}): the longest text matters most, so shorten it or give `max_length`; "
@@ -64,6 +65,6 @@ def message_of(error: Exception) -> str | None:
         leaf = error.name.rpartition(".")[2]
         return f"`{leaf}`{message[len(leaf) :]}" if message.startswith(f"{leaf} ") else message
     # What the system refuses comes with its number: a file that is not there, a full disk.
-    if isinstance(error, WordwardError) or (isinstance(error, OSError) and error.errno is not None):
+    if ours or (isinstance(error, OSError) and error.errno is not None):
         return message
     return None

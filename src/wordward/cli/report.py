@@ -9,6 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
+from wordward.cli.texts import holding
 from wordward.config.fields import Name
 
 
@@ -52,15 +53,9 @@ class Report:
         settings = ReportSettings(
             self.test, self.sentences, self.attack, self.seed, self.positive, columns, self.edits
         )
-        path = write_report(
-            self.out,
-            self.run,
-            settings,
-            against=self.against,
-            device=self.device,
-            quiet=self.quiet,
-            json=self.json,
-        )
+        how = {"against": self.against, "device": self.device, "quiet": self.quiet, "json": self.json}
+        with holding(self, "out", "json"):
+            path = write_report(self.out, self.run, settings, **how)
         say(f"wrote {shlex.quote(str(path))}: open it in a browser", quiet=self.quiet)
 
     def _check(self) -> None:

@@ -1,7 +1,7 @@
 """The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,19 +22,11 @@ def is_split(run: "Run", data: str) -> bool:
     return bool(run.config.data.corpus) and data in SPLITS
 
 
-def texts_of(
-    run: "Run",
-    data: str,
-    *,
-    labelled: bool = True,
-    group_column: str | None = None,
-    quiet: bool = False,
-    **columns: Any,
-) -> "list[Example]":
-    """The texts of a split, or of a file."""
+def texts_of(run: "Run", data: str, *, quiet: bool = False, **reading: Any) -> "list[Example]":
+    """The texts of a split, or of a file, as `texts_in` reads it."""
     if not is_split(run, data):
-        return texts_in(run, data, labelled=labelled, group_column=group_column, quiet=quiet, **columns)
-    if group_column is not None:
+        return texts_in(run, data, quiet=quiet, **reading)
+    if reading.get("group_column") is not None:
         raise UsageError(f"--group-column names a column of a file, but {data} is a split of a known corpus")
     from wordward.support.console import waiting
     from wordward.text.chosen import split_examples
@@ -92,6 +84,18 @@ def check_files(command: object, *names: str) -> None:
     for name in names:
         if (path := getattr(command, name)) not in (None, "-"):
             check_file(path, name)
+
+
+@contextmanager
+def holding(command: object, *names: str) -> Iterator[None]:
+    """Hold the files of these settings until they are written; refuse those that another command holds."""
+    from wordward.runs.results_file import held
+
+    files = {path: f"--{name}" for name in names if (path := getattr(command, name)) not in (None, "-")}
+    with ExitStack() as stack:
+        for path, flag in files.items():
+            stack.enter_context(held(path, flag))
+        yield
 
 
 def check_counts(command: object, *names: str) -> None:

@@ -8,7 +8,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Quiet
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
 from wordward.config.yardsticks import YardstickSettings
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Yardsticks:
         warn(*runs)
         if not rest[0]:
             say("no texts are held out to fit temperatures on: give --limit or --held-out for calibrated attacks")
-        with naming(self.given[-1]):
+        with naming(self.given[-1]), holding(self, "out"):
             rows = yardsticks(runs, chosen, self.settings, held_out=rest, quiet=self.quiet)
-        if self.out:
-            self._write(rows)
+            if self.out:
+                self._write(rows)
         if self.json:
             print(json.dumps([row.as_dict() for row in rows]))
             return

@@ -40,16 +40,23 @@ def _plain(settings: Any) -> dict[str, Any]:
 
 def from_toml(kind: type[Config], text: str, *, source: str = "the file") -> Config:
     """What `to_toml` wrote, or part of it; what is left out has its default."""
-    return built(kind, named(tomllib.loads(text), kind, source=source))
+    return built(kind, named(_parsed(text), kind, source=source))
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("its values are nested too deeply") from None
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """What a TOML file holds."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return _parsed(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: expected a TOML file; there is none of this name") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise DataError(f"{path} is not a TOML file: {error}") from None
 
 

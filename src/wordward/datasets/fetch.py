@@ -93,7 +93,7 @@ def _recorded(ledger: Path) -> dict[str, str]:
     try:
         known = json.loads(ledger.read_text(encoding="utf-8"))
         return {str(key): str(value) for key, value in known.items()}
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"expected a JSON object of hashes; got: {error}: repair or delete it", ledger) from None
 
 

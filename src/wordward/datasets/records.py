@@ -54,7 +54,7 @@ def parquet(path: Path, columns: Columns) -> Iterator[Example]:
                 for record in batch.to_pylist():
                     number += 1
                     yield _example({name: record.get(name) for name in names}, path, columns, number)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise DataError(f"expected a Parquet file; got: {error}", path) from None
 
 

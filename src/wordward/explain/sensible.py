@@ -27,7 +27,7 @@ class Sensible:
 
     def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
         """`space`: whose vectors say which words are near each other; None: the run's own."""
-        kinds = fitting(tuple(run.vocabulary.words)).kinds.cpu()
+        kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.cpu()  # as for candidates: found once
         grammar, noun = kinds < BIT["s"], (kinds & BIT["noun"] > 0) & (kinds & BIT["adjective"] == 0)
         self._plain = noun | (kinds == BIT["number"]) | grammar  # (ids,)
         self._quality = ~grammar & (kinds & sum(BIT[name] for name in ("ly", "er", "est", "adjective")) > 0)

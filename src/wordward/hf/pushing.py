@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
@@ -36,23 +37,22 @@ def push(
     """
     folder = Path(run)
     files = check_push(folder, repo)
-    write_card(folder, None if card is None else _read(Path(card)), repo=repo)
     with transformers_quietly():
         from huggingface_hub import HfApi, constants
-    address = f"{constants.ENDPOINT}/{repo}"
-    if dry_run:
-        return address
-    api = HfApi()
+    with run_folder.held(folder):  # no model that is being replaced
+        write_card(folder, None if card is None else _read(Path(card)), repo=repo)
+        if not dry_run:
+            _upload(HfApi(), files, repo, folder.resolve().name, private=private)
+    return f"{constants.ENDPOINT}/{repo}"
+
+
+def _upload(api: Any, files: Path, repo: str, name: str, *, private: bool) -> None:
     try:
         api.create_repo(repo, private=private or None, exist_ok=True)
-        api.upload_folder(
-            repo_id=repo,
-            folder_path=files,
-            commit_message=f"{folder.resolve().name}, fine-tuned with wordward",
-        )
+        message = f"{name}, fine-tuned with wordward"
+        api.upload_folder(repo_id=repo, folder_path=files, commit_message=message)
     except Exception as error:  # of the hub's client, and of whichever package it reaches the hub with
         raise RunError(_explained(error, repo)) from None
-    return address
 
 
 def check_push(folder: Path, repo: str) -> Path:

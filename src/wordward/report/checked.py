@@ -16,6 +16,7 @@ from wordward.support.version import __version__
 
 SHOWN = 5  # texts on a card and on a page
 BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate", "min_recall_under_attack")  # conditions on what edits flip
+MANY = 0.25  # of the texts, left as they are, which is told
 JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense not judged"}
 
 
@@ -76,6 +77,17 @@ def flags(check: Check) -> str:
         f"{what}: the lowest threshold that flags at most {guard.false_positive_rate:.1%} of the "
         f"{count(guard.found_on)} texts that are not {guard.target}. It was found on these texts, so of others it "
         "may flag more"
+    )
+
+
+def unedited(check: Check) -> str:
+    """That many texts were left as they are, in words; empty where they were few."""
+    left, total = sum(not each.changes for each in check.attacked), len(check.attacked)
+    if left <= MANY * total:
+        return ""
+    return (
+        f"{count(left)} of {count(total)} texts were left as they are: no edit that may be made brings another "
+        "prediction nearer, or none may be made"
     )
 
 
@@ -167,7 +179,8 @@ def _how(check: Check) -> str:
     else:
         how = f"{flagging[:1].upper()}{flagging[1:]}. {attack} flagged {check.target} text until it no longer is"
     verified = "every flip was verified by predicting the edited text"
-    return f"{how}; {verified}. Not finding one is no proof that there is none."
+    left = unedited(check)
+    return f"{how}; {verified}. Not finding one is no proof that there is none{left and f': {left}'}."
 
 
 def _cell(text: str) -> str:

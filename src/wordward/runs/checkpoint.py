@@ -151,15 +151,20 @@ def _last_state(folder: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def restoring(folder: Path) -> Iterator[None]:
+def restoring(folder: Path, remedy: str = AFRESH) -> Iterator[None]:
     """Refuse a checkpoint that cannot be continued from."""
     try:
         yield
     except RunError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, OverflowError) as error:
-        why = str(error).partition("\n")[0] or type(error).__name__
-        raise RunError(f"the checkpoint of {folder} is damaged ({why}): {AFRESH}") from None
+        raise damaged(folder, error, remedy) from None
+
+
+def damaged(folder: Path, error: Exception, remedy: str) -> RunError:
+    """What to raise where a checkpoint could not be taken over."""
+    why = str(error).strip().partition("\n")[0][:200] or type(error).__name__
+    return RunError(f"the checkpoint of {folder} is damaged ({why}): {remedy}")
 
 
 def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

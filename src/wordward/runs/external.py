@@ -15,10 +15,10 @@ from wordward.perturbation.tap import Tap
 from wordward.runs.external_run import CheckedLogits, ExternalRun, SeveralOfModel
 from wordward.runs.hub import (
     HEADS,
-    SAFE,
     SAFE_WEIGHTS,
+    architectures,
     check_folder,
-    check_sizes,
+    checked_config,
     explained,
     load_tokenizer,
     transformers_quietly,
@@ -146,9 +146,7 @@ def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Examp
 def _load(source: str) -> tuple[bool, Any]:
     """Whether the model gives tags, and the model, whose every weight must be in its files."""
     with transformers_quietly() as transformers, explained(source, "model"):
-        config = transformers.AutoConfig.from_pretrained(source, **SAFE)
-        check_sizes(source, config)
-    named = list(getattr(config, "architectures", None) or ())
+        named = architectures(checked_config(source, transformers))
     tagging = _head(named)
     if tagging is None:
         raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))

@@ -114,7 +114,7 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
     with transformers_quietly() as transformers, explained(source, "model", kind):
-        check_sizes(source, transformers.AutoConfig.from_pretrained(source, **SAFE))
+        checked_config(source, transformers)
         model, told = getattr(transformers, kind).from_pretrained(
             source,
             num_labels=len(labels),
@@ -132,7 +132,25 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     return model.float().train()
 
 
-def check_sizes(source: str, config: Any) -> None:
+def checked_config(source: str, transformers: Any) -> Any:
+    """The configuration of a model whose loading runs no code that it names, and takes no endless time."""
+    config = transformers.AutoConfig.from_pretrained(source, **SAFE)
+    attention = getattr(config, "_attn_implementation", None)
+    if attention is not None and "/" in str(attention):  # a kernel, which transformers fetches from the hub and loads
+        raise RunError(
+            f"the attention of {source} is code on the hub ({attention}), which is never run here: delete "
+            "attn_implementation from its config.json"
+        )
+    if Path(source, "adapter_config.json").exists() and not Path(source, "adapter_model.safetensors").exists():
+        raise RunError(
+            f"the adapter of {source} has no weights in safetensors (adapter_model.safetensors), which alone "
+            "are read: merge it into the model with peft, or delete adapter_config.json"
+        )
+    _check_sizes(source, config)
+    return config
+
+
+def _check_sizes(source: str, config: Any) -> None:
     """Refuse sizes in config.json that the weights beside it do not have: they may take any time and memory."""
     tensors = [shape for file in sorted(Path(source).glob("*.safetensors")) for shape in _shapes(file)]
     if not tensors:
@@ -157,14 +175,22 @@ def known_labels(source: str, *, tagging: bool) -> tuple[str, ...]:
     check_folder(source)
     with transformers_quietly() as transformers, explained(source, "model"):
         config = transformers.AutoConfig.from_pretrained(source, **SAFE)
-    if not any(name.endswith(HEADS[tagging]) for name in config.architectures or ()):
-        return ()
+        if not any(name.endswith(HEADS[tagging]) for name in architectures(config)):
+            return ()
     if config.problem_type == "multi_label_classification":
         raise RunError(
             f"{source} gives several labels at once, but these texts have one each: train for the labels of the "
             "texts with `new_labels=True`"
         )
     return tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
+
+
+def architectures(config: Any) -> list[str]:
+    """The kinds of model that a configuration names."""
+    named = getattr(config, "architectures", None)
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise ValueError(f"its architectures are {named!r:.60}, where names were expected")
+    return named or []
 
 
 def longest(model: nn.Module, tokenizer: Any) -> int:

@@ -35,7 +35,7 @@ def width_of(folder: Path) -> int:
     refuse_pipes(folder)
     try:
         return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise DataError(f"expected a folder with a BERT's config.json; it cannot be read: {error}", folder) from None
 
 
@@ -48,7 +48,9 @@ def input_table(folder: Path) -> tuple[dict[str, int], np.ndarray]:
             name = next(name for name in weights.keys() if name.endswith(TABLE))  # noqa: SIM118 - no dictionary
             table = weights.get_tensor(name).astype(np.float32)
         pieces = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    except (OSError, SafetensorError, StopIteration) as error:
+        if table.ndim != 2:
+            raise ValueError(f"{name} is no table")
+    except (OSError, ValueError, TypeError, SafetensorError, StopIteration) as error:
         raise DataError(
             f"expected a folder with vocab.txt and model.safetensors, such as a BERT's; it cannot be read: {error}",
             folder,

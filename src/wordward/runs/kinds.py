@@ -7,7 +7,9 @@ from typing import Any
 Kind = Any
 SHARE: Kind = "a number from 0 to 1"
 SCORES: Kind = {str: SHARE}
+AUGMENTED: Kind = {"attacked": int, "added": int}
 METRICS: Kind = {"epoch": int, "loss": float, "seconds": float, "dev?": SCORES, "best?": bool, "steps?": int}
+METRICS |= {"augmented?": AUGMENTED}
 RESULT: Kind = {
     "stopped": bool,
     "criterion?": str,
@@ -25,6 +27,7 @@ RESULT: Kind = {
     "texts?": {str: int},
     "yardstick?": (None, {"name": str, "dev": SCORES, "intervals": {str: [SHARE]}}),
     "versions?": {str: str},
+    "augmented?": AUGMENTED,
 }
 CHECKPOINT: Kind = {
     "file": str,
@@ -42,7 +45,11 @@ CHECKPOINT: Kind = {
     "predicted?": (None, [float]),
     "tokens?": int,
     "data?": str,
+    "augmented?": (None, {"texts": [[str]], "counts": AUGMENTED}),
 }
+TRAINER_MARK: Kind = {
+    name: kind for name, kind in CHECKPOINT.items() if name != "file"
+}  # in the Trainer's own folder
 SWEEP: Kind = {"config": str, "tried": [{"choice": {str: str}, "failed?": str}]}
 WORDS = {int: "a whole number, 0 or more", float: "a number", str: "a string", bool: "true or false", None: "null"}
 

@@ -116,7 +116,7 @@ class ResultsFile:
                     if record.pop("number") != number // self.lines:
                         raise ValueError("the texts are not in order")
                     result = read(record)
-                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                     raise DataError(
                         f"expected results of `wordward {self.command}` ({error}): {self._remedy}", self.path
                     ) from None

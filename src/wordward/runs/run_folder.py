@@ -45,8 +45,10 @@ def check_free(folder: Path, *, force: bool, inputs: Iterable[str] = (), resumab
     check_writable(folder)
     if not folder.exists():
         return
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {f"{CONFIG}.part", f"{SWEEP}.part", LOCK}:
-        return  # empty, or killed before any file was complete
+    before = {f"{CONFIG}.part", f"{SWEEP}.part", LOCK, TRAINER}  # what is there before any file is complete
+    begun = not folder.is_dir() or not {path.name for path in folder.iterdir()} <= before
+    if not begun and not any((folder / TRAINER).glob("*")):
+        return
     if not force:
         again = "`resume=True` to continue it, " if resumable else ""
         raise RunError(f"{folder} exists already: choose another `out`, {again}or `force=True` to replace it")

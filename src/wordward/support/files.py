@@ -38,10 +38,7 @@ def whole(path: Path, part: Path | None = None) -> Iterator[Path]:
 
 def put(part: Path, path: Path) -> None:
     """Move what is complete into place; synced to disk before it is renamed, so that a power cut does no harm."""
-    for file in part.rglob("*") if part.is_dir() else [part]:
-        if file.is_file() and os.access(file, os.W_OK):  # a copy of a read-only file can be made again
-            with file.open("r+b") as opened:  # Windows syncs only files that are open for writing
-                os.fsync(opened.fileno())
+    sync(part)
     before = path.with_name(f"{path.name}.before")
     if not (part.is_dir() and path.is_dir()):
         os.replace(part, path)
@@ -50,6 +47,14 @@ def put(part: Path, path: Path) -> None:
     os.replace(path, before)  # a folder cannot be replaced by another in one move
     os.replace(part, path)
     delete(before)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or every file of a folder, is on disk."""
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        if file.is_file() and os.access(file, os.W_OK):  # a copy of a read-only file can be made again
+            with file.open("r+b") as opened:  # Windows syncs only files that are open for writing
+                os.fsync(opened.fileno())
 
 
 def settle(folder: Path) -> None:

@@ -14,14 +14,16 @@ import transformers
 from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
-from wordward.runs import run_folder
+from wordward.runs import checkpoint, kinds, run_folder
+from wordward.runs.kinds import check_kind
 from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.scoring import probabilities, scores
 from wordward.runs.transformer import TransformerRun
 from wordward.support.console import progress, say
 from wordward.support.distributed import Team
-from wordward.support.files import whole, write
+from wordward.support.errors import WordwardError
+from wordward.support.files import sync, whole, write
 from wordward.train.augmenting import Augmenter
 from wordward.train.beliefs import beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
@@ -32,6 +34,7 @@ from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged
 
 MARK = "wordward.json"  # makes a checkpoint whole: it is written last
+PARTS = ("optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state*.pth")  # of the Trainer's checkpoint
 
 
 class FineTuning(transformers.TrainerCallback):
@@ -46,6 +49,7 @@ class FineTuning(transformers.TrainerCallback):
         self.record = Record(folder, quiet=quiet, first=team.first, config=start.config, report_to=report_to)
         self._bars, self._bar = None, None
         self._deadline: float | None = None
+        self._under_way = False  # once a checkpoint, if any, has been taken over
         self.augmenter = self._make_augmenter(start.examples["train"]) if self.config.training.augment else None
         self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
@@ -99,22 +103,34 @@ class FineTuning(transformers.TrainerCallback):
             if not self.record.out_of_patience(self.config.training.patience):
                 former = None if self._former is None else str(self._former)
                 self.trainer.train(resume_from_checkpoint=former)
+        except (WordwardError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # of whichever library reads the file that is damaged
+            if self._former is None or self._under_way:
+                raise
+            raise checkpoint.damaged(self.folder, error, _earlier(self._former)) from None
         finally:
             if self._bars is not None:
                 self._bars.stop()
 
     def _load(self, folder: Path) -> None:
         """Restore what the Trainer does not keep."""
-        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        self.record.check_data(mark, self.data)
-        self.record.load(mark)
-        self.steps = mark["steps"]
-        self.trainer.learnt.recent = torch.tensor(mark["recent"], device=self.device)
-        if self.trainer.beliefs:
-            self.trainer.beliefs.predicted = torch.tensor(mark["predicted"], device=self.device)
-        if self.augmenter:
-            self.augmenter.load(mark["augmented"])
-            self.trainer.read(self._train())
+        with run_folder.readable(folder / MARK, f": {_earlier(folder)}"):
+            mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
+            check_kind(mark, kinds.TRAINER_MARK)
+            for name in PARTS:  # without which the Trainer would go on, but otherwise
+                if not any(folder.glob(name)):
+                    raise ValueError(f"there is no {name} beside it")
+        with checkpoint.restoring(self.folder, _earlier(folder)):
+            self.record.check_data(mark, self.data)
+            self.record.load(mark)
+            self.steps, learnt, beliefs = mark["steps"], self.trainer.learnt, self.trainer.beliefs
+            learnt.recent = torch.tensor(mark["recent"], device=self.device).view_as(learnt.recent)
+            if beliefs:
+                beliefs.predicted = torch.tensor(mark["predicted"], device=self.device).view_as(beliefs.predicted)
+            if self.augmenter:
+                self.augmenter.load(mark["augmented"])
+                self.trainer.read(self._train())
 
     @property
     def _a_pass(self) -> int:
@@ -141,6 +157,10 @@ class FineTuning(transformers.TrainerCallback):
         epoch = self.record.epoch
         name = f"epoch {epoch + 1}/{self.config.training.epochs}"
         self._bar = self._bars.add_task(name, total=self._a_pass, completed=state.global_step - epoch * self._a_pass)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """By now a checkpoint has been taken over."""
+        self._under_way = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
@@ -210,7 +230,9 @@ class FineTuning(transformers.TrainerCallback):
         if self.augmenter:
             mark["augmented"] = self.augmenter.state()
         if self.team.first:
-            write(Path(args.output_dir) / f"checkpoint-{state.global_step}" / MARK, json.dumps(mark))
+            place = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            sync(place)
+            write(place / MARK, json.dumps(mark))
         self.record.start_clock()
 
     def result(self, stopped: bool) -> dict[str, Any]:
@@ -219,7 +241,13 @@ class FineTuning(transformers.TrainerCallback):
         return result | {"model": self.config.transformer}
 
 
+def _earlier(folder: Path) -> str:
+    return f"delete {folder} to go on from the checkpoint before it, or else from the beginning"
+
+
 def _last(folder: Path) -> Path | None:
     """The last whole checkpoint."""
-    whole = [path.parent for path in folder.glob(f"checkpoint-*/{MARK}")]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    whole = {
+        path.parent.name.removeprefix("checkpoint-"): path.parent for path in folder.glob(f"checkpoint-*/{MARK}")
+    }
+    return max(((int(steps), path) for steps, path in whole.items() if steps.isdecimal()), default=(0, None))[1]

@@ -242,9 +242,9 @@ def fine_tune(
         say(start.describe())
     yardstick = yardstick_of(start.in_words(), quiet=quiet) if team.first else None
     with run_folder.held(folder) if team.first else nullcontext(), transformers_quietly() as transformers:
-        if resume:
+        if resume and run_folder.begun(folder):
             run_folder.check_labels(folder, start.data.classes)
-        elif team.first:
+        if not resume and team.first:
             run_folder.create(folder, force=force)
         going = FineTuning(start, folder, resume=resume, quiet=quiet, team=team)
         going.record.yardstick = yardstick

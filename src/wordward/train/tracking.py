@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from wordward.config.toml import to_toml
 from wordward.runs.run_folder import TENSORBOARD
-from wordward.support.errors import MissingExtraError
+from wordward.support.console import say
+from wordward.support.errors import MissingExtraError, RunError
 
 PROJECT = "wordward"  # where the tracker's own variable names no other
 Metrics = Mapping[str, float]
@@ -34,11 +35,19 @@ def check_tracker(name: str | None) -> None:
 
 @contextmanager
 def tracked(name: str | None, folder: Path, config: Any) -> Iterator[Tracker | None]:
-    """The tracker of that name, told the settings of a run; closed at the end, also after an error."""
+    """The tracker of that name, told the settings of a run; closed at the end, also after an error.
+
+    One that cannot be started is refused; one that fails later is told nothing more, and training goes on.
+    """
     if name is None:
         yield None
         return
-    tracker = _KINDS[name](folder, config)
+    try:
+        tracker: Tracker = _Tolerated(name, _KINDS[name](folder, config))
+    except Exception as error:  # of whichever package
+        raise RunError(
+            f"{name} could not be started ({type(error).__name__}: {error}): set it up, or leave out `report_to`"
+        ) from None
     try:
         yield tracker
     finally:
@@ -55,6 +64,30 @@ def flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 def _settings(config: Any) -> dict[str, Any]:
     return flat(tomllib.loads(to_toml(config)))
+
+
+class _Tolerated:
+    """A tracker whose failures are told, once, and do not end a run of hours."""
+
+    def __init__(self, name: str, tracker: Tracker) -> None:
+        self._name, self._tracker = name, tracker
+        self._failed = False
+
+    def log(self, metrics: Metrics, step: int) -> None:
+        self._do(lambda: self._tracker.log(metrics, step))
+
+    def close(self) -> None:
+        self._do(self._tracker.close)
+
+    def _do(self, what: Callable[[], None]) -> None:
+        if self._failed:
+            return
+        try:
+            what()
+        except Exception as error:  # of whichever package
+            self._failed = True
+            why = f"{type(error).__name__}: {error}"
+            say(f"{self._name} failed ({why}) and is told nothing more; training goes on, with all in metrics.jsonl")
 
 
 class _TensorBoard:

@@ -89,12 +89,12 @@ def train(
     check_tracker(config.training.report_to)
     given = _given(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
     config = replace(config, data=with_given(config.data, given, folder if resume else None))
+    processes = team(config.training.device)
+    if processes.first and not resume:  # before texts are read
+        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     config, chosen = with_model(config, given, quiet=quiet)
     if chosen:
         say(chosen, quiet=quiet)
-    processes = team(config.training.device)
-    if processes.first and not resume:
-        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
     if config.data.pair_column is not None and config.transformer is None:
         raise SettingError(
             "pair_column",
