@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from any_model import word_vectors
 from beside import started
 from reviews import reviews, write_csv
 
@@ -98,8 +99,9 @@ def test_a_file_that_another_command_makes_is_left_alone(
     )
     out = tmp_path / f"out.{end}"
     asked = [command, "locked_model:model", *(["--test"] if command == "report" else []), str(texts), "--quiet"]
+    near = str(word_vectors(tmp_path / "vectors.txt"))
     asked += {
-        "yardsticks": ["--attacks", "textbugger", "--similarity-model", "none"],
+        "yardsticks": ["--attacks", "textbugger", "--similarity-model", "none", "--vectors", near],
         "report": ["--attack", "0"],
         "augment": ["--sense", "any"],
     }.get(command, [])

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.docs
 
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 3 --learning-rate 0.02 --epsilon 1 --k 3 --device cpu --quiet"
 # Flags of other programs that the pages speak of.
-OTHERS = {"--no-deps", "--page", "--record"}
+OTHERS = {"--no-deps", "--page", "--record", "--table"}
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
