@@ -200,19 +200,46 @@ def test_a_transformer_on_a_cpu_only_if_it_takes_minutes(monkeypatch: pytest.Mon
     assert not choosing._transformer_suits(asked, 200, 14, short)
 
 
-def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_labels(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def transformer_at_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     monkeypatch.setattr(choosing, "installed_model", lambda: tmp_path)
     monkeypatch.setattr(choosing, "input_table", lambda folder: (dict.fromkeys("the film was warm".split(), 0), None))
     monkeypatch.setattr(choosing, "width_of", lambda folder: 8)
+    monkeypatch.setattr(choosing, "cores", lambda: 2)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("method", "unlabelled", "expected"),
+    [
+        *[("ivat", True, (28, True)), ("iadvt+vat", True, (28, True)), ("ivat", False, (14, False))],
+        *[("iadvt", True, (14, False)), ("baseline", True, (14, False))],
+    ],
+)
+def test_a_transformer_reads_unlabelled_texts_in_as_many_epochs_again(
+    method: str, unlabelled: bool, expected: tuple[int, bool], transformer_at_hand: str
+) -> None:
+    """Whether it is affordable is asked of the epochs that a baseline takes."""
+    asked = replace(OPEN, method=method, training=TrainingSettings(device="cpu"))
+    texts = [Example("the film was warm " * 15, "good")] * 200  # twice as many epochs would be too long
+    chosen, _ = choose(asked, texts, 2, tagging=False, unlabelled=unlabelled)
+    assert chosen.transformer == transformer_at_hand
+    assert (chosen.training.epochs, chosen.training.self_training) == expected
+    assert chosen.training.patience == expected[0]
+
+
+def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_labels(transformer_at_hand: str) -> None:
     asked = replace(OPEN, training=TrainingSettings(device="cpu"))
     sentences = [Example("the film was warm", tokens=("the", "film", "was", "warm"), tags=("O", "B", "O", "O"))] * 200
     tagger, said = choose(asked, sentences, 50, tagging=True)
-    assert (tagger.transformer, tagger.training.epochs, tagger.training.learning_rate) == (str(tmp_path), 14, 2e-4)
+    assert (tagger.transformer, tagger.training.epochs, tagger.training.learning_rate) == (
+        transformer_at_hand,
+        14,
+        2e-4,
+    )
     assert said.startswith("chosen: the Transformer of")
     texts = [Example("the film was warm", "good")] * 200
-    assert choose(asked, texts, 20, tagging=False)[0].transformer == str(tmp_path)
+    assert choose(asked, texts, 20, tagging=False)[0].transformer == transformer_at_hand
     assert choose(asked, texts, 21, tagging=False)[0].model.kind == "convolution"
     own = replace(asked, model=ModelSettings(kind="convolution"))
     assert choose(own, texts, 2, tagging=False)[0].transformer is None

@@ -59,10 +59,11 @@ def choose(
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
         found = None  # texts of another language
-    reads = unlabelled and any(not method.recipe.needs_labels for method in parse_methods(config.method))
-    fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes, reads)
+    fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes)
     few_enough = tagging or classes <= TOO_MANY
     if found is not None and few_enough and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
+        if unlabelled and not tagging and any(not each.recipe.needs_labels for each in parse_methods(config.method)):
+            fine_tuning = _self_training(fine_tuning)
         training = replace(config.training, **_open(config.training, fine_tuning))
         chosen = replace(config, transformer=str(found), training=training)
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
@@ -115,12 +116,15 @@ def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequ
     return pieces * (config.training.epochs or epochs) / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
 
 
-def _fine_tuning(texts: int, classes: int, unlabelled: bool = False) -> dict[str, Any]:
+def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
     epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15)) * (2 if classes > MANY else 1)
-    chosen = {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
-    if not unlabelled:
-        return chosen
-    return chosen | {"epochs": 2 * epochs, "patience": 2 * epochs, "self_training": True}  # first without them
+    return {"epochs": epochs, "patience": epochs, "learning_rate": 1e-4 if classes <= MANY else 2e-4}
+
+
+def _self_training(fine_tuning: dict[str, Any]) -> dict[str, Any]:
+    """As many epochs again: the first half is the teacher's, who learns from the labels alone."""
+    epochs = 2 * fine_tuning["epochs"]
+    return fine_tuning | {"epochs": epochs, "patience": epochs, "self_training": True}
 
 
 def _tagging(texts: int) -> dict[str, Any]:
