@@ -6,12 +6,11 @@ from itertools import chain
 
 import numpy as np
 
-from wordward.text.tokenizers import split_words
+from wordward.text.tokenizers import BREAK, split_words
 
 DISCOUNT = 0.75  # taken from each count, for sequences not seen
 ORDER = 3
 NEAR = 40  # characters, a few words, on either side of a swap
-BREAK = "<br"  # begins a line break of HTML
 Table = tuple[np.ndarray, np.ndarray]  # sorted codes, and a number for each
 
 

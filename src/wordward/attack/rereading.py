@@ -7,8 +7,7 @@ from wordward.attack.guide import Case, Replacement, State
 from wordward.explain.swaps import apply, written
 from wordward.runs.reading import Row
 from wordward.runs.run import Run
-
-BREAK = "<br"  # begins what tokenizers skip although it may hold a blank
+from wordward.text.tokenizers import BREAK
 
 
 class Stretch(NamedTuple):

@@ -15,15 +15,16 @@ _WORD = rf"\w+(?:[{_MARKS}][\w{_MARKS}]*)?"
 UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
 UNSPACED += "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
 
-# A token is what group 1 matches; a match outside it (an HTML line break) is skipped.
+BREAK = "<br"  # begins an HTML line break, which may hold a blank
+# A token is what group 1 matches; a match outside it (such a line break) is skipped.
 TOKENIZERS: Mapping[str, re.Pattern[str]] = {
-    "words": re.compile(rf"<br\s*/?>|({_WORD})"),
+    "words": re.compile(rf"{BREAK}\s*/?>|({_WORD})"),
     # The pieces of a split on \W+ without the empty ones, so that <br /> gives the word br.
     "authors": re.compile(r"(\w+)"),
-    "punctuation": re.compile(rf"<br\s*/?>|({_WORD}(?:['’]{_WORD})*|[^\w\s][{_MARKS}]*)"),
+    "punctuation": re.compile(rf"{BREAK}\s*/?>|({_WORD}(?:['’]{_WORD})*|[^\w\s][{_MARKS}]*)"),
     "whitespace": re.compile(r"(\S+)"),
     # As words, but each character of a script without spaces is one.
-    "characters": re.compile(rf"<br\s*/?>|((?=[{UNSPACED}])\w[{_MARKS}]*|(?:[^\W{UNSPACED}][{_MARKS}]*)+)"),
+    "characters": re.compile(rf"{BREAK}\s*/?>|((?=[{UNSPACED}])\w[{_MARKS}]*|(?:[^\W{UNSPACED}][{_MARKS}]*)+)"),
 }
 
 
