@@ -19,6 +19,8 @@ from wordward.cli import main as cli
 from wordward.cli.data import ACTIONS, Data, Name
 from wordward.datasets import fetch, registry
 from wordward.datasets.published import Counts, Download
+from wordward.runs.results_file import held
+from wordward.support.locks import locked
 
 Run = Callable[..., tuple[int, str, str]]
 TSV = "I\tc\nlikes\ti\nit\tc\n\nYes\tc\n"
@@ -209,6 +211,16 @@ def test_add_again_after_a_kill_keeps_nothing_of_the_copy_before(run: Run, fce: 
     assert [path.name for path in left.parent.iterdir()] == [fce.name]
 
 
+def test_a_corpus_that_another_command_copies_is_left_to_it(run: Run, fce: Path, tmp_path: Path):
+    target = tmp_path / "data" / "fce" / fce.name
+    with locked(target.with_name(f".{fce.name}.lock")):
+        status, _, err = run("add", "fce", str(fce))
+    assert (status, f"{target}: another command is copying to it" in " ".join(err.split())) == (1, True)
+    assert not target.exists()
+    assert run("add", "fce", str(fce))[0] == 0
+    assert [path.name for path in target.parent.iterdir()] == [fce.name]
+
+
 def test_check_compares_with_the_paper(run: Run, fce: Path, monkeypatch: pytest.MonkeyPatch):
     run("add", "fce", str(fce))
     status, out, err = run("check", "fce")
@@ -355,6 +367,18 @@ def test_pack_looks_first_whether_it_can_write(
     status, _, err = run("pack", "fce", str(tmp_path / file))
     assert status == 1
     assert "cannot be written: name a file in an existing, writable folder" in err
+
+
+def test_a_pack_is_written_by_one_command(run: Run, fce: Path, tmp_path: Path):
+    run("add", "fce", str(fce))
+    out = tmp_path / "fce.pack"
+    asked = ("pack", "fce", str(out), "--min-documents", "1", "--quiet")
+    with held(out, "FILE"):
+        status, _, err = run(*asked)
+        assert (status, f"{out}: another command is writing it: wait" in " ".join(err.split())) == (1, True)
+        assert not out.exists()
+    assert run(*asked)[0] == 0
+    assert [path.name for path in tmp_path.glob("fce.pack*")] == [out.name]
 
 
 def test_every_file_comes_over_https_and_every_pin_is_a_cited_sha256():

@@ -15,6 +15,7 @@ from any_model import word_vectors
 from beside import started
 from reviews import reviews, write_csv
 
+from wordward.cli import demo
 from wordward.cli.main import main
 from wordward.runs import run_folder
 from wordward.runs.results_file import held
@@ -112,6 +113,47 @@ def test_a_file_that_another_command_makes_is_left_alone(
     assert main([*asked, flag, str(out)]) in (0, 1), capsys.readouterr().err
     assert out.exists()
     assert not Path(f"{out}.lock").exists()
+
+
+@pytest.mark.parametrize("end", ["onnx", "csv", "html", "svg", "png", "jsonl"])
+def test_what_is_made_of_a_run_is_written_by_one_command(
+    end: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every file that a command writes at its end is held from its beginning."""
+    run, out = str(tmp_path / "run"), tmp_path / f"out.{end}"
+    asked = {
+        "onnx": ["export", run, "--onnx"],
+        "csv": ["attack", run, "--text", "the film was warm", "--quiet", "--csv"],
+        "png": ["attack", str(csv_file), "--models", run, run, "--limit", "2", "--quiet", "--figure"],
+        "html": ["explain", run, "the film was warm", "--html"],
+        "svg": ["explain", run, "the film was warm", "--figure"],
+        "jsonl": ["explain", run, "the film was warm", "--json"],
+    }[end]
+    for module in {"onnx": ["onnx", "onnxruntime"], "svg": ["matplotlib"], "png": ["matplotlib"]}.get(end, []):
+        pytest.importorskip(module)
+    assert main(["train", "--train", str(csv_file), "--out", run, "--epochs", "1", *SIZES]) == 0
+    with held(out, asked[-1]):
+        assert main([*asked, str(out)]) == 1
+        said = f"{out}: another command is writing it: wait until that has ended, or choose another {asked[-1]}"
+        assert said in " ".join(capsys.readouterr().err.split())
+        assert not out.exists()
+    assert main([*asked, str(out)]) == 0, capsys.readouterr().err
+    assert out.exists()
+    assert [path.name for path in tmp_path.glob("out.*")] == [out.name]
+
+
+def test_a_demo_holds_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one neither clears nor trains anything; the lock is no file of another kind of folder."""
+    seen = []
+    monkeypatch.setattr(demo.reviews, "load", lambda _: [])
+    monkeypatch.setattr(demo, "installed_model", lambda: tmp_path)
+    monkeypatch.setattr(demo, "_show", lambda out, *_, **__: seen.append(sorted(path.name for path in out.iterdir())))
+    demo.demo(tmp_path / "new")
+    assert seen == [[demo.MARK, run_folder.LOCK]]
+    with run_folder.held(tmp_path / "new"), pytest.raises(run_folder.RunError, match="another process is training"):
+        demo.demo(tmp_path / "new", seed=5)
+    assert len(seen) == 1
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [demo.MARK]
 
 
 def test_many_processes_take_turns(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Comparisons of models and of guides as Markdown, JSON and a plot."""
 
+import io
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,7 @@ from wordward.attack.robustness import Guided, Robustness
 from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval, intervals_to_json
 from wordward.support.errors import MissingExtraError, SettingError
+from wordward.support.files import write
 
 # For each line: the colours of the report's page, and markers and dashes for readers who cannot tell them apart.
 LOOKS = (
@@ -118,5 +120,6 @@ def plot(rows: Sequence[Robustness], path: str | Path, unit: str = "swap") -> No
     axes.set(xlabel=xlabel, ylabel="accuracy, with 95 % interval", ylim=(-0.02, 1.02))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.legend(frameon=False)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=150, format=Path(path).suffix[1:].lower())
+    write(Path(path), drawn.getvalue())

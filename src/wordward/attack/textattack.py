@@ -15,6 +15,7 @@ from wordward.datasets import DataError, Example
 from wordward.runs import scoring
 from wordward.runs.run import Run
 from wordward.support.errors import MissingExtraError, RunError
+from wordward.support.files import write
 from wordward.text.corpus import label_numbers
 
 INSTALL = "pip install 'wordward[textattack]'"
@@ -32,8 +33,7 @@ def offline(folder: str | Path) -> None:
         raise MissingExtraError(f"TextAttack needs {missing.name}, which is not installed: {INSTALL}") from None
     folder = Path(folder).resolve()
     words = folder / "corpora" / "stopwords" / "english"
-    words.parent.mkdir(parents=True, exist_ok=True)
-    words.write_text("".join(f"{word}\n" for word in sorted(STOP_WORDS)), encoding="utf-8")
+    write(words, "".join(f"{word}\n" for word in sorted(STOP_WORDS)))
     (folder / "post_install_check_3").touch()  # TextAttack's mark that its downloads are done
     os.environ["TA_CACHE_DIR"] = str(folder)
     if str(folder) not in nltk.data.path:

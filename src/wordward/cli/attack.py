@@ -13,7 +13,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, is_split, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, is_split, naming, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.fields import Name
 
@@ -73,7 +73,6 @@ class Attack:
     def __call__(self) -> None:
         self._check()
         from wordward.runs.opening import open_model
-        from wordward.runs.results_file import held
 
         if self.models:
             runs = [
@@ -84,7 +83,7 @@ class Attack:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
             warn(*runs)
-            with naming(self.given[0]):
+            with naming(self.given[0]), holding(self, "figure"):
                 self._models(runs, examples)
             return
         run = open_model(
@@ -92,7 +91,7 @@ class Attack:
         )
         examples = self._examples([run], None if self.text else self.given[1])
         warn(run)
-        with naming(None if self.text else self.given[1]), held(self.out, "--out"):
+        with naming(None if self.text else self.given[1]), holding(self, "out", "csv"):
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:

@@ -181,6 +181,7 @@ class Pack(OneCorpus):
     """Say nothing but errors."""
 
     def __call__(self) -> None:
+        from wordward.runs.results_file import held
         from wordward.text.corpora import PACK, open_corpus
         from wordward.text.pack import write_pack
 
@@ -189,8 +190,9 @@ class Pack(OneCorpus):
         path = Path(self.out)
         if path.is_dir() or not os.access(path.parent, os.W_OK):  # refused before minutes of work
             raise UsageError(f"{path} cannot be written: name a file in an existing, writable folder")
-        encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
-        write_pack(path, encoded, self.text, quiet=self.quiet)
+        with held(path, "FILE"):
+            encoded = open_corpus(self.name, self.text, data=self.data, quiet=self.quiet)
+            write_pack(path, encoded, self.text, quiet=self.quiet)
         if not self.quiet:
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 

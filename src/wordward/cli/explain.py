@@ -11,7 +11,17 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import SPLITS, check_counts, check_files, check_texts, is_split, naming, texts_of, warn
+from wordward.cli.texts import (
+    SPLITS,
+    check_counts,
+    check_files,
+    check_texts,
+    holding,
+    is_split,
+    naming,
+    texts_of,
+    warn,
+)
 from wordward.cli.use import is_file, standard_input
 from wordward.config.fields import Name
 
@@ -74,7 +84,6 @@ class Explain:
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
         from wordward.runs.opening import open_model
-        from wordward.runs.results_file import held
         from wordward.support.workers import jobs_for
 
         self._check()
@@ -85,7 +94,7 @@ class Explain:
         methods = (self.method, *([self.compare] if self.compare else []))
         question = Question(methods, self.top, self.focus, self.words, self.word_space)
         self._check_label(run, question.methods)
-        with held(None if self.json == "-" else self.json, "--json"):
+        with holding(self, "json", "html", "figure"):
             file = self._file(run, examples, question)
             done = file.done if file else 0
             jobs = jobs_for(self.jobs, len(examples) - done, on_cpu=run.device.type == "cpu")

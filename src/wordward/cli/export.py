@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from wordward.cli.arguments import RunFolder
+from wordward.cli.texts import check_files, holding
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Export:
         from wordward.runs.onnx_file import export_onnx
         from wordward.runs.opening import open_model
         from wordward.support.console import say
-        from wordward.support.files import check_file
 
-        check_file(self.onnx, "onnx")
-        path = export_onnx(open_model(self.run, device="cpu"), self.onnx)
+        check_files(self, "onnx")
+        with holding(self, "onnx"):
+            path = export_onnx(open_model(self.run, device="cpu"), self.onnx)
         say(f"wrote {path}: {path.stat().st_size / 1e6:,.1f} MB, with the same probabilities as {self.run}")

@@ -14,6 +14,7 @@ from wordward.datasets.files import read
 from wordward.datasets.published import CorpusInfo, PublishedCorpus, Splits
 from wordward.support.errors import DataError, MissingError
 from wordward.support.files import whole
+from wordward.support.locks import locked
 
 CORPORA = ("imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce")  # modules of this room
 VARIABLE = "WORDWARD_DATA"
@@ -94,12 +95,17 @@ def place(name: str, source: Path, target: Path, *, link: bool) -> None:
             "deeper: name the folder that contains them",
             source,
         )
+
+    def busy() -> None:
+        raise DataError("another command is copying to it: wait until that has ended", target)
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if link:
             target.symlink_to(source, target_is_directory=source.is_dir())
             return
-        with whole(target, target.with_name(f".{target.name}.new")) as new:  # hidden, so that it is never read
+        new = target.with_name(f".{target.name}.new")  # hidden, so that it is never read
+        with locked(new.with_suffix(".lock"), busy=busy), whole(target, new):
             if source.is_dir():
                 shutil.copytree(source, new, ignore_dangling_symlinks=True)
             else:
