@@ -338,6 +338,7 @@ def test_fetch_downloads_every_file(run: Run, fce: Path, tmp_path: Path, monkeyp
     status, _, err = run("fetch", "fce", "--accept-licence")
     assert status == 0
     assert "next: wordward data check fce" in err
+    assert "hashes.json at its first download, since no public source states one" in " ".join(err.split())
     assert registry.load("fce").counts == (2, 2, 2, 0)
     assert (tmp_path / "data" / "fce" / "more.txt").exists()
     status, _, err = run("fetch", "fce", "--accept-licence", "--quiet")

@@ -347,6 +347,15 @@ class TestResume:
         assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 0  # finished: nothing to do
         assert wordward("train", "--resume", "--epochs", 9, "--out", tmp_path / "run") == 1
         assert "is finished: its learning rate has fallen to zero" in capsys.readouterr().err
+        result = json.loads((tmp_path / "run" / "result.json").read_text())
+        for name in ("criterion", "dev", "best_epoch"):
+            left = {
+                key: value for key, value in result.items() if key != name and (name, key) != ("criterion", "dev")
+            }
+            (tmp_path / "run" / "result.json").write_text(json.dumps(left))
+            assert wordward("train", "--resume", "--out", tmp_path / "run", "--quiet") == 1
+            said = " ".join(capsys.readouterr().err.split())
+            assert f"result.json cannot be read: expected {name}; there is none: delete it" in said
 
     @pytest.mark.parametrize("written", ["nothing", "config.toml", "vocabulary.txt"])
     def test_killed_while_its_first_files_are_written_it_can_be_started_or_resumed(

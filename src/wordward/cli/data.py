@@ -86,7 +86,8 @@ class Fetch(OneCorpus):
 
                 path = fetch.fetch(download, folder, ledger=ledger, report=report)
                 known = fetch.expected(download, folder, ledger)  # None for a file that was put there by hand
-                hash = "as " + download.cited if download.checksum else f"recorded in {ledger}"
+                recorded = f"recorded in {ledger} at its first download, since no public source states one"
+                hash = "as " + download.cited if download.checksum else recorded
                 size = f"{path.stat().st_size / 1e6:,.1f} MB"
                 say(f"{path}: {size}, hash {hash if known else 'unknown'}", quiet=self.quiet)
         say(f"next: wordward data check {self.name}", quiet=self.quiet)

@@ -66,9 +66,8 @@ def _facts(config: TrainConfig, result: dict[str, Any]) -> dict[str, str]:
     held_out = f" on {texts['dev']:,} held-out texts" if "dev" in texts else ""
     found = {"method": config.method}
     found |= {"training texts": f"{texts['train']:,}"} if "train" in texts else {}
-    found |= (
-        {"epochs": f"{result['epochs']}, of which {result['best_epoch']} is kept"} if result.get("epochs") else {}
-    )
+    if result.get("epochs") and "best_epoch" in result:
+        found |= {"epochs": f"{result['epochs']}, of which {result['best_epoch']} is kept"}
     return (
         found
         | {f"{name}{held_out}": f"{value:.2%}" for name, value in scores.items()}
