@@ -267,8 +267,8 @@ def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
     result = run_folder.finished(folder)
     if result and (missing := [name for name in ("criterion", "dev", "best_epoch") if name not in result]):
         raise run_folder.RunError(
-            f"{folder / run_folder.RESULT} cannot be read: expected {missing[0]}; there is none: delete it and run the "
-            "same command again, which trains anew"
+            f"{folder / run_folder.RESULT} cannot be read: expected {missing[0]}; there is none: delete it and run "
+            "the same command again, which trains anew"
         )
     kept = run_folder.load_config(folder, TrainConfig).training
     if result and (config.training.epochs > kept.epochs or config.training.minutes != kept.minutes):
