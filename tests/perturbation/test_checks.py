@@ -1,6 +1,7 @@
 """Losses, labels, masks and candidates of a user's own: those that can be used are, others get a clear error."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from derivation import CLASS_LABELS, PAD, TEXTS, Everywhere, labels_for, make, p
 from torch import Tensor, nn
 
 import wordward
+from wordward.perturbation.checks import check_first, marks_tokens, refuse_positions
 
 
 @pytest.mark.parametrize("name", ["advt", "ivat"])
@@ -206,3 +208,102 @@ def test_probabilities_given_for_logits_are_warned_of_once(name: str):
     adv(lambda: model(IDS).softmax(-1), torch.tensor([0, 1]))  # a second warning would be an error here
     own = wordward.adversary(model, name, embedding="words", loss=lambda found, _: -found[:, 0].log().mean())
     assert own(lambda: model(IDS).softmax(-1), torch.tensor([0, 1])).loss.isfinite()
+
+
+SURE = torch.tensor([1.0, 0.0])
+UNSURE = torch.tensor([0.25, 0.75])
+
+
+@pytest.mark.parametrize(
+    ("logits", "warned"),
+    [
+        (torch.stack([SURE, UNSURE]), True),
+        (torch.stack([SURE, UNSURE, UNSURE, SURE]).view(2, 2, 2), True),  # of tokens
+        (torch.stack([SURE, UNSURE]) * 1.0005, True),  # rounded
+        (torch.stack([SURE, UNSURE]) * 1.5, False),
+        (torch.stack([SURE, UNSURE]) * 0.99, False),
+        (torch.stack([SURE, UNSURE - 0.1]), False),
+        (torch.stack([SURE, torch.tensor([1.5, -0.5])]), False),
+        (UNSURE.unsqueeze(0), False),  # chance, where there is but one
+        (torch.ones(3, 1), False),
+        (torch.ones(3), False),
+    ],
+)
+def test_what_looks_like_probabilities(logits: Tensor, warned: bool):
+    """Two rows or more, of two classes or more, none negative, each of which sums to 1 but for rounding."""
+    mask = torch.ones(2, 2, dtype=torch.bool)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        check_first(logits, None, mask, own_loss=True)
+        assert not told
+        check_first(logits, None, mask, own_loss=False)
+    assert bool(told) == warned
+
+
+def test_the_warning_names_the_line_that_called():
+    model = Placed()
+    with pytest.warns(UserWarning, match="gave probabilities") as told:
+        wordward.advt(model, embedding="words")(lambda: model(IDS).softmax(-1), torch.tensor([0, 1]))
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3)])
+def test_labels_of_a_first_batch_are_looked_at_on_any_device(shape: tuple[int, ...]):
+    """Elsewhere than on a CPU they are not, later: that would wait for the device."""
+    logits, counted = torch.randn(*shape, 4), torch.ones(2, 3, dtype=torch.bool)
+    counted[1, 2] = False
+    labels = torch.full(shape, 3)
+    check_first(logits, labels, counted, own_loss=False)
+    check_first(logits, labels.double() + 9, counted, own_loss=False)  # no classes
+    check_first(logits[..., :2], labels, counted, own_loss=True)
+    for wrong in (4, -1):
+        labels = torch.full(shape, 3)
+        labels[-1] = wrong
+        with pytest.raises(ValueError, match=f"labels must be from 0 to 3, .* but one is {wrong}"):
+            check_first(logits, labels, counted, own_loss=False)
+    labels = torch.full(shape, 3)
+    labels.view(-1)[-1] = 9
+    if len(shape) == 2:
+        check_first(logits, labels, counted, own_loss=False)  # at a token that does not count
+        check_first(logits, labels, counted[:, :2], own_loss=False)  # tokens of another kind are not looked at
+    check_first(logits, labels[:1], counted, own_loss=False)  # nor labels of another shape, which are told later
+
+
+@pytest.mark.parametrize(
+    ("ids", "texts", "places"),
+    [
+        ([[0, 1, 2]] * 2, 2, True),
+        ([[2, 3, 4]] * 3, 3, True),  # some count from 2
+        ([[0, 1, 2]], 2, True),  # read once for all texts
+        ([[0, 1, 2]], 1, False),
+        ([[0, 1]] * 2, 2, False),
+        ([[0, 2, 4]] * 2, 2, False),
+        ([[0, 1, 2], [1, 2, 3]], 2, False),
+        ([[0, 1, 2], [0, 1, 3]], 2, False),
+        ([[3, 3, 3]] * 2, 2, False),
+    ],
+)
+def test_ids_that_count_in_every_text_are_places(ids: list[list[int]], texts: int, places: bool):
+    if not places:
+        refuse_positions(torch.tensor(ids), texts)
+        return
+    with pytest.raises(ValueError, match=rf"read {', '.join(map(str, ids[0]))}, \.\.\. in every text"):
+        refuse_positions(torch.tensor(ids), texts)
+
+
+def test_a_mask_is_known_to_mark_tokens_once_it_marked_one():
+    ids = torch.tensor([[3, 4, PAD]])
+    assert marks_tokens(torch.tensor([[True, False, False]]), ids, PAD) is True
+    assert marks_tokens(torch.tensor([[True, False, True]]), ids, PAD) is True
+    assert marks_tokens(torch.zeros(1, 3, dtype=torch.bool), ids, PAD) is False
+    assert marks_tokens(torch.ones(1, 3, dtype=torch.bool), torch.full((1, 3), PAD), PAD) is False
+
+
+def test_candidates_are_ids_of_the_table():
+    """Each end of the candidates is looked at, and one alone is enough."""
+    model = make("classifier")
+    for given in ([-1, 3, 4], [3, 4, 13], [-1], [13]):
+        with pytest.raises(ValueError, match="candidates must be ids from 0 to 12"):
+            wordward.iadvt(model, k=None, candidates=given)
+    for given in ([12], [0, 12], [1]):
+        assert wordward.iadvt(model, k=None, candidates=given).epsilon > 0

@@ -73,6 +73,8 @@ def test_a_table_that_has_grown_since_is_refused(name: str):
 def test_several_copies_of_a_model_are_refused():
     wrapped = nn.DataParallel(Mean())
     assert wordward.advt(wrapped)(lambda: wrapped(IDS), LABELS).loss.isfinite()  # one copy, where no GPU is
+    wrapped.device_ids = [0]
+    assert wordward.advt(wrapped).tap.size == 9  # nor on one GPU
     wrapped.device_ids = [0, 1]
     with pytest.raises(ValueError, match=r"nn.DataParallel splits a batch .*use Distributed"):
         wordward.advt(wrapped)

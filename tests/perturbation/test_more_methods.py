@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,20 @@ def test_methods_that_climb_take_the_steps_that_are_set():
     methods = parse_methods("random+advt+freelb+iadvt-rand+entropy", settings)
     assert [method.recipe.steps for method in methods] == [1, 5, 5, 1, 1]
     assert [method.recipe.steps for method in parse_methods("advt+pgd+freelb+smart")] == [1, 3, 3, 1]
+
+
+def test_the_defaults_are_the_papers():
+    told = {"regularizer_weight": 1.0, "k": 10, "xi": 1.0, "power_iterations": 1, "metric": "cosine"}
+    told |= {"refresh": "auto", "normalization": "paper", "average": "sentences", "same_dropout": False}
+    assert asdict(MethodSettings()) == told | dict.fromkeys(["epsilon", "ascent_steps", "step_size"])
+    assert [parse_methods("pgd", MethodSettings(ascent_steps=1))[0].recipe.moves] == [1]
+
+
+@pytest.mark.parametrize(("steps", "counted"), [(1, 1), (3, 3)])
+def test_how_many_losses_are_averaged(steps: int, counted: int):
+    for name, recipe in (RECIPES | UNMOVED).items():
+        (method,) = parse_methods(name, MethodSettings(ascent_steps=steps))
+        assert method.recipe.counted == (counted if recipe.counts == "every" else 1)
 
 
 class Bowl(nn.Module):

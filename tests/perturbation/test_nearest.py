@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from counting import Largest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from wordward.perturbation.nearest import (
     NearestWords,
     _by_groups,
     check_enough,
+    largest,
     nearest,
 )
 from wordward.perturbation.tap import Tap
@@ -74,6 +76,48 @@ def test_the_largest_by_groups_are_the_largest(k: int, beside: int, groups: int)
     assert torch.equal(columns, expected.indices)
 
 
+class OnGpu(Tensor):
+    """A tensor that says that it is on a GPU."""
+
+    is_cuda = True
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_largest_of_rows_of_any_width_on_a_gpu(k: int):
+    """Whichever way they are searched: there are enough groups, or none are made."""
+    for width in (k, GROUP - 1, k * GROUP - 30, k * GROUP, 8 * k * GROUP - 1, 8 * k * GROUP, 9 * k * GROUP + 1):
+        similarity = torch.stack([torch.randperm(width) for _ in range(5)]).double()
+        expected = similarity.topk(k, dim=-1)
+        values, columns = largest(similarity.as_subclass(OnGpu), k)
+        assert torch.equal(values, expected.values)
+        assert torch.equal(columns, expected.indices)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_a_search_holds_no_more_than_a_block(metric: Metric):
+    """Beside the table and what it gives: neither similarities nor vectors, of words that are searched or pointed to."""
+    table, ids, every = torch.randn(300, 32), torch.arange(300).repeat(4), torch.arange(300)
+    block, found = 64 * 32, len(ids) * 2
+    with Largest() as plain:
+        near = nearest(ids, table, 2, allowed=every, metric=metric, block=block)
+    assert plain.numel <= max(block, found)
+    with Largest() as large:
+        search = LargeTable(lambda a, b: table[a:b], 300, 32, allowed=every, metric=metric, block=block)
+        assert torch.equal(search.nearest(ids, 2, table.__getitem__), near)
+    assert large.numel <= max(block, found)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_nearest_words_of_a_tiny_table_are_those_of_brute_force(metric: Metric):
+    """No number is added that its similarities would be lost in."""
+    table = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)) * 1e-9
+    every = torch.arange(40)
+    expected = [brute_force(word, table, 3, every.tolist(), metric) for word in range(40)]
+    assert nearest(every, table, 3, allowed=every, metric=metric).tolist() == expected
+    large = LargeTable(lambda a, b: table[a:b], 40, 4, allowed=every, metric=metric, block=99)
+    assert large.nearest(every, 3, table.__getitem__).tolist() == expected
+
+
 def test_the_two_metrics_differ():
     table = torch.tensor([[1.0, 0.0], [10.0, 0.1], [0.0, 1.0]])
     allowed, word = torch.arange(3), torch.tensor([0])
@@ -114,6 +158,17 @@ def test_neighbours_are_searched_once_per_word_and_kept():
         raise AssertionError("no word is new, so the table is not needed")
 
     assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
+
+
+def test_a_word_whose_nearest_is_the_first_of_the_table_is_known():
+    """Its neighbour has id 0, which is no sign that it was not searched for."""
+    table = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [-1.0, 0.5]])
+    search = NearestWords(4, 1, allowed=torch.arange(4), metric="cosine")
+    assert search.of(torch.tensor([[1]]), lambda: table).tolist() == [[[0]]]
+    assert search.of(torch.tensor([[1]]), lambda: table.flip(0)).tolist() == [[[0]]]
+    assert search.of_large(torch.tensor([[1]]), table.flip(0).__getitem__, lambda a, b: table[a:b], 2).tolist() == [
+        [[0]]
+    ]
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -109,6 +109,12 @@ def test_a_registered_method_trains_by_its_name(mine: str, tmp_path: Path, capsy
     assert "mine" in capsys.readouterr().out
 
 
+def test_a_method_of_ones_own_is_named_by_its_summary() -> None:
+    for summary, said in (("mine alone", "<mine alone: "), ("", "<your method: ")):
+        recipe = Recipe(label_loss, "words", "steepest", summary=summary)
+        assert repr(wordward.adversary(make("classifier"), recipe, k=3)).startswith(said)
+
+
 def test_an_unknown_method_says_how_to_add_one() -> None:
     with pytest.raises(ValueError, match=r"wordward\.RECIPES"):
         wordward.adversary(make("classifier"), "theirs")

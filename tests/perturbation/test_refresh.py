@@ -111,6 +111,48 @@ def test_the_default_epsilon_grows_with_the_root_of_a_texts_length(name: str):
             torch.testing.assert_close(found / adv.epsilon, torch.tensor(expected, dtype=found.dtype))
 
 
+@pytest.mark.parametrize("name", WORDS)
+def test_so_does_that_of_the_authors_lengths(name: str):
+    """Theirs is the length of r itself."""
+    model = make("classifier")
+    ids = torch.randint(3, len(model.words.table.weight), (3, 240), generator=torch.Generator().manual_seed(0))
+    ids[1, 60:] = ids[2, 15:] = 0
+    adv = wordward.adversary(model, name, k=3, normalization="authors")
+    found = adv(lambda: model(ids), torch.tensor([0, 1, 0])).perturbation.flatten(1).norm(dim=1)
+    torch.testing.assert_close(found / adv.epsilon, torch.tensor([1.0, 0.5, 0.25], dtype=found.dtype))
+
+
+def test_what_moves_nothing_has_no_epsilon():
+    adv = wordward.adversary(make("classifier"), "entropy")
+    assert (adv.epsilon, adv.step_size) == (0.0, 0.0)
+    assert repr(adv).endswith(", epsilon=0>")
+
+
+@pytest.mark.parametrize(("numbers", "refresh", "expected"), [
+    (SIZE * 5, "auto", True), (SIZE * 5 - 1, "auto", False), (SIZE * 5, "epoch", True), (SIZE * 5, 2, True),
+    (SIZE * 5, 1, False), (SIZE * 5, "batch", False),
+])  # fmt: skip
+def test_a_gpu_searches_for_all_words_together_where_that_is_quick(
+    numbers: int, refresh: Any, expected: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """A table of few numbers, and not anew for each batch."""
+    monkeypatch.setattr("wordward.perturbation.directions.AT_ONCE", numbers)
+    monkeypatch.setattr("wordward.perturbation.directions.USUAL_DIM", 1)
+    assert wordward.iadvt(make("classifier"), k=3, refresh=refresh).directions.quickly_searched is expected
+    monkeypatch.setattr("wordward.perturbation.directions.USUAL_DIM", 2)
+    assert wordward.iadvt(make("classifier"), k=3).directions.quickly_searched
+
+
+def test_on_a_cpu_a_new_word_is_searched_for_when_it_comes():
+    model = make("classifier")
+    adv = wordward.iadvt(model, k=3, refresh="epoch")
+    adv.space(torch.tensor([[3]]))
+    nn.init.normal_(model.words.table.weight)
+    found = adv.space(torch.tensor([[5]])).candidates
+    assert found is not None
+    assert found[0, 0].tolist() == neighbours(5, model.words.table.weight.detach(), 3, list(range(1, SIZE)))
+
+
 def test_euclidean_neighbours_on_request():
     model = make("classifier")
     out = wordward.iadvt(model, k=4, metric="euclidean")(lambda: model(torch.tensor([[3]])), torch.tensor([0]))

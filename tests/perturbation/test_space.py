@@ -157,6 +157,9 @@ def test_distances_hold_no_more_than_a_block_beside_what_they_give():
     with Largest() as largest:
         assert not distances(torch.ones(50, 16), torch.ones(60, 16), block=960).any()
     assert largest.numel == 50 * 60
+    with Largest(torch.float64) as largest:  # in which it is computed
+        distances(torch.randn(50, 16), torch.randn(60, 16), block=960)
+    assert largest.numel == 960
 
 
 def test_autocast_changes_neither_directions_nor_neighbours():

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import wordward
-from wordward.perturbation.tap import Tap, evaluating, gradient_at
+from wordward.perturbation.tap import Tap, evaluating, gradient_at, logits_of
 
 IDS = torch.tensor([[1, 2, 3], [4, 4, 0]])
 LABELS = torch.tensor([0, 1])
@@ -134,6 +134,32 @@ class TestFinding:
     def test_in_ddp_a_hugging_face_model_says_itself(self, alone: None):
         model = Hugging()
         assert Tap(nn.parallel.DistributedDataParallel(model)).embedding is model.words
+
+    def test_of_a_shared_table_the_encoder_has_the_reader(self):
+        """T5 and BART name the table, but a module of the encoder's own runs, or one of both parts'."""
+
+        class Part(nn.Module):
+            def __init__(self, words: nn.Embedding) -> None:
+                super().__init__()
+                self.positions, self.words = nn.Embedding(9, 4), words
+
+        class Both(nn.Module):
+            def __init__(self, decoder: nn.Embedding, encoder: nn.Embedding) -> None:
+                super().__init__()
+                self.shared = nn.Embedding(6, 4)
+                self.decoder, self.encoder = Part(decoder), Part(encoder)
+                self.encoder_out = nn.Linear(4, 2)
+                decoder.weight = encoder.weight = self.shared.weight
+
+            def get_input_embeddings(self) -> nn.Module:
+                return self.shared
+
+        own, other = nn.Embedding(6, 4), nn.Embedding(6, 4)
+        assert Tap(Both(other, own)).embedding is own
+        assert Tap(Both(own, own)).embedding is own
+        apart = Both(other, own)
+        own.weight = nn.Parameter(torch.randn(6, 4))  # no longer the table that is named
+        assert Tap(apart).embedding is apart.shared
 
     def test_a_module_without_a_table_is_refused(self):
         with pytest.raises(ValueError, match=r"a table `weight` \(words, dim\), but Dropout has none"):
@@ -337,6 +363,50 @@ class TestLeavesNothingBehind:
         assert all(parameter.grad is None for parameter in model.parameters())
 
 
+class Turned(Net):
+    """Reads ids as its `reader` turns them."""
+
+    def __init__(self, reader: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.reader = reader
+
+    def forward(self, input_ids: Tensor) -> Tensor:  # type: ignore[override]
+        return self.after(self.words(self.reader(input_ids)))
+
+
+class TestTurned:
+    """An embedding that reads (time, batch) would have r as long as a column of the batch."""
+
+    @pytest.mark.parametrize("by_name", [False, True])
+    @pytest.mark.parametrize("copied", [False, True])
+    @pytest.mark.parametrize("time", [2, 3, 4])
+    def test_ids_are_refused(self, time: int, copied: bool, by_name: bool):
+        model = Turned(lambda ids: ids.T.contiguous() if copied else ids.T)
+        ids = torch.arange(3 * time).view(3, time) % 6
+        said = rf"was given ids \(batch, time\), \(3, {time}\), but its embedding read them as \(time, batch\)"
+        with pytest.raises(RuntimeError, match=said):
+            Tap(model).run(lambda: model(input_ids=ids) if by_name else model(ids))
+
+    @pytest.mark.parametrize("reader", [lambda ids: ids, torch.clone, lambda ids: ids.flip(0), lambda ids: ids.int()])
+    def test_ids_read_as_they_came_or_changed_otherwise_are_not(self, reader: Callable[[Tensor], Tensor]):
+        model = Turned(reader)
+        alike = torch.tensor([[1, 2, 3], [2, 1, 4], [3, 4, 1]])  # and the same when turned
+        for ids in (alike, torch.arange(9).view(3, 3) % 6, torch.arange(6).view(2, 3)):
+            assert torch.equal(Tap(model).run(lambda ids=ids: model(ids)).ids, reader(ids))
+
+    def test_what_is_not_ids_is_not_compared(self):
+        model = Net()
+        assert torch.equal(Tap(model).run(lambda: model.after(model.words(IDS))).ids, IDS)  # the model is not called
+
+        class Named(Net):
+            def forward(self, *texts: list[int], ids: Tensor | None = None) -> Tensor:  # type: ignore[override]
+                return self.after(self.words(torch.tensor(texts) if ids is None else ids))
+
+        named = Named()
+        assert torch.equal(Tap(named).run(lambda: named(*IDS.tolist())).ids, IDS)
+        assert torch.equal(Tap(named).run(lambda: named(ids=IDS)).ids, IDS)
+
+
 class TestWhatCannotBeTapped:
     def test_an_embedding_that_does_not_run(self):
         model = Net()
@@ -349,6 +419,9 @@ class TestWhatCannotBeTapped:
         model.other = nn.Dropout(0.1)
         with pytest.raises(RuntimeError, match="the site did not run"):
             Tap(model, site="other").run(lambda: model(IDS), watch=True)
+        with pytest.raises(RuntimeError, match="the site did not run"):
+            Tap(model, site="other").run(lambda: model(IDS), torch.zeros(2, 3, 4))
+        assert Tap(model, site="other").run(lambda: model(IDS)).shift is None  # nothing was to be added
 
     def test_an_embedding_that_runs_twice(self):
         model = Net()
@@ -468,7 +541,15 @@ class Checkpointed(Net):
         return again(self.after, self.dropout(self.words(ids)))
 
 
+@pytest.fixture(params=["now", "before 2.8"])
+def torch_version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch as it is, and without what it has since 2.8 to tell a pass that will be computed again."""
+    if request.param != "now":
+        monkeypatch.setattr("wordward.perturbation.hooks._top_hooks", lambda: None)
+
+
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")  # torch, of ids
+@pytest.mark.usefixtures("torch_version")
 class TestCheckpoint:
     """torch.utils.checkpoint computes again after the hook is gone, so the shift would be lost silently."""
 
@@ -528,3 +609,87 @@ def test_after_evaluating_each_part_is_as_it_was() -> None:
     with evaluating(model):
         assert not any(part.training for part in model.modules())
     assert [part.training for part in model.modules()] == [True, True, False]
+
+
+def test_a_gradient_is_that_of_the_loss_to_the_last_digit() -> None:
+    """However it is kept from vanishing."""
+    for dtype in (torch.float32, torch.float64):
+        shift = torch.randn(2, 3, 4, dtype=dtype, requires_grad=True)
+        loss = (shift.sin() * torch.randn(4, dtype=dtype)).sum() / 3
+        (expected,) = torch.autograd.grad(loss, shift, retain_graph=True)
+        assert torch.equal(gradient_at(loss, shift, retain_graph=True), expected)
+        gradient_at(loss, shift)
+        with pytest.raises(RuntimeError, match="second time"):  # its graph is not kept
+            gradient_at(loss, shift)
+
+
+def test_a_loss_of_other_weights_alone_has_no_direction() -> None:
+    shift, weight = torch.zeros(1, 2, 3, requires_grad=True), torch.ones(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="the loss does not depend on the embedding's vectors"):
+        gradient_at(weight.sum(), shift)
+
+
+def test_chance_is_noted_only_where_it_is_to_be_repeated() -> None:
+    model = Net()
+    assert Tap(model).run(lambda: model(IDS)).chance is None
+    tap = Tap(model, same_dropout=True)
+    first = tap.run(lambda: model(IDS))
+    assert first.chance is not None
+    assert torch.equal(tap.run(lambda: model(IDS), like=first).logits, first.logits)
+    assert not torch.equal(tap.run(lambda: model(IDS)).logits, first.logits)
+
+
+@pytest.mark.parametrize("kind", ["plain", "scaled", "hook", "pre-hook", "max_norm", "half"])
+def test_rows_are_the_words_of_their_ids_and_not_copied_where_that_can_be(kind: str) -> None:
+    class Scaled(nn.Embedding):
+        def forward(self, input: Tensor) -> Tensor:
+            return 3 * super().forward(input)
+
+    model = Net()
+    if kind == "scaled":
+        model.words = Scaled(6, 4).double()
+    elif kind == "max_norm":
+        model.words.max_norm = 0.5
+    elif kind == "half":
+        model.half()
+    elif kind == "hook":
+        model.words.register_forward_hook(lambda *given: 2 * given[-1])  # type: ignore[operator]
+    elif kind == "pre-hook":
+        model.words.register_forward_pre_hook(lambda module, args: (5 - args[0],))
+    tap = Tap(model)
+    found = tap.rows(2, 5)
+    assert torch.equal(found, tap.words(torch.arange(2, 5)))
+    assert torch.equal(found, tap.table()[2:5])
+    assert not found.requires_grad
+    assert (found.data_ptr() == model.words.weight[2:5].data_ptr()) == (kind == "plain")
+
+
+def test_an_embedding_that_gives_more_than_vectors_is_refused() -> None:
+    class Pair(nn.Embedding):
+        def forward(self, input: Tensor) -> Any:
+            return super().forward(input), input
+
+    model = Net()
+    model.words = Pair(6, 4).double()
+    with pytest.raises(TypeError, match="must give one tensor of vectors, but Pair gave tuple"):
+        Tap(model).words(IDS)
+
+
+def test_logits_are_found_in_what_models_return() -> None:
+    logits, loss = torch.randn(2, 3), torch.tensor(0.5)
+    held: list[Any] = [logits, (logits,), [loss, logits], (None, "x", logits), SimpleNamespace(logits=logits, loss=1)]
+    held += [{"logits": logits}, {"logits": (loss, logits)}, SimpleNamespace(logits=(loss, logits))]
+    for output in held:
+        assert logits_of(output) is logits
+    one_each = torch.randn(2)  # one number for each text
+    assert logits_of((loss, one_each)) is one_each
+    for output, said in (
+        ((loss, None), r"returned tuple: for example `lambda: model\(ids\)\[0\]`"),
+        ({"scores": 1}, r"returned dict: for example `lambda: model\(ids\)\['scores'\]`"),
+        ({}, r"model\(ids\)\['logits'\]"),
+        (None, "returned NoneType"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            logits_of(output)
+    with pytest.raises(TypeError, match="returned tuple"):
+        logits_of((logits,), tuples=False)

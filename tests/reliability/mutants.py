@@ -2,10 +2,10 @@
 
     python -m tests.reliability.mutants  # or some files of perturbation/: choice space
 
-Each mutant is tried with the tests of `tests/perturbation` that reach it until one fails (`mutant_tests.py`). A
-survivor is one that no test notices. Those that would be the same program are in EXPLAINED (`mutants_explained.py`);
-one of them that a test notices has no place there. What was found stays in `records/mutants_found.json`, so that a
-run that was stopped goes on; survivors are tried again.
+Each mutant is tried with the tests that reach it, mostly of `tests/perturbation`, until one fails: `mutant_tests.py`.
+A survivor is one that no test notices. Those that would be the same program are in `mutants_explained.py`; one of them
+that a test notices has no place there. What was found stays in `records/mutants_found.json`, so that a run that was
+stopped goes on; survivors are tried again.
 """
 
 import argparse
@@ -30,22 +30,10 @@ from records import FOLDER, record
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "wordward" / "perturbation"
 FILES = sorted(file.stem for file in CODE.glob("*.py") if file.stem != "__init__")
-QUICK = (
-    "losses",
-    "choice",
-    "space",
-    "nearest",
-    "padding",
-    "adversary",
-    "more_methods",
-    "checks",
-    "own_recipes",
-    "refresh",
-    "tap",
-    "numbers",
-    "dropout",
-    "embedding",
-)
+# In this order: what is quick and notices much comes first. The messages of errors are tested for the whole project.
+QUICK = "losses choice space nearest padding adversary more_methods checks own_recipes refresh tap numbers dropout"
+TESTS = [f"tests/perturbation/test_{name}.py" for name in (*QUICK.split(), "embedding", "in_training")]
+TESTS += ["tests/project/test_names_and_errors.py"]
 
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -127,7 +115,6 @@ def main(names: list[str], limit: float, *, keep: bool) -> int:
     import torch  # noqa: F401
     from mutant_tests import anew, in_place
 
-    tests = [f"tests/perturbation/test_{name}.py" for name in QUICK]
     store, note, until = FOLDER / "mutants_found.json", FOLDER / ".failed", time.monotonic() + 60 * limit
     every = [mutant for name in names for mutant in mutants(CODE / f"{name}.py")]
 
@@ -148,9 +135,9 @@ def main(names: list[str], limit: float, *, keep: bool) -> int:
 
     if limit:
         keep_in_mind({name: why for name, why in found().items() if why})  # survivors are tried again
-        in_place(left(), tests, note, tell)
+        in_place(left(), TESTS, note, tell)
     for mutant in left():
-        if time.monotonic() > until or not tell(mutant, anew(mutant, tests, note, [*found().values()])):
+        if time.monotonic() > until or not tell(mutant, anew(mutant, TESTS, note, [*found().values()])):
             break
     known = found()
     tried = {mutant.name: known[mutant.name] for mutant in every if mutant.name in known}

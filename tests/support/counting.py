@@ -25,10 +25,13 @@ class Count(torch.autograd.Function):
 class Largest(TorchDispatchMode):
     """Remembers the largest tensor that any operation gave; not of bytes, which are oneDNN's own notes on an LSTM."""
 
-    numel = 0
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.numel, self.dtype = 0, dtype  # of one type alone, if given
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
         tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.dtype != torch.uint8]
-        self.numel = max([self.numel, *(tensor.numel() for tensor in tensors)])
+        counted = [tensor.numel() for tensor in tensors if self.dtype in (None, tensor.dtype)]
+        self.numel = max([self.numel, *counted])
         return output

@@ -46,15 +46,14 @@ def check_first(logits: Tensor, labels: Any, counted: Tensor, *, own_loss: bool)
 
     Labels of classes that the model does not have are refused; probabilities given for logits are only warned of.
     """
-    if own_loss:
+    if own_loss or logits.dim() < 2:
         return
     if isinstance(labels, Tensor) and labels.shape == logits.shape[:-1] and not labels.is_floating_point():
         if labels.dim() == 1:
             check_range(labels, logits.shape[-1])
         elif labels.shape == counted.shape:
             check_range(labels.long().masked_fill(~counted, IGNORE), logits.shape[-1])
-    values = logits.detach().float()
-    rows = values.flatten(0, -2) if values.dim() > 1 else values[:0]
+    rows = logits.detach().float().flatten(0, -2)
     if len(rows) > 1 and rows.shape[-1] > 1 and bool((rows >= 0).all() & ((rows.sum(-1) - 1).abs() < 1e-3).all()):
         warnings.warn(
             "the model gave probabilities (each row sums to 1) where logits are expected, so that a softmax is taken "

@@ -52,13 +52,18 @@ class Directions:
             return None
         allowed = self._allowed_on(ids)
         if self.nearest is None or self.nearest.allowed.device != ids.device:
-            at_once = ids.is_cuda and self._every != 1 and self.tap.size * self.tap.dim <= AT_ONCE * USUAL_DIM
+            at_once = ids.is_cuda and self.quickly_searched
             self.nearest = NearestWords(
                 self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
             )
         if self.tap.size * self.tap.dim > LARGE:
             return self.nearest.of_large(ids, self.tap.words, self.tap.rows, self.tap.dim)
         return self.nearest.of(ids, lambda: self.tap.rows(0, self.tap.size))
+
+    @property
+    def quickly_searched(self) -> bool:
+        """Whether a GPU should search for all words together: for more than one step, in less than a second."""
+        return self._every != 1 and self.tap.size * self.tap.dim <= AT_ONCE * USUAL_DIM
 
     def _allowed_on(self, ids: Tensor) -> Tensor:
         """The words that may be pointed to, on the device of the ids."""

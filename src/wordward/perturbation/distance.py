@@ -25,8 +25,7 @@ def distances(vectors: Tensor, others: Tensor, *, block: int | None = None) -> T
     for at, a in enumerate(vectors.split(rows)):
         origins = a.double() - middle
         square_sums = origins.square().sum(-1, keepdim=True) + squares  # |a|^2 + |b|^2
-        with torch.autocast(a.device.type, enabled=False):
-            square = torch.addmm(square_sums, origins, targets.T, alpha=-2)
+        square = torch.addmm(square_sums, origins, targets.T, alpha=-2)  # autocast leaves double precision alone
         near = (square <= NEAR * square_sums).nonzero()
         for pairs in near.split(max(1, block // vectors.shape[1])):
             row, column = pairs.unbind(1)

@@ -121,9 +121,14 @@ def _turned(read: Tensor, given: Any) -> bool:
     return not same and not (given.shape == read.shape and torch.equal(given, read)) and torch.equal(given.T, read)
 
 
+def _top_hooks() -> Callable[[bool], Any] | None:
+    """What tells the hooks that this pass saves its tensors by; None before PyTorch 2.8."""
+    return getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # type: ignore[attr-defined]
+
+
 def _checkpointing() -> bool:
     """Whether this pass is one that torch.utils.checkpoint will recompute."""
-    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # type: ignore[attr-defined]
+    top = _top_hooks()
     if top is not None:
         hooks = top(False)
         return bool(hooks) and getattr(hooks[0], "__module__", "") == "torch.utils.checkpoint"

@@ -103,7 +103,8 @@ def _leave_out(similarity: Tensor, columns: Tensor) -> None:
 
 def largest(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, largest first, and their columns; a GPU's top-k is slow on long rows."""
-    if similarity.is_cuda and similarity.shape[1] >= 8 * k * GROUP:
+    wide = similarity.shape[1] >= 8 * k * GROUP
+    if similarity.is_cuda and wide:
         return _by_groups(similarity, k)
     top = similarity.topk(k, dim=-1)
     return top.values, top.indices
