@@ -95,7 +95,7 @@ def test_the_largest_of_rows_of_any_width_on_a_gpu(k: int):
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_a_search_holds_no_more_than_a_block(metric: Metric):
-    """Beside the table and what it gives: neither similarities nor vectors, of words that are searched or pointed to."""
+    """Beside the table and what it gives: neither of similarities nor of vectors, on either side."""
     table, ids, every = torch.randn(300, 32), torch.arange(300).repeat(4), torch.arange(300)
     block, found = 64 * 32, len(ids) * 2
     with Largest() as plain:

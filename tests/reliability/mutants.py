@@ -3,9 +3,9 @@
     python -m tests.reliability.mutants  # or some files of perturbation/: choice space
 
 Each mutant is tried with the tests that reach it, mostly of `tests/perturbation`, until one fails: `mutant_tests.py`.
-A survivor is one that no test notices. Those that would be the same program are in `mutants_explained.py`; one of them
-that a test notices has no place there. What was found stays in `records/mutants_found.json`, so that a run that was
-stopped goes on; survivors are tried again.
+A survivor is one that no test notices. Those that would be the same program are in `mutants_explained.py`; one of
+them that a test notices has no place there. What was found stays in `records/mutants_found.json`, so that a run that
+was stopped goes on; survivors are tried again.
 """
 
 import argparse
