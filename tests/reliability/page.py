@@ -94,11 +94,14 @@ def mutants() -> str:
 
 
 def versions() -> str:
-    """The core tests with the lowest versions."""
-    at = recorded("versions_lowest")
-    names = ("torch", "numpy", "safetensors", "transformers", "accelerate")
-    what = ", ".join(f"{name} {at[name]}" for name in names)
-    return f"With the lowest, {what}: {at['passed']:,} core tests passed, {at.get('failed', 0)} failed. {_where(at)}"
+    """The core tests with the lowest versions and with the newest."""
+    told = []
+    for which in ("lowest", "newest"):
+        at = recorded(f"versions_{which}")
+        names = ("torch", "numpy", "safetensors", "transformers", "accelerate")
+        what = ", ".join(f"{name} {at[name]}" for name in names)
+        told.append(f"With the {which}, {what}: {at['passed']:,} core tests passed, {at.get('failed', 0)} failed.")
+    return f"{chr(10).join(told)} {_where(at)}"
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
