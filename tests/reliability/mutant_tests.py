@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -93,6 +94,8 @@ class InPlace:
 
     def pytest_runtestloop(self, session: Any) -> bool | None:
         """Find out what each test reaches, then try the mutants."""
+        for file in {mutant.file for mutant in self.mutants}:
+            import_module(f"wordward.perturbation.{file.stem}")  # some are loaded when they are first used
         gc.unfreeze()
         found = [each for each in gc.get_objects() if type(each) is FunctionType]
         living: dict[Code, list[FunctionType]] = {}
@@ -102,7 +105,7 @@ class InPlace:
         for mutant in self.mutants:
             codes = changed(mutant)
             items = [item for item in session.items if codes and not reach[item.nodeid].isdisjoint(codes)]
-            if not codes or not items:
+            if not codes or not items or codes.keys().isdisjoint(living):
                 continue  # is loaded anew
             items.sort(key=lambda item: (-self.killers.get(item.nodeid, 0), seconds[item.nodeid]))
             self.note.write_text("")
