@@ -29,6 +29,12 @@ def test_a_mask_of_padding_is_refused(name: str):
         assert adv(lambda: model(ids), labels, mask=mask).perturbation.any()
 
 
+def test_where_there_is_no_padding_no_mask_marks_it():
+    model, ids = Everywhere(False), padded(TEXTS)
+    out = wordward.advt(model)(lambda: model(ids), labels_for("classifier"), mask=torch.zeros_like(ids))
+    assert not out.perturbation.any()
+
+
 def test_lists_and_arrays_are_told_what_to_be():
     model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
     adv = wordward.advt(model)

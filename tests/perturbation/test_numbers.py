@@ -75,6 +75,15 @@ def test_zero_equal_and_huge_vectors(name: str, table: str, metric: str, normali
         check(called(name, model, ids, metric=metric, normalization=normalization, k=k), ids, model)
 
 
+@pytest.mark.parametrize("name", ["iadvt-rand", "ivat-rand"])
+def test_what_points_nowhere_has_no_strength_in_the_authors_lengths(name: str) -> None:
+    """Where all words coincide, a word that is drawn at random moves nothing."""
+    model, ids = Small(TABLES["one vector for all"]()), padded([[3, 4, 5, 6], [4, 4], [12]])
+    out = called(name, model, ids, normalization="authors")
+    assert not out.perturbation.any()
+    assert not out.strengths.any()
+
+
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
 @pytest.mark.parametrize("name", EVERY)
 def test_unknown_words_one_word_and_no_words(name: str, kind: str) -> None:

@@ -95,6 +95,9 @@ def test_the_default_epsilon_is_a_part_of_the_distance_to_the_tenth_nearest_word
     middle = tenth[(len(tenth) - 1) // 2]
     assert wordward.adversary(model, name, k=3).epsilon == pytest.approx(part * middle)
     assert wordward.adversary(model, name, k=3, epsilon=0.5).epsilon == 0.5
+    with torch.no_grad():
+        model.words.table.weight.mul_(1e-3)
+    assert wordward.adversary(model, name, k=3).epsilon == pytest.approx(part * middle * 1e-3)
 
 
 @pytest.mark.parametrize("name", [*METHODS, "pgd", "freelb", "iadvt-one"])

@@ -138,6 +138,13 @@ def test_directions_to_a_very_near_word_keep_their_length(kind: str):
     assert not space.vectors(one.roll(-1, -1)).any()  # the word itself
 
 
+def test_toward_words_that_coincide_a_gradient_has_no_strength():
+    """Not even one of rounding, which would be made as long as any other."""
+    table = torch.randn(64).expand(9, 64)
+    space = AllWords(torch.tensor([[0, 3]]), torch.arange(9), table.__getitem__)
+    assert not space.strengths(torch.randn(1, 2, 64)).any()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("block", [None, 1, 40, 100])
 def test_distances_are_those_of_a_loop(block: int | None, dtype: torch.dtype):

@@ -86,6 +86,14 @@ class InPlace:
         self.mutants, self.note, self.tell = mutants, note, tell
         self.killers: dict[str, float] = {}  # tests that noticed a mutant, and when last
 
+    def pytest_configure(self) -> None:
+        """Let hypothesis stop at the first example that fails, without looking for a simpler one."""
+        from hypothesis import Phase, settings
+
+        phases = [Phase.explicit, Phase.generate]
+        settings.register_profile("first", settings.get_profile("wordward"), phases=phases)
+        settings.load_profile("first")
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """End this copy at the first failure."""
         if report.failed:

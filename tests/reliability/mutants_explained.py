@@ -3,6 +3,8 @@
 ZEROS = "what is divided by it is zero"
 PIECES = "only how much is computed at a time, or kept: the numbers are the same"
 SAMPLE = "how large a sample is; any size near it is as good"
+LAST = "there are two dimensions (or, to be made, a second one), so that the last is number 1"
+AS_MANY = "there are always as many of both"
 # Changes that are the same program, or one whose numbers no test can tell from it, with the reason.
 EXPLAINED: dict[str, str] = {
     "choice.py _lengths: peak > 0 -> peak >= 0": "a text of zeros stays so, whichever of its tokens is chosen",
@@ -22,11 +24,75 @@ EXPLAINED: dict[str, str] = {
     "space.py _computed: 1 -> 2 (2)": PIECES,
     "space.py vectors: True -> False": "there are always as many strengths as directions",
     "space.py __init__: 0.0 -> 1.0": "distances are NaN only where vectors are",
-    "space.py __init__: 0.0 -> 1.0 (2)": "where words coincide it is multiplied by their difference, zero",
     "objective.py module: 10000.0 -> 10001.0": "any lead that leaves the others no probability",
     "objective.py kl: 0.0 -> 1.0": "it is multiplied by the probability of an impossible class, zero",
     "directions.py module: 200000 -> 200001": PIECES,
     "directions.py module: 256 -> 257": PIECES,
     "directions.py module: 1 -> 2 (2)": PIECES,
     "directions.py module: 26 -> 27": PIECES,
+    "distance.py module: 1 << 22 -> 1 >> 22": PIECES,
+    "distance.py module: 1 -> 2": PIECES,
+    "distance.py module: 22 -> 23": PIECES,
+    "distance.py module: 1 << 20 -> 1 >> 20": PIECES,
+    "distance.py module: 1 -> 2 (2)": PIECES,
+    "distance.py module: 20 -> 21": PIECES,
+    "distance.py distances: -1 -> +1": LAST,
+    "distance.py distances: -1 -> +1 (2)": LAST,
+    "distance.py distances: -1 -> +1 (3)": LAST,
+    "distance.py distances: 1 -> 2 (2)": PIECES,
+    "distance.py distances: 1 -> 2 (3)": PIECES,
+    "distance.py distances: 1 -> 2 (5)": PIECES,
+    "distance.py distances: square <= NEAR * square_sums -> square < NEAR * square_sums": (
+        "they are equal only where both are zero, and so is the distance, either way"
+    ),
+    "nearest.py module: 128 -> 129": PIECES,
+    "nearest.py module: 1 << 25 -> 1 >> 25": PIECES,
+    "nearest.py module: 1 -> 2": PIECES,
+    "nearest.py module: 25 -> 26": PIECES,
+    "nearest.py nearest: 8 -> 9": PIECES,
+    "nearest.py nearest: 1 -> 2 (2)": "any number below zero is no column",
+    "nearest.py nearest: len(allowed) * table.shape[1] <= block -> len(allowed) * table.shape[1] < block": PIECES,
+    "nearest.py nearest: 1 -> 2 (4)": PIECES,
+    "nearest.py vectors: -1 -> +1": LAST,
+    "nearest.py _similarity: -1 -> +1": LAST,
+    "nearest.py _leave_out: -1 -> +1": LAST,
+    "nearest.py _leave_out: -1 -> +1 (2)": LAST,
+    "nearest.py _leave_out: -1 -> +1 (3)": LAST,
+    "nearest.py _leave_out: -1 -> +1 (4)": LAST,
+    "nearest.py largest: -1 -> +1": LAST,
+    "nearest.py largest: 8 -> 9": PIECES,
+    "nearest.py largest: similarity.shape[1] >= 8 * k * GROUP -> similarity.shape[1] > 8 * k * GROUP": PIECES,
+    "nearest.py _by_groups: -1 -> +1 (3)": LAST,
+    "nearest.py _by_groups: -1 -> +1 (6)": LAST,
+    "nearest.py _by_groups: -1 -> +1 (7)": LAST,
+    "nearest.py _by_groups: -1 -> +1 (8)": LAST,
+    "nearest.py _by_groups: -1 -> +1 (9)": LAST,
+    "nearest.py _by_groups: False -> True": "groups are searched in any order",
+    "hooks.py _checkpointing: False -> True": "whether tracing is ignored, and nothing is traced",
+    "hooks.py _checkpointing: 0 -> 1": "both functions of the pair are of torch.utils.checkpoint, or neither",
+    "tap.py _ready_for_backward: True -> False (2)": AS_MANY,
+    "checks.py check_first: -1 -> +1 (2)": LAST,
+    "checks.py check_first: -1 -> +1 (4)": LAST,
+    "checks.py check_first: -1 -> +1 (5)": LAST,
+    "checks.py check_first: (rows.sum(-1) - 1).abs() < 0.001 -> (rows.sum(-1) - 1).abs() <= 0.001": (
+        "how much rounding is allowed; any number near it is as good"
+    ),
+    "checks.py _why: mask.shape[1] < ids.shape[1] -> mask.shape[1] <= ids.shape[1]": (
+        "a mask of as many texts and as many tokens is of the ids' shape, and not asked about"
+    ),
+    "api.py Options: False -> True": "read by type checkers alone",
+    "nearest.py _merged: -1 -> +1": LAST,
+    "nearest.py _merged: -1 -> +1 (2)": LAST,
+    "nearest.py _merged: -1 -> +1 (3)": LAST,
+    "nearest.py _merged: True -> False": AS_MANY,
+    "nearest.py __init__: 1 -> 2": PIECES,
+    "nearest.py __init__: -1 -> +1": LAST,
+    "nearest.py __init__: 1 -> 2 (3)": "any number below zero is no word",
+    "nearest.py nearest: 1 -> 2 (5)": PIECES,
+    "directions.py search: self.tap.size * self.tap.dim -> self.tap.size / self.tap.dim": PIECES,
+    "directions.py search: self.tap.size * self.tap.dim > LARGE -> self.tap.size * self.tap.dim >= LARGE": PIECES,
+    "adversary.py kl_gradient: start * real -> start / real": (
+        "what is divided by 0 is no number, which makes a token's step zero, as 0 does"
+    ),
+    "adversary.py _masks: 0 -> 1": "neither is more than one text",
 }

@@ -88,7 +88,7 @@ def mutants() -> str:
     """Changes to the code, and what noticed them."""
     at = recorded("mutants")
     head = ["files", "changes", "noticed by a test", "the same program", "not tried", "survived"]
-    row = [", ".join(at["files"]), at["mutants"], at["noticed"], at["explained"], at["untried"], len(at["survived"])]
+    row = [len(at["files"]), at["mutants"], at["noticed"], at["explained"], at["untried"], len(at["survived"])]
     survived = "".join(f"\n- `{name}`" for name in at["survived"])
     return f"{_table(head, row)}\n\n{_where(at)}{survived and f' Survived:{chr(10)}{survived}'}"
 
