@@ -52,9 +52,9 @@ def test_within_a_ball_only_what_is_outside_moves(values: torch.Tensor) -> None:
 
 
 def test_scattered_is_uniform_over_the_root_of_a_texts_numbers() -> None:
-    noise, mask = torch.randn(3, 4, 5, dtype=torch.float64), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])
-    found = scattered(noise, mask.bool())
-    for text, tokens in enumerate((4, 2, 0)):
+    noise, counts = torch.randn(4, 4, 5, dtype=torch.float64), (4, 2, 1, 0)
+    found = scattered(noise, torch.arange(4) < torch.tensor(counts).unsqueeze(1))
+    for text, tokens in enumerate(counts):
         for token in range(4):
             for at in range(5):
                 uniform = math.erf(float(noise[text, token, at]) / math.sqrt(2))

@@ -151,9 +151,12 @@ def test_on_a_cpu_a_new_word_is_searched_for_when_it_comes():
     adv = wordward.iadvt(model, k=3, refresh="epoch")
     adv.space(torch.tensor([[3]]))
     nn.init.normal_(model.words.table.weight)
-    found = adv.space(torch.tensor([[5]])).candidates
+    table, others = model.words.table.weight.detach(), list(range(4, SIZE))
+    with torch.no_grad():
+        table *= torch.rand(SIZE, 1).exp()  # also of other lengths than before
+    found = adv.space(torch.tensor([others])).candidates
     assert found is not None
-    assert found[0, 0].tolist() == neighbours(5, model.words.table.weight.detach(), 3, list(range(1, SIZE)))
+    assert found[0].tolist() == [neighbours(word, table, 3, list(range(1, SIZE))) for word in others]
 
 
 def test_euclidean_neighbours_on_request():
