@@ -84,7 +84,7 @@ class Explainer:
             raise SettingError("words", f"words must be fitting or any, but is {words!r}")
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
-        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
+        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space, forms=False)
         near = self.adversary.directions.nearest
         self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
         self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, self.sensible)
