@@ -98,7 +98,7 @@ def test_a_word_that_no_text_holds_speaks_for_no_class_of_any_size() -> None:
     assert (evidence_in(counts).evidence[len(SPECIALS)] > 0.5).sum() == 2  # half a text is much of a small class
     assert fair[-1, 0] > 0 > fair[-1, 1]
     equal = torch.tensor([[50.0, 50.0]] * len(SPECIALS) + [[7.0, 2.0]])
-    torch.testing.assert_close(evidence_in(equal, by_size=True), evidence_in(equal))
+    torch.testing.assert_close(evidence_in(equal, by_size=True).evidence, evidence_in(equal).evidence)
 
 
 def test_kin_foretell_words_that_no_training_text_holds() -> None:

@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -51,8 +51,12 @@ class Train:
     may be changed."""
     quiet: bool = False
     """Say nothing but errors."""
+    file: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[FILE]")] = None
+    """Labelled texts, as --train FILE names them."""
 
     def __call__(self) -> int:
+        if self.file is not None:
+            return replace(self, settings=_trained_on(self.settings, self.file), file=None)()
         from wordward.runs.run_folder import load_config
         from wordward.support.console import say
         from wordward.train.sweep import train_sweep
@@ -83,6 +87,16 @@ class Train:
         if advice := _advice(result):
             say(advice, quiet=self.quiet)
         return 0
+
+
+def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:
+    """The settings with the file of labelled texts that was given without a flag."""
+    if settings.data.train not in ("", file):
+        raise UsageError(
+            f"expected one file of labelled texts; got {shlex.quote(file)} and --train "
+            f"{shlex.quote(settings.data.train)}: put them into one"
+        )
+    return replace(settings, data=replace(settings.data, train=file))
 
 
 def _advice(result: dict[str, Any]) -> str:
