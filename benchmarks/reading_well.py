@@ -7,8 +7,8 @@ than FALL), and grammar is kept: same case, no piece of a contraction, "a" and "
 if all its swaps do.
 
 The language model counts sequences of three words in the texts of --texts, a file with a text on each line, which
-should be many and not the run's own; without it no text is attacked, and pulls alone are judged. --show prints what was
-judged, to read and judge oneself.
+should be many and not the run's own; without it no text is attacked, and pulls alone are judged. --show prints what
+was judged, to read and judge oneself.
 """
 
 import argparse

@@ -143,3 +143,19 @@ def test_names_are_pulled_only_if_much_speaks_for_it() -> None:
     assert shown(run, rule, pulls) == [True, True]
     assert shown(run, rule, pulls, names=torch.tensor([True, False])) == [False, True]
     assert shown(run, Sensible(run, evidence, space), [("witty", "stale")], names=torch.tensor([True])) == [True]
+
+
+def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> None:
+    run, evidence, space = a_run()
+    lovely, charming, tunnel = ids(run, "lovely", "charming", "tunnel")
+    evidence.evidence[lovely, LABEL], evidence.variance[lovely] = 4.0, 0.01
+    evidence.variance[charming] = torch.inf
+    rule = Sensible(run, evidence, space)
+    words, toward = ids(run, "lovely", "lovely", "dull"), torch.stack([charming, tunnel, charming])
+    carried = rule._carried(LABEL, words, words, toward)
+    close = torch.cosine_similarity(space.table[lovely], space.table[charming], dim=0)
+    assert 0.8 < close < 1
+    beyond = rule._both[lovely, LABEL] - rule._kin[lovely, LABEL]
+    assert beyond > 1
+    torch.testing.assert_close(carried, torch.stack([close * beyond, torch.tensor(0.0), torch.tensor(0.0)]))
+    assert shown(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]

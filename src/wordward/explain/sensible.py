@@ -49,6 +49,7 @@ class Sensible:
         self._plain = noun | (kinds == BIT["number"]) | grammar  # (ids,)
         self._content = ~grammar & (kinds != BIT["number"])
         self._quality = ~grammar & (kinds & sum(BIT[name] for name in ("ly", "er", "est", "adjective")) > 0)
+        self._table = vectors_of(run, space)
         self._kin = kin_evidence(run, evidence, space).cpu()  # (rows of the evidence, classes)
         self.evidence = Evidence(evidence.evidence.cpu(), evidence.variance.cpu())
         trust = OWN / (OWN + self.evidence.variance)  # in counts, the more the more texts hold a word
@@ -76,12 +77,14 @@ class Sensible:
         """
         words, ids = words.unsqueeze(-1).expand_as(toward), ids.unsqueeze(-1).expand_as(toward)
         lost, error = self.evidence.lost(torch.full_like(toward, label), words, toward)
-        kin, both = (values[words, label] - values[toward, label] for values in (self._kin, self._both))
+        kin, speaks = self._kin[words, label] - self._kin[toward, label], self._both[words, label]
+        left = self._both[toward, label] + self._carried(label, words, ids, toward)
+        both = speaks - left
         plain, quality = self._plain[toward] & self._plain[ids], self._quality[toward] & self._quality[ids]
-        content, silent = self._content[toward] & self._content[ids], self._both[toward, label] <= SILENT
+        content, silent = self._content[toward] & self._content[ids], left <= SILENT
         less = silent & (lost > SEEN) & (both >= torch.where(plain, log(MUCH), log(LESS)))
         less &= self.evidence.variance[toward, label] < RARE
-        topic = silent & content & (self._both[words, label] >= SPEAKS) & (kin >= KIN_SOME)
+        topic = silent & content & (speaks >= SPEAKS) & (kin >= KIN_SOME)
         pulls = strengths > 0
 
         def reaching(kin_fall: float, fall: float) -> Tensor:
@@ -103,11 +106,31 @@ class Sensible:
                 return shown
         return None
 
+    def _carried(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
+        """What a word that no training text holds has of the evidence of the word it pulls, more the closer it is.
+
+        Kin alone do not tell that a "picture" is an "image", which speaks for its label far more than its kin do.
+        """
+        beyond = (self._both[words, label] - self._kin[words, label]).clamp(min=0)
+        unseen = self.evidence.variance[toward, label].isinf()
+        close = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1).cpu()
+        return torch.where(unseen, close.clamp(min=0) * beyond, 0.0)
+
 
 def sensible(run: Run, space: WordSpace | None) -> Sensible | None:
     """Which pulls of a run are shown; None for a tagger, or a run that kept no counts."""
     evidence = evidence_of(run)
     return None if evidence is None else Sensible(run, evidence, space)
+
+
+def vectors_of(run: Run, space: WordSpace | None) -> Tensor:
+    """The vectors that say which words are near each other, (ids, dim): of a space, or the run's own."""
+    if space is not None:
+        return space.table
+    table = run.table().float()
+    if run.config.transformer is None and run.config.model.kind == "convolution":
+        table = table[:, : run.config.model.dim]  # its evidence follows
+    return table
 
 
 def kin_evidence(run: Run, evidence: Evidence, space: WordSpace | None) -> Tensor:
@@ -116,10 +139,7 @@ def kin_evidence(run: Run, evidence: Evidence, space: WordSpace | None) -> Tenso
     "terrible" is foretold to speak against a product, "warranty" is not, though texts that complain hold it as often.
     A word that no training text holds is foretold, too, if it has a vector; one without is foretold nothing: 0.
     """
-    table = run.table().float() if space is None else space.table
-    if space is None and run.config.transformer is None and run.config.model.kind == "convolution":
-        table = table[:, : run.config.model.dim]  # its evidence follows
-    ids = run.ordinary()
+    table, ids = vectors_of(run, space), run.ordinary()
     ids = ids if space is None else ids[space.known[ids]]
     foretold = torch.zeros_like(evidence.evidence)
     if int(torch.isfinite(evidence.variance[ids]).all(-1).sum()) > 1:
