@@ -35,7 +35,7 @@ SPEAKS, SILENT, KIN_SOME = (
 LEFT = (1.0, 0.5, 0.2)  # by how much words of which too little is counted must speak less, with their kin
 SEEN, LESS = 0.2, 1.5  # by how much, and by what factor, the words themselves must: as counted; with what kin say
 RIDGE, NOISE = 3.0, 0.25  # of the regression: its weight, and the variance that words have beside that of counts
-RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
+RARE, ONCE = 2.35, 2.45  # variance of the evidence of a word that fewer than three, or two, texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
 
 
@@ -83,7 +83,9 @@ class Sensible:
         plain, quality = self._plain[toward] & self._plain[ids], self._quality[toward] & self._quality[ids]
         content, silent = self._content[toward] & self._content[ids], left <= SILENT
         less = silent & (lost > SEEN) & (both >= torch.where(plain, log(MUCH), log(LESS)))
-        less &= self.evidence.variance[toward, label] < RARE
+        variance = self.evidence.variance[toward, label]
+        less &= variance < RARE
+        content &= (variance < ONCE) | variance.isinf()  # infinite: a Transformer's word that no training text holds
         topic = silent & content & (speaks >= SPEAKS) & (kin >= KIN_SOME)
         pulls = strengths > 0
 

@@ -27,13 +27,13 @@ def evidence_in(counts: Tensor, *, by_size: bool = False) -> Evidence:
     """The evidence in counts of texts by word and class, as `Corpus.class_counts` gives them.
 
     Half a text is added on either side; `by_size`: as much of one text as the class has of all texts, and the rest,
-    so that a word that no text holds speaks for no class, also where these are many or unequal.
+    so that a word that no text holds speaks for no class, also where these are many or unequal. The variance is that
+    with half a text in any case.
     """
-    texts = counts[PAD]  # (classes,)
+    texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
     part = texts / texts.sum() if by_size else 0.5
-    inside, outside = counts + part, counts.sum(1, keepdim=True) - counts + (1 - part)  # (words, classes)
-    evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
-    variance = 1 / inside + 1 / outside
+    evidence = ((counts + part) / (texts + 1)).log() - ((outside + 1 - part) / (texts.sum() - texts + 1)).log()
+    variance = 1 / (counts + 0.5) + 1 / (outside + 0.5)
     variance[: len(SPECIALS)] = torch.inf
     return Evidence(evidence, variance)
 
