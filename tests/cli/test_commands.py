@@ -275,6 +275,14 @@ def test_the_file_to_train_on_needs_no_flag(order: int, monkeypatch: pytest.Monk
     assert seen == ["mine.csv", "review", "runs/x"]
 
 
+@pytest.mark.parametrize(("command", "hint"), [("attack", "--out FILE.jsonl"), ("evaluate", "redirect it")])
+def test_a_file_after_json_that_prints_says_what_to_do(
+    command: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "runs/x", "test.csv", "--json", "found.jsonl"]) == 1
+    assert f"wordward {command} prints with --json, which takes no file; got found.jsonl: {hint}" in said(capsys)
+
+
 def test_two_files_to_train_on_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "mine.csv", "--train", "other.csv", "--out", "runs/x"]) == 1
     assert "expected one file of labelled texts; got mine.csv and --train other.csv" in said(capsys)

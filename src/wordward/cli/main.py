@@ -262,8 +262,17 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
     return expanded
 
 
+def _check_json(arguments: list[str]) -> None:
+    """Refuse a file after --json where that prints: others, such as explain and check, write to one."""
+    for name, hint in (("attack", "--out FILE.jsonl writes each text"), ("evaluate", "redirect it with >")):
+        files = [file for file in _values(arguments, "--json") if file.endswith((".json", ".jsonl"))]
+        if arguments[:1] == [name] and files:
+            raise UsageError(f"wordward {name} prints with --json, which takes no file; got {files[0]}: {hint}")
+
+
 def _parse(arguments: list[str]) -> Any:
     """The command with its settings."""
+    _check_json(arguments)
     return parse(
         _repeated(arguments, "--sweep"),
         COMMANDS,
