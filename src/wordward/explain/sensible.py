@@ -159,10 +159,13 @@ def foretell(vectors: Tensor, values: Tensor, variance: Tensor) -> Tensor:
     `variance` (n,) is that of the values; infinite: not known. Each is left out in turn without fitting again.
     """
     wide = vectors.cpu().double()  # MPS has no double precision
-    y, weights = values.cpu().double(), 1 / (variance.cpu().double().unsqueeze(-1) + NOISE)
-    wide = torch.nn.functional.normalize(wide - wide[weights[:, 0] > 0].mean(0), dim=-1)
+    seen = variance.cpu().isfinite()
+    wide = torch.nn.functional.normalize(wide - wide[seen].mean(0), dim=-1)
     wide = torch.cat([wide, wide.new_ones(len(wide), 1)], -1)
-    inverse = torch.linalg.inv(wide.T @ (weights * wide) + RIDGE * torch.eye(wide.shape[1], dtype=wide.dtype))
-    fitted = wide @ (inverse @ (wide.T @ (weights * y)))
-    own = (wide @ inverse * wide).sum(-1, keepdim=True) * weights  # how much each value says of itself
-    return ((fitted - own * y) / (1 - own)).to(values)
+    known, y = wide[seen], values.cpu()[seen].double()
+    weights = 1 / (variance.cpu()[seen].double().unsqueeze(-1) + NOISE)
+    inverse = torch.linalg.inv(known.T @ (weights * known) + RIDGE * torch.eye(wide.shape[1], dtype=wide.dtype))
+    fitted = wide @ (inverse @ (known.T @ (weights * y)))
+    own = (known @ inverse * known).sum(-1, keepdim=True) * weights  # how much each value says of itself
+    fitted[seen] = (fitted[seen] - own * y) / (1 - own)
+    return fitted.to(values)
