@@ -16,7 +16,7 @@ from wordward.runs.reading import Reading
 
 @dataclass(frozen=True)
 class PlaceMaker:
-    """Makes the places of explanations; it holds no model, since places are made only when they are asked for."""
+    """Makes the places of explanations when they are asked for; of a model it holds the word vectors at most."""
 
     vocabulary: Any
     labels: tuple[str, ...]

@@ -1,5 +1,6 @@
 """Which pulls a reader is shown: toward words that do not speak for the label, and whose kin do less, too."""
 
+from itertools import chain
 from math import inf, log
 
 import torch
@@ -98,25 +99,22 @@ class Sensible:
             if bool((shown & pulls).any()):
                 return shown | (reaching(*RUNGS[-1]) & (strengths < strengths[shown].max()))
         named = torch.zeros_like(pulls) if names is None else names.unsqueeze(-1).expand_as(pulls)
-        for factor in FALLS:
-            shown = ~named & (lost - SURE * error >= torch.where(plain, log(MUCH), log(factor)))
-            if bool((shown & pulls).any()):
-                return shown
-        for fall in LEFT:
-            shown = ~named & content & (both >= fall)
-            if bool((shown & pulls).any()):
-                return shown
-        return None
+        surely = (lost - SURE * error >= torch.where(plain, log(MUCH), log(factor)) for factor in FALLS)
+        perhaps = (content & (both >= fall) for fall in LEFT)
+        found = (~named & shown for shown in chain(surely, perhaps))
+        return next((shown for shown in found if bool((shown & pulls).any())), None)
 
     def _carried(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
         """What a word that no training text holds has of the evidence of the word it pulls, more the closer it is.
 
         Kin alone do not tell that a "picture" is an "image", which speaks for its label far more than its kin do.
         """
-        beyond = (self._both[words, label] - self._kin[words, label]).clamp(min=0)
-        unseen = self.evidence.variance[toward, label].isinf()
-        close = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1).cpu()
-        return torch.where(unseen, close.clamp(min=0) * beyond, 0.0)
+        unseen, carried = self.evidence.variance[toward, label].isinf(), torch.zeros(toward.shape)
+        if bool(unseen.any()):
+            beyond = (self._both[words, label] - self._kin[words, label])[unseen].clamp(min=0)
+            near = self._table[ids[unseen]], self._table[toward[unseen]]
+            carried[unseen] = torch.nn.functional.cosine_similarity(*near, dim=-1).cpu().clamp(min=0) * beyond
+        return carried
 
 
 def sensible(run: Run, space: WordSpace | None) -> Sensible | None:
