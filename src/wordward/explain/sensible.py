@@ -28,11 +28,8 @@ RUNGS = (
     (0.2, 0.7),
 )
 KIN_MUCH = 0.9  # unless both words name qualities
-SPEAKS, SILENT, KIN_SOME = (
-    0.7,
-    0.3,
-    0.3,
-)  # a word for the label, at least; one for none, at most; how far kin then fall
+SPEAKS, SILENT = 0.7, 0.3  # what a word that speaks for a label has at least; one that speaks for none, at most
+KIN_SOME = 0.3  # how much less the kin must speak for the label where the old word says what a text is about
 LEFT = (1.0, 0.5, 0.2)  # by how much words of which too little is counted must speak less, with their kin
 SEEN, LESS = 0.2, 1.5  # by how much, and by what factor, the words themselves must: as counted; with what kin say
 RIDGE, NOISE = 3.0, 0.25  # of the regression: its weight, and the variance that words have beside that of counts
