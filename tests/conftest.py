@@ -17,6 +17,9 @@ from tyro import _docstrings
 settings.register_profile("wordward", deadline=None, derandomize=True)
 settings.load_profile("wordward")
 torch.set_num_threads(1)
+if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
+    # Else each call notes, for each kind of device, where in the program it was made.
+    torch.manual_seed = lambda seed: torch.default_generator.manual_seed(int(seed))
 # tyro reads the sources of a command's settings for each command line; here once.
 for place, name in (
     (getattr(_docstrings, "_ClassTokenization", None), "make"),
@@ -34,10 +37,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def seed() -> None:
     """Each test starts at the same random state."""
-    if torch.cuda.is_available() or torch.backends.mps.is_available():
-        torch.manual_seed(0)
-    else:  # that would note, for each kind of device, where in the program it was asked for
-        torch.default_generator.manual_seed(0)
+    torch.manual_seed(0)
 
 
 @pytest.fixture
