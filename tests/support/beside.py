@@ -41,6 +41,7 @@ def _fork(_: str, arguments: Sequence[str], files: Sequence[int]) -> int:
     try:
         sys.stdout, sys.stderr, sys.unraisablehook = sys.__stdout__, sys.__stderr__, sys.__unraisablehook__
         threading.excepthook = threading.__excepthook__
+        forkserver._forkserver.__init__()  # type: ignore[attr-defined]  # whose lock is held here
         for before, after in pairwise([*sorted({0, 1, 2, *files}), os.sysconf("SC_OPEN_MAX")]):
             os.closerange(before + 1, after)
         exec(arguments[-1])
