@@ -27,7 +27,7 @@ from wordward.datasets import Example
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.hf.explainer import explain as explain_model
-from wordward.hf.trainer import AdversarialSettings
+from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
@@ -210,6 +210,40 @@ class TestTraining:
         assert first != second
         mixed = [set(lengths[first[at : at + 4]]) for at in range(0, 20, 4)]
         assert sum(len(each) == 2 for each in mixed) <= 1
+
+
+@pytest.mark.parametrize("method", ["ivat", "vat"])
+def test_the_first_half_of_self_training_is_a_baseline(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """So that the second starts from no worse a model; the method is at work in it."""
+    after: list[dict[str, torch.Tensor]] = []
+    passes, at_work = list[bool](), list[bool]()
+    ended, compared = FineTuning.on_epoch_end, AdversarialTrainer._virtual
+
+    def on_epoch_end(self: FineTuning, *args: Any, **others: Any) -> None:
+        ended(self, *args, **others)
+        after.append({name: weights.clone() for name, weights in self.model.state_dict().items()})
+        at_work.append(any(passes))
+        passes.clear()
+
+    def _virtual(self: AdversarialTrainer, *args: Any) -> dict[str, torch.Tensor]:
+        losses = compared(self, *args)
+        passes.append(bool(losses))
+        return losses
+
+    monkeypatch.setattr(FineTuning, "on_epoch_end", on_epoch_end)
+    monkeypatch.setattr(AdversarialTrainer, "_virtual", _virtual)
+    saved(tmp_path / "still", dropout=0.0)  # without random numbers, of which the method draws some in any case
+    plain = config_of(place, method="baseline", epochs=2)
+    halves = config_of(place, method=method, epochs=4, self_training=True)
+    for config in (plain, halves):
+        still = replace(config, transformer=str(tmp_path / "still"))
+        train(still, tmp_path / config.method, quiet=True)
+    assert len(after) == 6
+    assert all(torch.equal(after[1][name], after[3][name]) for name in after[1])
+    assert any(not torch.equal(after[3][name], after[5][name]) for name in after[3])
+    assert at_work == [False] * 4 + [True] * 2
 
 
 class TestResume:

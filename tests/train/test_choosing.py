@@ -231,18 +231,26 @@ def test_a_transformer_reads_unlabelled_texts_in_as_many_epochs_again(
 def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_labels(transformer_at_hand: str) -> None:
     asked = replace(OPEN, training=TrainingSettings(device="cpu"))
     sentences = [Example("the film was warm", tokens=("the", "film", "was", "warm"), tags=("O", "B", "O", "O"))] * 200
-    tagger, said = choose(asked, sentences, 50, tagging=True)
-    assert (tagger.transformer, tagger.training.epochs, tagger.training.learning_rate) == (
-        transformer_at_hand,
-        14,
-        2e-4,
-    )
+    tagger, said = choose(replace(asked, method="baseline"), sentences, 50, tagging=True)
+    assert (tagger.transformer, tagger.training.learning_rate) == (transformer_at_hand, 2e-4)
     assert said.startswith("chosen: the Transformer of")
     texts = [Example("the film was warm", "good")] * 200
     assert choose(asked, texts, 20, tagging=False)[0].transformer == transformer_at_hand
     assert choose(asked, texts, 21, tagging=False)[0].model.kind == "convolution"
     own = replace(asked, model=ModelSettings(kind="convolution"))
     assert choose(own, texts, 2, tagging=False)[0].transformer is None
+
+
+@pytest.mark.parametrize(("texts", "epochs"), [(50, 28), (200, 28), (400, 16), (1_000, 6), (5_000, 3)])
+@pytest.mark.parametrize(("method", "halves"), [("baseline", False), ("iadvt", False), ("ivat", True)])
+def test_a_transformer_reads_few_tagged_sentences_for_longer_and_in_halves_with_a_kl_method(
+    texts: int, epochs: int, method: str, halves: bool, transformer_at_hand: str
+) -> None:
+    asked = replace(OPEN, method=method, training=TrainingSettings(device="cpu"))
+    sentence = Example("the film was warm", tokens=("the", "film", "was", "warm"), tags=("O", "B", "O", "O"))
+    tagger, _ = choose(asked, [sentence] * texts, 2, tagging=True)
+    assert tagger.transformer == transformer_at_hand
+    assert (tagger.training.epochs, tagger.training.self_training) == (epochs * (2 if halves else 1), halves)
 
 
 @pytest.mark.parametrize("method", ["baseline", "iadvt"])

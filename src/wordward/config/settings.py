@@ -54,9 +54,10 @@ class TrainingSettings:
     self_training: bool = False
     """Let the KL methods (vat, ivat) of a classifier compare with what the model makes of a text without dropout,
     balanced so that labels are as frequent as in the training texts, and sharpened: from few labelled and many
-    unlabelled texts it learns more, if both are drawn alike. A Hugging Face model learns from the labels alone until
-    half of the steps are done, then from what it made of the texts at that time, not sharpened. On where wordward
-    chooses the model and there are unlabelled texts."""
+    unlabelled texts it learns more, if both are drawn alike. A Hugging Face model learns from the labels alone for
+    half of the steps, its learning rate falling to zero, and in the other half, the rate rising and falling again,
+    from what it made of the texts at the end of the first, not sharpened; a tagger in such halves, too, compared with
+    itself. On where wordward chooses the model and there are unlabelled texts, or tags for a Hugging Face model."""
     clip: Annotated[OpenFloat, shown(OURS["clip"])] = OPEN
     """Clip gradients to this norm; 1 by default for a Hugging Face model."""
     averaging: float = 0.0

@@ -32,6 +32,7 @@ FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
 TRANSFORMER_SECONDS = 300  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
 PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
+TAGGING_STEPS = 200  # fewer leave a Transformer short of what few tagged sentences can teach it
 STEPS = 2_000  # in which unlabelled texts have taught what they can
 MANY = 10  # classes, beyond which a Transformer needs more epochs
 TOO_MANY = 20  # classes, beyond which a convolution learns more from the same texts
@@ -62,7 +63,7 @@ def choose(
     fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes)
     few_enough = tagging or classes <= TOO_MANY
     if found is not None and few_enough and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
-        if unlabelled and not tagging and any(not each.recipe.needs_labels for each in parse_methods(config.method)):
+        if (unlabelled or tagging) and any(not each.recipe.needs_labels for each in parse_methods(config.method)):
             fine_tuning = _self_training(fine_tuning)
         training = replace(config.training, **_open(config.training, fine_tuning))
         chosen = replace(config, transformer=str(found), training=training)
@@ -122,13 +123,14 @@ def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
 
 
 def _self_training(fine_tuning: dict[str, Any]) -> dict[str, Any]:
-    """As many epochs again: the first half is the teacher's, who learns from the labels alone."""
+    """As many epochs again: the first half is that of the labels alone."""
     epochs = 2 * fine_tuning["epochs"]
     return fine_tuning | {"epochs": epochs, "patience": epochs, "self_training": True}
 
 
 def _tagging(texts: int) -> dict[str, Any]:
     epochs = int(np.clip(round(200 / sqrt(texts)), 3, 15))
+    epochs = max(epochs, min(28, round(TAGGING_STEPS * TrainingSettings().batch_size / texts)))
     return {"epochs": epochs, "patience": epochs, "learning_rate": 2e-4}
 
 

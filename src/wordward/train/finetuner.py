@@ -91,6 +91,7 @@ class FineTuning(transformers.TrainerCallback):
             order=Order(train.lengths, settings.batch_size, settings.seed),
             record=self.record,
             learnt=Learnt(self.data.chance_loss("tokens") if settings.gradual else None, self.device),
+            halves=settings.self_training and virtual,
             beliefs=beliefs_of(self.data, self.device, 1.0)
             if settings.self_training and not self.data.tagging
             else None,

@@ -1,12 +1,14 @@
 """The Hugging Face Trainer that fine-tunes a run: texts in our order, losses weighed and recorded as ours are."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from wordward.hf.trainer import AdversarialTrainer
 from wordward.runs import run_folder
@@ -20,13 +22,31 @@ from wordward.train.teacher import Teacher
 WARM_UP = 0.1  # share of the steps
 
 
+def twice(step: int, steps: int) -> float:
+    """The share of the learning rate at a step of so many: linear, as without halves, and the same again."""
+    half = max(1, steps // 2)
+    at, warm_up = step % half, int(WARM_UP * half)
+    return at / warm_up if at < warm_up else (half - at) / (half - warm_up)
+
+
 class RunTrainer(AdversarialTrainer):
-    """Reads texts in our order, records the losses, and weighs the methods' by what has been learnt."""
+    """Reads texts in our order, records the losses, and weighs the methods' by what has been learnt.
+
+    In `halves` it first learns from the labels alone, to the end, as without a method, and then once more with the
+    KL methods: with `beliefs`, from what the model of the first half makes of the texts.
+    """
 
     def __init__(
-        self, *args: Any, order: Order, record: Record, learnt: Learnt, beliefs: Beliefs | None, **options: Any
+        self,
+        *args: Any,
+        order: Order,
+        record: Record,
+        learnt: Learnt,
+        halves: bool,
+        beliefs: Beliefs | None,
+        **options: Any,
     ) -> None:
-        self.order, self.record, self.learnt, self.beliefs = order, record, learnt, beliefs
+        self.order, self.record, self.learnt, self.halves, self.beliefs = order, record, learnt, halves, beliefs
         self._target = self._believed if beliefs else None
         super().__init__(*args, **options)
         self.teacher = Teacher(Path(str(self.args.output_dir)), first=record.first)
@@ -34,10 +54,21 @@ class RunTrainer(AdversarialTrainer):
     def _weight(self) -> Tensor | float:
         return self.learnt.share
 
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """In halves the learning rate falls to zero twice: whoever has not learnt to the end teaches badly."""
+        if self.halves and self.lr_scheduler is None:
+            rate = partial(twice, steps=num_training_steps)
+            self.lr_scheduler = LambdaLR(optimizer or self.optimizer, rate)  # type: ignore[arg-type]
+        return super().create_scheduler(num_training_steps, optimizer)
+
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
-        """In self-training only from half of the steps on: then there is a teacher."""
-        if self.beliefs and not self.teacher.ready(model, self.state.global_step, self.state.max_steps):
-            return {}
+        """In halves only in the second."""
+        if self.halves:
+            step, half = self.state.global_step, self.state.max_steps // 2
+            if step < half:
+                return {}
+            if self.beliefs:
+                self.teacher.take(model, resumed=step > half)
         return super()._virtual(model, inputs)
 
     def _believed(self, inputs: dict[str, Tensor], logits: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The model as it was halfway through self-training: what it made of unlabelled texts then is what is learnt from."""
+"""The model that learnt from labels alone: what it makes of unlabelled texts is what self-training learns from."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -16,7 +16,7 @@ TEACHER = "teacher.safetensors"
 
 
 class Teacher:
-    """A copy of a model that is trained on labels alone for half of the steps, and no longer changes.
+    """A copy of a model that no longer changes.
 
     A Transformer knows few labels by heart after a few epochs, and what it then believes of other texts is held by
     nothing: compared with itself from step to step, it drifts away. Kept in `folder`, for runs that are resumed; of
@@ -27,17 +27,16 @@ class Teacher:
         self._file, self._first = folder / TEACHER, first
         self._model: nn.Module | None = None
 
-    def ready(self, model: nn.Module, step: int, steps: int) -> bool:
-        """Whether there is a teacher at this step of so many; at half of them `model` becomes one."""
-        half = steps // 2
-        if self._model is None and step >= half:
-            self._model = deepcopy(model).eval().requires_grad_(False)
-            if step > half:
-                self._load()
-            elif self._first:
-                with whole(self._file) as part:
-                    save_model(self._model, str(part))
-        return self._model is not None
+    def take(self, model: nn.Module, *, resumed: bool) -> None:
+        """If there is none yet, `model` becomes the teacher; in a run that is resumed, the one that is kept."""
+        if self._model is not None:
+            return
+        self._model = deepcopy(model).eval().requires_grad_(False)
+        if resumed:
+            self._load()
+        elif self._first:
+            with whole(self._file) as part:
+                save_model(self._model, str(part))
 
     def _load(self) -> None:
         assert self._model is not None
