@@ -1,4 +1,4 @@
-"""python -m benchmarks.reading_well RUN FILE --labelled OTHER --texts BIG.txt: what reads well, by rule.
+"""python -m benchmarks.reading_well RUN FILE --labelled OTHER [--texts BIG.txt]: what reads well, by rule.
 
 A text's strongest pull counts as sensible if other labelled texts, which the run was not trained on, speak for it:
 the word that pulls speaks less for the label than the word that is pulled, by two standard errors. A swap that keeps
@@ -7,7 +7,8 @@ than FALL), and grammar is kept: same case, no piece of a contraction, "a" and "
 if all its swaps do.
 
 The language model counts sequences of three words in the texts of --texts, a file with a text on each line, which
-should be many and not the run's own. --show prints what was judged, to read and judge oneself.
+should be many and not the run's own; without it no text is attacked, and pulls alone are judged. --show prints what
+was judged, to read and judge oneself.
 """
 
 import argparse
@@ -82,17 +83,24 @@ def grammatical(before: str, after: str, word: str, toward: str, start: int) -> 
 def evidence_for(run: Run, labelled: Sequence[Example]) -> Evidence:
     """What labelled texts say of the words that the run was trained with."""
     corpus = encode(labelled, run.learnt, run.text, run.labels)
-    return evidence_in(torch.from_numpy(corpus.class_counts(len(run.learnt), len(run.labels))))
+    return evidence_in(torch.from_numpy(corpus.class_counts(len(run.learnt), len(run.labels))), by_size=True)
 
 
 def measure(
-    run: Run, examples: Sequence[Example], evidence: Evidence, model: NGrams, settings: AttackSettings, words: str
+    run: Run,
+    examples: Sequence[Example],
+    evidence: Evidence,
+    model: NGrams | None,
+    settings: AttackSettings,
+    words: str,
 ) -> dict[str, Any]:
-    """Both shares with their 95 % intervals, and what was judged."""
+    """Both shares with their 95 % intervals, and what was judged; without a model no swaps are."""
     found = explain(run, [example.text for example in examples], words=words, word_space=settings.word_space)
     pulls = [(each, judged) for each in found if (judged := sensible(run, evidence, each)) is not None]
-    flipped = [each for each in attack(run, examples, settings) if each.flipped and each.sense_kept]
-    swaps = [(each, fluent(model, each)) for each in flipped]
+    swaps = []
+    if model is not None:
+        flipped = [each for each in attack(run, examples, settings) if each.flipped and each.sense_kept]
+        swaps = [(each, fluent(model, each)) for each in flipped]
     return {
         "texts": len(examples),
         "sensible": share(sum(judged for _, judged in pulls), len(pulls))._asdict() if pulls else None,
@@ -122,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("run")
     parser.add_argument("file")
     parser.add_argument("--labelled", required=True, help="labelled texts that the run was not trained on")
-    parser.add_argument("--texts", required=True, help="many texts for the language model, a line each")
+    parser.add_argument("--texts", help="many texts for the language model, a line each; without it only pulls")
     parser.add_argument("--count", type=int, default=200_000, help="of them, at most")
     parser.add_argument("--limit", type=int, default=200, help="texts of FILE to explain and attack")
     parser.add_argument("--skip", type=int, default=0, help="texts of FILE to leave out first")
@@ -135,8 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     data = replace(run.config.data, limit=None)
     examples = read_as(data, given.file)[given.skip :][: given.limit]
     evidence = evidence_for(run, read_as(data, given.labelled))
-    with Path(given.texts).open(encoding="utf-8", errors="replace") as lines:
-        model = NGrams(split(line) for line in islice(lines, given.count))
+    model = None
+    if given.texts:
+        with Path(given.texts).open(encoding="utf-8", errors="replace") as lines:
+            model = NGrams(split(line) for line in islice(lines, given.count))
     settings = AttackSettings(
         sense="kept", words=given.words, word_space=given.word_space, language_model=given.language_model
     )

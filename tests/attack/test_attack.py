@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ import torch
 from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
-from wordward.attack import search
+from wordward.attack import attacker, search
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
-from wordward.attack.guide import Guide, Target, gains
+from wordward.attack.guide import Guide, Places, Replacement, Target, gains
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (
@@ -423,3 +424,16 @@ def test_praise_turns_to_blame(run: Run) -> None:
     deciding = [change for changes in first for change in changes if change.word in (*PRAISE, *BLAME)]
     assert len(deciding) > sum(map(len, first)) / 2
     assert all(EOS != run.vocabulary[change.toward] >= len(SPECIALS) for changes in first for change in changes)
+
+
+def test_a_swap_is_told_as_it_is_written_in_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that replaces "I" is a capital only where it begins a sentence."""
+    vocabulary = Vocabulary.build([["i", "we", "know", "and", "said"]] * 3)
+    run = replace(untrained(lowercase=True), vocabulary=vocabulary)
+    case = SimpleNamespace(text="I know and I said", places=Places(run.read(Example("I know and I said"))))
+    swaps = [Replacement(0, vocabulary["we"]), Replacement(3, vocabulary["we"])]
+    monkeypatch.setattr(attacker, "text_with", lambda *_: "We know and we said")
+    goal = SimpleNamespace(sense=lambda *_: ("kept", None))
+    found: Any = SimpleNamespace(case=case, beam=[SimpleNamespace(swaps=swaps)], passes=1)
+    edited = attacker._swapped(run, cast(Any, goal), found)
+    assert [change.toward for change in edited.changes] == ["We", "we"]

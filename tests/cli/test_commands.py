@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reviews import reviews, write_csv
@@ -258,6 +259,33 @@ def test_too_little_memory_says_what_to_do(
     assert "wordward: not enough memory (" in told
     assert "--max-length" in told
     assert "nobody" not in told
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_file_to_train_on_needs_no_flag(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def trained(config: Any, out: str, **_: object) -> dict[str, Any]:
+        seen.extend([config.data.train, config.data.text_column, out])
+        return {"stopped": True}
+
+    monkeypatch.setattr(wordward.train.training, "train", trained)
+    flags = ["--out", "runs/x", "--text-column", "review"]
+    assert main(["train", *flags[: 4 * order], "mine.csv", *flags[4 * order :]]) == 130
+    assert seen == ["mine.csv", "review", "runs/x"]
+
+
+@pytest.mark.parametrize(("command", "hint"), [("attack", "--out FILE.jsonl"), ("evaluate", "redirect it")])
+def test_a_file_after_json_that_prints_says_what_to_do(
+    command: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "runs/x", "test.csv", "--json", "found.jsonl"]) == 1
+    assert f"wordward {command} prints with --json, which takes no file; got found.jsonl: {hint}" in said(capsys)
+
+
+def test_two_files_to_train_on_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "mine.csv", "--train", "other.csv", "--out", "runs/x"]) == 1
+    assert "expected one file of labelled texts; got mine.csv and --train other.csv" in said(capsys)
 
 
 def test_sizes_of_a_damaged_folder_are_not_taken_for_too_little_memory(

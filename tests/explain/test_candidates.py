@@ -56,6 +56,24 @@ def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytes
         assert few.tolist() == wanted + [int(word)] * (3 - len(wanted))
 
 
+@pytest.mark.parametrize("forms", [True, False])
+def test_forms_of_the_same_word_do_not_explain_it(forms: bool) -> None:
+    words = "service serve library librarian number story".split()
+    vocabulary = Vocabulary((*SPECIALS, *words), np.array([0, 0, 3, *[40] * len(words)]))
+    run = replace(a_run(k=5), vocabulary=vocabulary, model=Classifier(len(vocabulary), 2, MODEL).eval())
+    adversary = run.adversary("iadvt")
+    assert fit_words(run, adversary, forms=forms)
+    found = adversary.directions.search(torch.tensor([[vocabulary["service"], vocabulary["library"]]]))
+    assert found is not None
+    service, library = ({vocabulary.word(at) for at in of_word} for of_word in found[0].tolist())
+    assert ("serve" in service, "librarian" in library) == (forms, forms)
+    assert {"library", "story"} <= service
+    explained = explain(run, ["the library service"])[0]
+    assert not {("service", "serve"), ("library", "librarian")} & {
+        (place.word, pull.toward) for place in explained.places for pull in place.pulls
+    }
+
+
 @pytest.mark.parametrize(("tags", "fit"), [(("B-PER", "I-PER", "O"), True), (("c", "i"), False)])
 def test_of_taggers_those_of_names_have_fitting_words(tags: tuple[str, ...], fit: bool) -> None:
     vocabulary = a_run().vocabulary

@@ -89,3 +89,73 @@ def test_weaker_pulls_than_the_strongest_need_less() -> None:
         found = shown(LABEL, words, words, toward, torch.tensor(strengths).unsqueeze(-1))
         assert found is not None
         assert found.flatten().tolist() == expected
+
+
+def test_a_word_that_no_text_holds_speaks_for_no_class_of_any_size() -> None:
+    counts = torch.tensor([[300.0, 60.0, 40.0]] * len(SPECIALS) + [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
+    fair = evidence_in(counts, by_size=True).evidence
+    assert fair[len(SPECIALS)].abs().max() < 0.05
+    assert (evidence_in(counts).evidence[len(SPECIALS)] > 0.5).sum() == 2  # half a text is much of a small class
+    assert fair[-1, 0] > 0 > fair[-1, 1]
+    equal = torch.tensor([[50.0, 50.0]] * len(SPECIALS) + [[7.0, 2.0]])
+    torch.testing.assert_close(evidence_in(equal, by_size=True).evidence, evidence_in(equal).evidence)
+
+
+def test_kin_foretell_words_that_no_training_text_holds() -> None:
+    run, evidence, space = a_run()
+    unseen = int(run.vocabulary["witty"])
+    variance, said = evidence.variance.clone(), evidence.evidence.clone()
+    variance[unseen], said[unseen] = torch.inf, -9.0  # what stands there counts for nothing
+    kin = kin_evidence(run, Evidence(said, variance), space)
+    assert 0.3 < kin[unseen, LABEL] < 3
+    seen = [at for at in range(len(SPECIALS), len(run.vocabulary)) if at != unseen]
+    without = foretell(space.table[seen], evidence.evidence[seen], evidence.variance[seen].mean(-1))
+    torch.testing.assert_close(kin[seen], without)
+
+
+def shown(run: Run, rule: Sensible, pulls: list[tuple[str, str]], **how: torch.Tensor) -> list[bool] | None:
+    """Which pulls a text is shown of, each on a word of its own and all of one strength."""
+    words, toward = (ids(run, *each) for each in zip(*pulls, strict=True))
+    found = rule(LABEL, words, words, toward.unsqueeze(-1), torch.ones(len(pulls), 1), **how)
+    return None if found is None else found.flatten().tolist()
+
+
+def test_a_word_that_speaks_for_the_label_pulls_only_if_no_other_does() -> None:
+    run, evidence, space = a_run()
+    rule = Sensible(run, evidence, space)
+    assert shown(run, rule, [("lovely", "dull"), ("lovely", "charming")]) == [True, False]
+    # Of two words of praise one is surely weaker: a difference of degree, which is shown only for want of better.
+    counts = torch.tensor([[200.0, 200.0]] * len(SPECIALS) + [[1.0, 150.0], [30.0, 60.0]])
+    weaker = Evidence(evidence.evidence.clone(), evidence.variance.clone())
+    stated = evidence_in(counts)
+    for word, row in (("lovely", -2), ("charming", -1)):
+        at = int(run.vocabulary[word])
+        weaker.evidence[at], weaker.variance[at] = stated.evidence[row], stated.variance[row]
+    rule = Sensible(run, weaker, space)
+    assert shown(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]
+    assert shown(run, rule, [("lovely", "charming")]) == [True]
+
+
+def test_names_are_pulled_only_if_much_speaks_for_it() -> None:
+    run, evidence, space = a_run()
+    rule = Sensible(run, evidence, WordSpace(torch.zeros_like(space.table), space.known, "nothing near"))
+    pulls = [("harbor", "tunnel"), ("witty", "stale")]
+    assert shown(run, rule, pulls) == [True, True]
+    assert shown(run, rule, pulls, names=torch.tensor([True, False])) == [False, True]
+    assert shown(run, Sensible(run, evidence, space), [("witty", "stale")], names=torch.tensor([True])) == [True]
+
+
+def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> None:
+    run, evidence, space = a_run()
+    lovely, charming, tunnel = ids(run, "lovely", "charming", "tunnel")
+    evidence.evidence[lovely, LABEL], evidence.variance[lovely] = 4.0, 0.01
+    evidence.variance[charming] = torch.inf
+    rule = Sensible(run, evidence, space)
+    words, toward = ids(run, "lovely", "lovely", "dull"), torch.stack([charming, tunnel, charming])
+    carried = rule._carried(LABEL, words, words, toward)
+    close = torch.cosine_similarity(space.table[lovely], space.table[charming], dim=0)
+    assert 0.8 < close < 1
+    beyond = rule._both[lovely, LABEL] - rule._kin[lovely, LABEL]
+    assert beyond > 1
+    torch.testing.assert_close(carried, torch.stack([close * beyond, torch.tensor(0.0), torch.tensor(0.0)]))
+    assert shown(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]

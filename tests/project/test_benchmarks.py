@@ -102,6 +102,10 @@ def test_what_reads_well_is_measured_by_rule(tmp_path: Path, capsys: pytest.Capt
         == sum(line[0] == "+" for line in shown if " -> " in line and "[" not in line) / 30
     )
     assert measured["flipped"] == sum("[" in line for line in shown)
+    reading_well.main([*given[:4], "--limit", "30", "--show"])
+    *pulls, last = capsys.readouterr().out.splitlines()
+    assert json.loads(last) == measured | {"fluent": None, "flipped": 0}
+    assert pulls == [line for line in shown if "[" not in line]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Faithfulness on the page of a report, and the report's numbers as JSON."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -73,3 +74,25 @@ def test_no_section_where_nothing_is_measured(run: str, texts: int, runs: Path):
     report = gather(runs / run, ReportSettings(attack=texts, sentences=0), device="cpu", quiet=True)
     assert report.subjects[0].faithfulness is None
     assert HEADING not in draw(report)
+
+
+def test_of_a_transformer_on_a_cpu_fewer_texts_are_attacked_and_it_is_said(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    fine_tuned(runs / "opened")
+    write_csv(tmp_path / "many.csv", hard(100))
+    amounts = {}
+    for name, more in (("opened", ()), ("opened", ("--attack", "90")), ("mine", ())):
+        flags = ["--test", str(tmp_path / "many.csv"), "--sentences", "0", "--device", "cpu", "--html"]
+        assert main(["report", str(runs / name), *flags, str(tmp_path / "page.html"), *more]) == 0
+        page, told = Page(tmp_path / "page.html").text, capsys.readouterr().err
+        attacked = re.search(r"Words of (\d+) test texts", page)
+        measured = re.search(r"share of (\d+) test texts that a swap", page)
+        assert attacked
+        assert measured
+        assert ("with --attack 200 up to 200 and 100 are" in page) == ("with --attack 200" in told) == (not amounts)
+        amounts[name, more] = int(attacked[1]), int(measured[1])
+    assert amounts["opened", ()][0] == 80
+    assert 0 < amounts["opened", ()][1] <= 20
+    assert [attacked for attacked, _ in amounts.values()] == [80, 90, 100]
+    assert amounts["mine", ()][1] > 20

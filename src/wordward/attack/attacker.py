@@ -20,7 +20,7 @@ from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
-from wordward.explain.swaps import apply
+from wordward.explain.swaps import written
 from wordward.explain.word_kinds import fold, in_one_piece_each
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
@@ -265,9 +265,7 @@ def _swapped(run: Run, goal: Goal, one: TextSearch) -> Edited:
     for swap in sorted(best.swaps):
         place = case.place(swap.position)
         sense, correct = goal.sense(case, swap)
-        alone = replace(place, start=0, end=len(place.word))
-        new = run.vocabulary.word(swap.word)
-        toward = apply(place.word, [(alone, new)], lowercase=run.text.lowercase)  # as it is written there
+        toward = written(case.text, place, run.vocabulary.word(swap.word), lowercase=run.text.lowercase)
         changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
     return Edited(text_with(run, case, best.swaps), tuple(changes), one.passes)
 

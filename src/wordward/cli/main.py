@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -51,8 +51,12 @@ class Train:
     may be changed."""
     quiet: bool = False
     """Say nothing but errors."""
+    file: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[FILE]")] = None
+    """Labelled texts, as --train FILE names them."""
 
     def __call__(self) -> int:
+        if self.file is not None:
+            return replace(self, settings=_trained_on(self.settings, self.file), file=None)()
         from wordward.runs.run_folder import load_config
         from wordward.support.console import say
         from wordward.train.sweep import train_sweep
@@ -83,6 +87,16 @@ class Train:
         if advice := _advice(result):
             say(advice, quiet=self.quiet)
         return 0
+
+
+def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:
+    """The settings with the file of labelled texts that was given without a flag."""
+    if settings.data.train not in ("", file):
+        raise UsageError(
+            f"expected one file of labelled texts; got {shlex.quote(file)} and --train "
+            f"{shlex.quote(settings.data.train)}: put them into one"
+        )
+    return replace(settings, data=replace(settings.data, train=file))
 
 
 def _advice(result: dict[str, Any]) -> str:
@@ -248,8 +262,17 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
     return expanded
 
 
+def _check_json(arguments: list[str]) -> None:
+    """Refuse a file after --json where that prints: others, such as explain and check, write to one."""
+    for name, hint in (("attack", "--out FILE.jsonl writes each text"), ("evaluate", "redirect it with >")):
+        files = [file for file in _values(arguments, "--json") if file.endswith((".json", ".jsonl"))]
+        if arguments[:1] == [name] and files:
+            raise UsageError(f"wordward {name} prints with --json, which takes no file; got {files[0]}: {hint}")
+
+
 def _parse(arguments: list[str]) -> Any:
     """The command with its settings."""
+    _check_json(arguments)
     return parse(
         _repeated(arguments, "--sweep"),
         COMMANDS,

@@ -1,11 +1,12 @@
 """The words that may pull a word, or be put in its place: near it in a good word space, and fit to stand there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.explain.word_forms import same_word
 from wordward.explain.word_kinds import Fitting, fitting
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import NearestWords, nearest
@@ -25,9 +26,19 @@ SEEN, ONCE_IN = (
 class FittingWords(NearestWords):
     """The k nearest words that fit the place of each word, filled up with the word itself, which never pulls."""
 
-    def __init__(self, size: int, k: int, *, allowed: Tensor, fits: Fitting, space: WordSpace | None) -> None:
+    def __init__(
+        self,
+        size: int,
+        k: int,
+        *,
+        allowed: Tensor,
+        fits: Fitting,
+        space: WordSpace | None,
+        words: Sequence[str] | None = None,
+    ) -> None:
+        """`words`: of each id, if forms of the same word are left out."""
         super().__init__(size, k, allowed=allowed, metric="cosine")
-        self.fits, self.space = fits, space
+        self.fits, self.space, self.words = fits, space, words
 
     def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
@@ -47,18 +58,31 @@ class FittingWords(NearestWords):
             fit &= closeness >= CLOSE * closeness[:, :1]
         if self.space is not None:
             fit &= self.space.known[own]
+        if self.words is not None:
+            fit &= ~self._forms(ids, near)
         order = torch.sort((~fit).int(), dim=-1, stable=True).indices[:, : self.k]  # those that fit first
         found = torch.where(fit.gather(-1, order), near.gather(-1, order), ids.unsqueeze(-1))
         missing = self.k - found.shape[-1]
         return torch.cat([found, ids.unsqueeze(-1).expand(-1, missing)], -1) if missing > 0 else found
 
+    def _forms(self, ids: Tensor, near: Tensor) -> Tensor:
+        """Which of the words near each word (n, near) are forms of it."""
+        assert self.words is not None
+        own: list[int] = ids.tolist()
+        others: list[list[int]] = near.tolist()
+        forms = [
+            [same_word(self.words[word], self.words[other]) for other in of_word]
+            for word, of_word in zip(own, others, strict=True)
+        ]
+        return torch.tensor(forms, dtype=torch.bool, device=near.device).view_as(near)
 
-def fit_words(run: Run, adversary: Adversary, *, space: str = "auto") -> bool:
+
+def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: bool = True) -> bool:
     """Let only words pull that fit the place of the word they pull; whether that is possible.
 
     It is for a classifier or a tagger of names, and a method with k nearest words: other taggers may look for wrong
     inflections, and without k every word is a candidate. Directions and strengths are those of the model's own table
-    in any case.
+    in any case. `forms`: whether other forms of the same word may, which are good swaps, but explain nothing.
     """
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
@@ -69,8 +93,8 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto") -> bool:
     if len(allowed) < 2:
         return False
     fits = fitting(tuple(run.vocabulary.words), names=run.tagging).to(run.device)
-    size = len(run.vocabulary)
-    adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors)
+    size, words = len(run.vocabulary), None if forms else run.vocabulary.words
+    adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
     return True
 
 

@@ -76,15 +76,23 @@ class Explainer:
     """A method on a run; nearest words found for one text are reused for the next."""
 
     def __init__(
-        self, run: Run, method: str = "iadvt", *, top: int = 3, words: str = "fitting", word_space: str = "auto"
+        self,
+        run: Run,
+        method: str = "iadvt",
+        *,
+        top: int = 3,
+        words: str = "fitting",
+        word_space: str = "auto",
+        forms: bool = False,
     ) -> None:
+        """As `explain`; `forms`: other forms of the same word may pull, too."""
         if top < 1:
             raise SettingError("top", f"top must be 1 or more, but is {top}")
         if words not in ("fitting", "any"):
             raise SettingError("words", f"words must be fitting or any, but is {words!r}")
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
-        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space)
+        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space, forms=forms)
         near = self.adversary.directions.nearest
         self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
         self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, self.sensible)

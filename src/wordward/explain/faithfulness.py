@@ -1,6 +1,6 @@
 """Whether pulls point at what matters: how often swaps of the word they choose flip a prediction, beside others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from wordward.perturbation.tap import evaluating
 from wordward.runs.metrics import Interval, intervals_to_json, mean, share
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run, Text, as_example
+from wordward.support.console import progress
 from wordward.support.errors import SettingError
 from wordward.text.batches import small_batches
 
@@ -78,14 +79,20 @@ class _Choosable(NamedTuple):
 
 
 def faithfulness(
-    run: Run, texts: Sequence[Text], *, method: str = "iadvt", word_space: str = "auto", seed: int = 0
+    run: Run,
+    texts: Sequence[Text],
+    *,
+    method: str = "iadvt",
+    word_space: str = "auto",
+    seed: int = 0,
+    quiet: bool = True,
 ) -> Faithfulness:
     """Whether the word with the strongest pull flips the prediction more often than a word chosen in another way.
 
     Each choice names one word of a text: the strongest pull, the largest norm of the gradient at its vector, the
     largest attribution of Captum's LayerIntegratedGradients, or chance. Then the same is done for all: every word
-    that could pull the word in that place is put there, and the text is predicted again as plain text; it flips if
-    one of them changes the label.
+    that fits in that place, other forms of the same word too, is put there, and the text is predicted again as plain
+    text; it flips if one of them changes the label.
 
     Args:
         run: A classifier with gradients, as `wordward.load_run` or `wordward.open_model` opens it.
@@ -93,6 +100,7 @@ def faithfulness(
         method: Whose pulls are taken.
         word_space: As in `explain`.
         seed: Of the words that are drawn at random.
+        quiet: Show no progress.
 
     Returns:
         A `Faithfulness`: `flips` by choice and `ahead`, each with a 95 % interval; `skipped` where Captum is missing.
@@ -104,15 +112,18 @@ def faithfulness(
     """
     if run.tagging:
         raise SettingError("run", "faithfulness is measured for classifiers; this model gives each word a tag")
-    explainer = Explainer(run, method, word_space=word_space)
+    explainer = Explainer(run, method, word_space=word_space, forms=True)
     chosen = _choosable(explainer, texts)
     if not chosen:
         raise DataError("expected texts with two words or more that others may stand for; there are none")
-    places, skipped = _named(explainer, chosen, seed)
-    flips = [
-        _flips(run, one, {at for of_choice in places.values() for at in of_choice[number]})
-        for number, one in enumerate(chosen)
-    ]
+    with progress(quiet=quiet) as bars:
+        bar = bars.add_task("what pulls tell", total=2 * len(chosen), unit="texts")
+        places, skipped = _named(explainer, chosen, seed, partial(bars.advance, bar))
+        bars.update(bar, completed=len(chosen))
+        flips = []
+        for number, one in enumerate(chosen):
+            flips.append(_flips(run, one, {at for of_choice in places.values() for at in of_choice[number]}))
+            bars.advance(bar)
     found = {
         name: np.array(
             [np.mean([flips[number][at] for at in of_text]) for number, of_text in enumerate(places[name])]
@@ -130,7 +141,7 @@ def faithfulness(
 
 
 def _named(
-    explainer: Explainer, chosen: Sequence[_Choosable], seed: int
+    explainer: Explainer, chosen: Sequence[_Choosable], seed: int, advance: Callable[[float], None]
 ) -> tuple[dict[str, list[list[int]]], dict[str, str]]:
     """The words that each choice names in each text, by their positions; and which choices are left out, and why."""
     rows, labels = [one.reading.row for one in chosen], [one.label for one in chosen]
@@ -139,7 +150,7 @@ def _named(
     if find_spec("captum") is None:
         skipped["captum"] = "captum is not installed: pip install 'wordward[captum]'"
     else:
-        scores["captum"] = _attributions(explainer, rows, labels)
+        scores["captum"] = _attributions(explainer, rows, labels, advance)
     places = {
         name: [[max(one.candidates, key=lambda at: of_text[at])] for one, of_text in zip(chosen, values, strict=True)]
         for name, values in scores.items()
@@ -220,8 +231,16 @@ def _gradients(explainer: Explainer, rows: Sequence[Row], labels: Sequence[int])
     return found
 
 
-def _attributions(explainer: Explainer, rows: Sequence[Row], labels: Sequence[int]) -> list[dict[int, float]]:
-    """Of each word what it gives the label's logit by integrated gradients, from a text of padding."""
+def _attributions(
+    explainer: Explainer,
+    rows: Sequence[Row],
+    labels: Sequence[int],
+    advance: Callable[[float], None] | None = None,
+) -> list[dict[int, float]]:
+    """Of each word what it gives the label's logit by integrated gradients, from a text of padding.
+
+    `advance` is told how many texts more are done.
+    """
     from captum.attr import LayerIntegratedGradients
 
     run, tap = explainer.run, explainer.adversary.tap
@@ -241,6 +260,8 @@ def _attributions(explainer: Explainer, rows: Sequence[Row], labels: Sequence[in
             sums = torch.as_tensor(given).float().sum(-1).detach().cpu().numpy()  # (batch, time)
             for at, number in enumerate(index):
                 found[number] = _of_words(rows[number], sums[at])
+            if advance is not None:
+                advance(len(index))
     return found
 
 

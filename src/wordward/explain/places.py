@@ -9,14 +9,14 @@ import torch
 from wordward.explain.explanation import Place, pulls_of
 from wordward.explain.pulls import TextPulls, WordPulls
 from wordward.explain.sensible import Sensible
-from wordward.explain.word_kinds import in_one_piece_each
+from wordward.explain.word_kinds import in_one_piece_each, like_names
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 
 
 @dataclass(frozen=True)
 class PlaceMaker:
-    """Makes the places of explanations; it holds no model, since places are made only when they are asked for."""
+    """Makes the places of explanations when they are asked for; of a model it holds the word vectors at most."""
 
     vocabulary: Any
     labels: tuple[str, ...]
@@ -71,11 +71,12 @@ class PlaceMaker:
         ]
         if self.sensible is None or label is None or not pulls.words:
             return all_of_them
-        toward, strengths, alone, words, ids = (
+        names = like_names(text.text, text.spans)
+        toward, strengths, alone, words, ids, names = (
             torch.as_tensor(values)  # few numbers, which a GPU would take longer for
-            for values in (pulls.words, pulls.strengths, whole, text.row.numbers[text.row.first], own)
+            for values in (pulls.words, pulls.strengths, whole, text.row.numbers[text.row.first], own, names)
         )
         shown = self.sensible(
-            self.labels.index(label), words.long(), ids.long(), toward, strengths * alone.unsqueeze(-1)
+            self.labels.index(label), words.long(), ids.long(), toward, strengths * alone.unsqueeze(-1), names
         )
         return all_of_them if shown is None else (shown & alone.unsqueeze(-1)).tolist()

@@ -25,9 +25,11 @@ from wordward.runs.opening import open_model, short_names
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError
+from wordward.support.wording import shown
 
 WORDS = 6  # words whose neighbours are shown
-FAITHFUL = 100  # of the texts to attack, those on which pulls are measured
+ATTACKED, FAITHFUL = 200, 100  # texts to attack, and of them those on which pulls are measured
+ON_CPU = (80, 20)  # of a Transformer on a CPU, unless told otherwise
 SHOWN = 40  # words of a text whose bars fit on a page without a cut
 
 
@@ -78,20 +80,40 @@ def gather(
         subjects.append(subject)
         held_out.append(examples)
     texts = tested.examples if tested is not None else held_out[0]
+    attacked, measured, fewer = _amounts(runs, settings, len(texts))
+    if fewer:
+        say(fewer, quiet=quiet)
     # With seed 0 those of `wordward attack` with a limit.
-    to_attack = sample(texts, settings.attack, seed=settings.seed)
+    to_attack = sample(texts, attacked, seed=settings.seed)
     subjects = [replace(each, edits=settings.edits) for each in subjects]
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     say("measuring what pulls tell", quiet=quiet)
-    subjects = [replace(each, faithfulness=_faithfulness(each, to_attack[:FAITHFUL])) for each in subjects]
+    subjects = [
+        replace(each, faithfulness=_faithfulness(each, to_attack[:measured], quiet=quiet)) for each in subjects
+    ]
     report = Report(
         tuple(subjects),
         settings,
         "dev" if tested is None else "test",
         same_dev=all(each == held_out[0] for each in held_out),
+        fewer=shown(fewer),
     )
     say("looking for telling sentences and words", quiet=quiet)
     return _with_words(_with_sentences(report, texts))
+
+
+def _amounts(runs: Sequence[Run], settings: ReportSettings, texts: int) -> tuple[int, int, str]:
+    """How many texts to attack and on how many of them to measure pulls, and a sentence where these are fewer."""
+    slow = any(run.config.transformer is not None and run.device.type == "cpu" for run in runs)
+    if settings.attack is not None or not slow or texts <= ON_CPU[1]:
+        return ATTACKED if settings.attack is None else settings.attack, FAITHFUL, ""
+    attacked, measured = (min(count, texts) for count in ON_CPU)
+    return (
+        attacked,
+        measured,
+        f"A Transformer takes its time on a CPU, so {attacked} texts are attacked, and pulls measured on {measured}; "
+        f"with `attack={ATTACKED}` up to {ATTACKED} and {FAITHFUL} are.",
+    )
 
 
 def check_alike(runs: Sequence[Run]) -> None:
@@ -191,12 +213,12 @@ def _attacks(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> d
     }
 
 
-def _faithfulness(subject: Subject, examples: Sequence[Example]) -> Faithfulness | None:
+def _faithfulness(subject: Subject, examples: Sequence[Example], *, quiet: bool) -> Faithfulness | None:
     """How far a classifier's pulls name words that matter; None where there is nothing to measure that on."""
     if subject.run.tagging or not subject.run.has_gradients or not examples:
         return None
     with suppress(DataError):  # no text with two words that others may stand for
-        return faithfulness(subject.run, examples)
+        return faithfulness(subject.run, examples, quiet=quiet)
 
 
 def _with_sentences(report: Report, texts: Sequence[Example]) -> Report:

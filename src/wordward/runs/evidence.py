@@ -23,22 +23,27 @@ class Evidence:
         return lost, (self.variance[words, labels] + self.variance[toward, labels]).sqrt()
 
 
-def evidence_in(counts: Tensor) -> Evidence:
-    """The evidence in counts of texts by word and class, as `Corpus.class_counts` gives them."""
-    inside, outside = counts + 0.5, counts.sum(1, keepdim=True) - counts + 0.5  # (words, classes)
-    texts = counts[PAD]  # (classes,)
-    evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
-    variance = 1 / inside + 1 / outside
+def evidence_in(counts: Tensor, *, by_size: bool = False) -> Evidence:
+    """The evidence in counts of texts by word and class, as `Corpus.class_counts` gives them.
+
+    Half a text is added on either side; `by_size`: as much of one text as the class has of all texts, and the rest,
+    so that a word that no text holds speaks for no class, also where these are many or unequal. The variance is that
+    with half a text in any case.
+    """
+    texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
+    part = texts / texts.sum() if by_size else 0.5
+    evidence = ((counts + part) / (texts + 1)).log() - ((outside + 1 - part) / (texts.sum() - texts + 1)).log()
+    variance = 1 / (counts + 0.5) + 1 / (outside + 0.5)
     variance[: len(SPECIALS)] = torch.inf
     return Evidence(evidence, variance)
 
 
 def evidence_of(run: Run) -> Evidence | None:
-    """The evidence in a run's training texts; None for a tagger, or a run that kept no counts."""
+    """The evidence in a run's training texts, `by_size`; None for a tagger, or a run that kept no counts."""
     if run.tagging:
         return None
     try:
         counts = run.class_counts()
     except RunError:  # a model in memory
         return None
-    return None if counts is None else run.judged(evidence_in(counts.to(run.device)))
+    return None if counts is None else run.judged(evidence_in(counts.to(run.device), by_size=True))

@@ -1,0 +1,49 @@
+"""Which words are forms of one another, so that a pull from one to the other says nothing: service, serve; 1, 01."""
+
+from itertools import takewhile
+
+from wordward.explain.word_kinds import CLOSED, fold
+
+# What English words that begin alike end in where they are forms of one word.
+ENDINGS = frozenset(
+    """
+    a able ably age aic al ally ament an ance ancy ant ar arian arily ary asm astic ate ated atic ation ational
+    ative ator ature bility ble bly c cal cally ce cial cian ct ction cy d de dom e ed ee el ement en enance ence
+    ency ent er ery ese ess et eutic ful fully hood ial ially ian iance iation ibility ible ibly ic ical ically
+    icate ication ice ician icity ics ience ient ify ility in inal ination ine ing ings ion ional ior ious ish ism
+    ist istic istics ition itional itive itor ity ium ive ively ization ize land le like ly m mal ment mize mum n
+    nce nd ness nt ntial or oric ory osition ous ously pt ption re s se sh ship sion sis sition sive sm sor ssion
+    st stic stry t te th tial tic tical tics tion tional tive tor tory ture ty ual ually uction ude ular ulate
+    ulation ulus um ure us ution vation ve ward wise y ying yse ysis yst ytic ytical yze ze zer zing
+    """.split()
+)
+WITHOUT = ("less", "los")  # careless is nothing like careful, arbeitslos nothing like Arbeit
+WHOLE = 4  # letters of a word that another begins with
+ALIKE, SHORT = 5, 2  # letters of a beginning that is long, and of ends that are short, in any language
+
+
+def same_word(word: str, other: str) -> bool:
+    """Whether two words are forms of one word, or one number written in two ways.
+
+    One begins with the other (pipe, pipeline; net, nets), or both begin alike and end as forms of an English word do
+    (library, librarian), or they differ in two letters at the end of a long beginning, which serves other languages.
+    It is a rule of thumb: words that only look so are left out, too.
+    """
+    word, other = fold(word), fold(other)
+    if word.isdecimal() and other.isdecimal():
+        return int(word) == int(other)
+    if word in CLOSED or other in CLOSED:
+        return word == other
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
+    ends = word[shared:], other[shared:]
+    if all(end.endswith("s") for end in ends):  # of both plurals
+        ends = ends[0][:-1], ends[1][:-1]
+    if shared < WHOLE - 1 or any(end.startswith(WITHOUT) for end in ends):
+        return False
+    if not all(ends):
+        end = "".join(ends)
+        doubled = end[:1] == word[shared - 1]  # stop, stopper
+        return shared >= WHOLE or end in ENDINGS or (doubled and end[1:] in ENDINGS) or not end
+    if shared < WHOLE and min(map(len, ends)) < SHORT:
+        return False
+    return all(end in ENDINGS for end in ends) or (shared >= ALIKE and max(map(len, ends)) <= SHORT)

@@ -1,0 +1,49 @@
+"""Forms of one word, and numbers written otherwise, are no other word."""
+
+import pytest
+
+from wordward.explain.word_forms import same_word
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("service", "serve"),
+        ("performance", "Performer"),
+        ("library", "librarian"),
+        ("analysis", "analyze"),
+        ("multi", "multiple"),
+        ("pipeline", "pipe"),
+        ("viewers", "views"),
+        ("stop", "stopper"),
+        ("funny", "fun"),
+        ("actor", "action"),
+        ("1", "01"),
+        ("schreiben", "Schreiber"),
+        ("музыка", "музыкой"),
+        ("names", "names"),
+    ],
+)
+def test_forms_of_one_word(word: str, other: str) -> None:
+    assert same_word(word, other)
+    assert same_word(other, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("careful", "careless"),
+        ("hope", "hopeless"),
+        ("terrible", "terrific"),
+        ("grey", "green"),
+        ("packet", "paint"),
+        ("network", "system"),
+        ("1", "10"),
+        ("his", "this"),
+        ("the", "their"),
+        ("best", "worst"),
+    ],
+)
+def test_other_words(word: str, other: str) -> None:
+    assert not same_word(word, other)
+    assert not same_word(other, word)
