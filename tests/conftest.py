@@ -36,6 +36,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before the loop itself, which is xdist's in its processes
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Fork the process that others are forked from, if any test asks for it, while nothing is patched yet."""
     pools = any("loaded_processes" in getattr(item, "fixturenames", ()) for item in session.items)
