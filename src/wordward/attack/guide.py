@@ -140,7 +140,7 @@ class Guide:
         k = self.adversary.method.settings.k
         tokens = max(1, BLOCK // len(self.run.vocabulary))
         if k is not None:
-            tokens = at_once(TOKENS, self.run.device)
+            tokens = 4 * TOKENS if self.run.device.type == "cuda" else TOKENS  # as many as are explained at a time
         for index in small_batches(corpus.lengths, at_once(TEXTS, self.run.device), tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)

@@ -37,5 +37,5 @@ def _devices() -> list[str]:
 
 
 def at_once(count: int, device: torch.device) -> int:
-    """How many texts or tokens a device reads at once where a CPU reads so many: a GPU more, to be busy."""
+    """How many texts a device reads at once where a CPU reads so many: a GPU more, to be busy."""
     return 8 * count if device.type == "cuda" and count > 1 else count
