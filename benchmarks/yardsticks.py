@@ -8,7 +8,6 @@ the best of ours gains over FreeLB++; --page FILE puts that into the page, betwe
 
 import argparse
 import csv
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from benchmarks.records import add, recorded
 from benchmarks.yardsticks_page import page, table
 from benchmarks.yours import machine
 from wordward.attack import YardstickSettings, yardsticks
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--page", type=Path)
     given = parser.parse_args(arguments)
-    records = [json.loads(line) for line in given.records.read_text().splitlines()] if given.records.exists() else []
+    records = recorded(given.records)
     if given.table:
         print(table(records))
         return
@@ -182,8 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if (name, model, row, seed) in done:
             continue
         record = run_row(name, model, row, seed, given)
-        with given.records.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, sort_keys=True) + "\n")
+        add(given.records, [record])
         under = ", ".join(f"{a['attack']} {a['accuracy']:.1%}" for a in record["attacks"] if not a["calibrated"])
         print(f"{name} {model} {row} seed {seed}: clean {record['clean']:.1%}, {under}", flush=True)
 

@@ -19,7 +19,7 @@ def lower(texts: list[str]) -> list[str]:
 
 
 small = {"dim": 16, "hidden": 16, "head": 8, "word_dropout": 0.0, "head_dropout": 0.0}
-quick = {"batch_size": 16, "learning_rate": 0.02, "epochs": 6, "patience": 2}
+quick = {"batch_size": 32, "learning_rate": 0.03, "epochs": 5, "patience": 2}
 pipeline = Pipeline([("clean", FunctionTransformer(lower)), ("classify", TextClassifier(**small, **quick))])
 grid = {"classify__method": ["advt", "iadvt"], "classify__epsilon": [1.0, 5.0]}
 search = GridSearchCV(pipeline, grid, cv=StratifiedKFold(2, shuffle=True, random_state=0))

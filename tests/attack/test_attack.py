@@ -15,7 +15,7 @@ from torch import nn
 from wordward.attack import attacker, search
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
-from wordward.attack.guide import Guide, Places, Replacement, Target, gains
+from wordward.attack.guide import Case, Guide, Replacement, Target, gains
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (
@@ -430,7 +430,7 @@ def test_a_swap_is_told_as_it_is_written_in_the_text(monkeypatch: pytest.MonkeyP
     """A word that replaces "I" is a capital only where it begins a sentence."""
     vocabulary = Vocabulary.build([["i", "we", "know", "and", "said"]] * 3)
     run = replace(untrained(lowercase=True), vocabulary=vocabulary)
-    case = SimpleNamespace(text="I know and I said", places=Places(run.read(Example("I know and I said"))))
+    case = Case(run.read(Example("I know and I said")), Target(0), np.ones(5, dtype=bool), 2)
     swaps = [Replacement(0, vocabulary["we"]), Replacement(3, vocabulary["we"])]
     monkeypatch.setattr(attacker, "text_with", lambda *_: "We know and we said")
     goal = SimpleNamespace(sense=lambda *_: ("kept", None))

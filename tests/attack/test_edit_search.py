@@ -31,7 +31,7 @@ from wordward.config.settings import (
 )
 from wordward.datasets import Example
 from wordward.runs.opening import load_run
-from wordward.runs.reading import Row
+from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.train.training import train
@@ -125,7 +125,9 @@ def test_of_edits_that_flip_the_cheapest_is_made() -> None:
         ids = np.array([len(new), int(margin * 10)])
         return edit_search.EditState(row._replace(ids=ids), (Edit("space", 0, 5, new),), margin)
 
-    case = Case("funny", (), row, Target(0), np.ones(1, dtype=bool), 4)
+    case = Case(
+        Reading.of("funny", Words([(0, 5)], [True], 1, 0, row), lowercase=True), Target(0), np.ones(1, dtype=bool), 4
+    )
     long, short, near = state("f u n n y", -3.0), state("fun ny", -1.0), state("fuunny", 0.5)
     one = edit_search.EditSearch(case, [state("funny", 2.0)])
     one.keep([long, near, short], 3)

@@ -11,7 +11,7 @@ from hf_tiny import byte_pieces, saved
 from untrained import a_run
 
 from wordward.attack.attacker import attack_texts
-from wordward.attack.guide import Case, Places, Replacement, State, Target
+from wordward.attack.guide import Case, Replacement, State, Target
 from wordward.attack.ngrams import NGrams, around, split
 from wordward.attack.rereading import swapped_rows, text_with
 from wordward.config.attack import AttackSettings
@@ -28,7 +28,7 @@ def a_text(words: list[str], rng: random.Random) -> str:
 
 def a_case(run: Run, text: str) -> Case:
     reading = run.read(Example(text))
-    return Case(text, Places(reading), reading.row, Target(0), np.ones(len(reading.spans), dtype=bool), 2)
+    return Case(reading, Target(0), np.ones(len(reading.spans), dtype=bool), 2)
 
 
 def counting(run: Run, name: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -53,7 +53,7 @@ def check(run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[
         state = State(case.row)
         for _ in range(2):
             gone = {swap.position for swap in state.swaps}
-            free = [at for at in range(len(case.places)) if at not in gone]
+            free = [at for at in range(len(case.reading.spans)) if at not in gone]
             made = [(*state.swaps, Replacement(at, word)) for at in free for word in new]
             found = swapped_rows(run, [case] * len(made), [state] * len(made), made)
             wanted = [run.swapped(state.row, *swaps[-1], text_with(run, case, swaps)) for swaps in made]

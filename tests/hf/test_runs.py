@@ -767,7 +767,7 @@ def minilm() -> Path:
 def test_real_weights(tmp_path: Path, place: Path):
     """iAdvT on all-MiniLM-L6-v2: explain gives whole words after a few steps, attack verified texts."""
     flags = ("--epochs", 1, "--batch-size", 6, "--learning-rate", 0.0005, "--device", "cpu", "--quiet")
-    data = ("--train", place / "train.csv", "--limit", 36, "--dev", place / "test.csv")
+    data = ("--train", place / "train.csv", "--limit", 24, "--dev", place / "test.csv")
     assert wordward("train", "--model", minilm(), *data, *flags, "--out", tmp_path / "run") == 0
     run = load_run(tmp_path / "run", device="cpu")
     text = "The film was a delight, warm and unpretentious."

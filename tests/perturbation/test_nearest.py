@@ -1,5 +1,7 @@
 """Nearest words are those a loop finds, in blocks of any size; they are searched once and kept."""
 
+import math
+
 import pytest
 import torch
 from counting import Largest
@@ -25,11 +27,13 @@ from wordward.perturbation.tap import Tap
 def brute_force(word: int, table: Tensor, k: int, allowed: list[int], metric: Metric) -> list[int]:
     """The k allowed words nearest to a word, by a loop."""
 
+    rows = table.tolist()
+
     def distance(other: int) -> float:
-        a, b = table[word].double(), table[other].double()
+        a, b = rows[word], rows[other]
         if metric == "euclidean":
-            return float((a - b).square().sum())
-        return -float(a @ b) / (float(a.norm()) * float(b.norm()))
+            return math.dist(a, b)
+        return -sum(x * y for x, y in zip(a, b, strict=True)) / (math.hypot(*a) * math.hypot(*b))
 
     return sorted((other for other in allowed if other != word), key=distance)[:k]
 

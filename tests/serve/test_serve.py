@@ -251,7 +251,7 @@ class Broken(nn.Module):
         raise RuntimeError("this model fails")
 
 
-def test_a_failure_inside_is_json_without_its_inside(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_inside_is_json_without_its_inside(run: Run) -> None:
     broken = replace(run, model=Broken())  # type: ignore[arg-type]
     with serving(broken) as address:
         answer = httpx.post(f"{address}/api/predict", json={"text": TEXT})

@@ -83,7 +83,7 @@ def _said(rows: Any) -> list[str]:
     return [" ".join(f"{chr(97 + at)}_{number}" for at, number in enumerate(row)) for row in numbers]
 
 
-NUMBERS: Any = OfNumbers("baseline", min_documents=1, **{**SMALL, **PLAIN, "epochs": 6, "learning_rate": 0.05})
+NUMBERS: Any = OfNumbers("baseline", min_documents=1, **{**SMALL, **PLAIN, "epochs": 4, "learning_rate": 0.08})
 
 CHECKS: Any = list(estimator_checks_generator(NUMBERS))
 

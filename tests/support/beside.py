@@ -1,39 +1,52 @@
-"""Commands in processes beside the tests' own, forked from one that has loaded torch: a new one takes seconds."""
+"""Commands in processes beside the tests' own, forked from one that has loaded all: a new one takes seconds."""
 
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from multiprocessing import forkserver, get_context, resource_tracker
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from itertools import pairwise
+from multiprocessing import forkserver, get_context, resource_tracker, util
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import multiprocessing as mp
 
 LOADED = ["torch._dynamo", "wordward.train.training", "wordward.attack", "wordward.explain", "wordward.hf.trainer"]
-_ours: list[int | None] = []  # the process they are forked from, once it runs
+FORKED = get_context("forkserver")  # where such processes are made
 
 
-def forked() -> ForkServerContext:
-    """Where such processes are made; the one they are forked from starts as `wordward.support.workers` starts it."""
-    context = get_context("forkserver")
-    server: Any = forkserver._forkserver
-    if server._forkserver_pid not in (None, *_ours):  # a pool of processes started it, with torch alone
-        os.kill(server._forkserver_pid, signal.SIGKILL)
-        server._stop()
-    context.set_forkserver_preload(LOADED)
+def start() -> None:
+    """Fork the process that all of them are forked from, those of `wordward.support.workers` too."""
+    FORKED.set_forkserver_preload(LOADED)  # it loads what is not loaded here
     resource_tracker.ensure_running()  # before, since it ends by letting Ctrl-C through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        with patch.object(util, "spawnv_passfds", _fork):
+            forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    _ours[:] = [server._forkserver_pid]
-    return context
+
+
+def _fork(_: str, arguments: Sequence[str], files: Sequence[int]) -> int:
+    """Do what `python -c PROGRAM` would in a fork of this process, with those open files alone."""
+    process = os.fork()
+    if process:
+        return process
+    try:
+        sys.stdout, sys.stderr, sys.unraisablehook = sys.__stdout__, sys.__stderr__, sys.__unraisablehook__
+        threading.excepthook = threading.__excepthook__
+        forkserver._forkserver.__init__()  # type: ignore[attr-defined]  # whose lock is held here
+        for before, after in pairwise([*sorted({0, 1, 2, *files}), os.sysconf("SC_OPEN_MAX")]):
+            os.closerange(before + 1, after)
+        exec(arguments[-1])
+    finally:
+        os._exit(0)
 
 
 def take_signals() -> None:
@@ -47,7 +60,7 @@ def in_two(work: Callable[..., None], *given: Any) -> Any:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    start = forked().get_start_method()
+    start = FORKED.get_start_method()
     return mp.start_processes(_one_of_two, (port, work, *given), nprocs=2, join=False, start_method=start)  # type: ignore[attr-defined]
 
 
@@ -61,7 +74,7 @@ def _one_of_two(rank: int, port: int, work: Callable[..., None], *given: Any) ->
 
 def started(module: str, arguments: list[str], said: Path) -> ForkServerProcess:
     """A process that does a command of `module.main`, as this process would; what it says goes to a file."""
-    process = forked().Process(target=_do, args=(module, arguments, said, dict(os.environ)))
+    process = FORKED.Process(target=_do, args=(module, arguments, said, dict(os.environ)))
     process.start()
     return process
 

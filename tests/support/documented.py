@@ -38,7 +38,7 @@ ONLY_PARSED = {
     "serve": "runs until it is stopped: tests/test_serve.py",
 }
 PROGRAMS: dict[str, Any] = {"wordward": wordward, "experiments": experiments}  # `python -m experiments`
-FEW_EPOCHS = ["--epochs", "2"]  # where a command leaves it open
+FEW_EPOCHS = ["--epochs", "1"]  # where a command leaves it open
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from wordward.train.training import train
 CPU = torch.device("cpu")
 # A head of very few units may be dead for a text, whose gradient is then only rounding.
 SIZES = ModelSettings(dim=6, hidden=5, head=12, word_dropout=0.0, head_dropout=0.0)
-STEPS = 6  # two epochs: each has batches of 5 texts and a last one of a single text
-NEAR = MethodSettings(epsilon=1.0, k=3, refresh=4)
+STEPS = 4  # an epoch, with batches of 5 texts and a last one of a single text, and the first step of the next
+NEAR = MethodSettings(epsilon=1.0, k=3, refresh=3)
 CASES: dict[str, tuple[str, str, MethodSettings]] = {
     **{f"classify {name}": ("reviews.csv", name, NEAR) for name in ("baseline", *RECIPES)},
     **{f"tag {name}": ("tags.conll", name, NEAR) for name in ("baseline", *RECIPES)},

@@ -15,6 +15,7 @@ from wordward.cli.main import main
 from wordward.config import TrainConfig, TrainingSettings
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch
 from wordward.train.augmenting import Augmenter
@@ -24,12 +25,30 @@ from wordward.train.training import train
 SOME: dict[str, Any] = {"augment": 24, "augment_edits": ("typo", "space"), "epochs": 3}
 
 
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many as a model learns from, which can then be fooled."""
+    return write_csv(tmp_path_factory.mktemp("texts") / "reviews.csv", reviews(240))
+
+
+@pytest.fixture(scope="module")
+def run(texts: Path) -> Run:
+    train(config(texts), texts.parent / "run", quiet=True)
+    return load_run(texts.parent / "run")
+
+
+@pytest.fixture(scope="module")
+def whole(texts: Path) -> Path:
+    """A run that was trained without a stop."""
+    train(config(texts, **SOME), texts.parent / "whole", quiet=True)
+    return texts.parent / "whole"
+
+
 def test_each_epoch_has_as_many_more_and_says_how_many_fooled_the_model(
-    csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = train(config(csv_file, **SOME), tmp_path / "run")
-    texts = result["texts"]["train"]
-    assert result["steps"] == 3 * ceil((texts + 24) / 32)
+    result = train(config(texts, **SOME), tmp_path / "run")
+    assert result["steps"] == 3 * ceil((result["texts"]["train"] + 24) / 32)
     counts = [line["augmented"] for line in run_folder.read_metrics(tmp_path / "run")]
     assert counts[0] == {"attacked": 0, "added": 0}
     assert all(0 < count["added"] <= count["attacked"] <= 24 for count in counts[1:])
@@ -41,9 +60,8 @@ def test_each_epoch_has_as_many_more_and_says_how_many_fooled_the_model(
     )
 
 
-def test_what_is_added_fools_the_model_and_has_its_true_label(csv_file: Path, tmp_path: Path) -> None:
-    train(config(csv_file), tmp_path / "run", quiet=True)
-    run, examples = load_run(tmp_path / "run"), reviews(60, seed=5)
+def test_what_is_added_fools_the_model_and_has_its_true_label(run: Run) -> None:
+    examples = reviews(60, seed=5)
     found = Augmenter(run, examples, TrainingSettings(augment=40, augment_edits=("typo",)), quiet=True)
     before = list(found.texts)
     assert len({example.text for example in before}) > 30
@@ -64,9 +82,8 @@ def test_what_is_added_fools_the_model_and_has_its_true_label(csv_file: Path, tm
     assert [example.text for example in found.texts] == first  # by seed and epoch alone
 
 
-def test_time_ends_the_attack(csv_file: Path, tmp_path: Path) -> None:
-    train(config(csv_file), tmp_path / "run", quiet=True)
-    found = Augmenter(load_run(tmp_path / "run"), reviews(60), TrainingSettings(augment=60), quiet=True)
+def test_time_ends_the_attack(run: Run) -> None:
+    found = Augmenter(run, reviews(60), TrainingSettings(augment=60), quiet=True)
     found(1, time.monotonic())
     assert found.counts["attacked"] <= 1
     assert len(found.texts) == 60  # the others as they are
@@ -74,12 +91,15 @@ def test_time_ends_the_attack(csv_file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("every", [None, 3])
 def test_continued_run_equals_the_uninterrupted_one(
-    every: int | None, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    every: int | None, texts: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = config(csv_file, checkpoint_steps=every, **SOME)
-    whole = train(settings, tmp_path / "whole", quiet=True)
+    settings = config(texts, checkpoint_steps=every, **SOME)
+    if every is not None:  # a checkpoint has nearest words searched again
+        whole = tmp_path / "whole"
+        train(settings, whole, quiet=True)
     step, count = Stepper.__call__, 0
-    stop = 2 * whole["steps"] // 3 - 1  # in the second epoch, whose texts an attack found
+    steps = run_folder.read_metrics(whole)[-1]["steps"]
+    stop = 2 * steps // 3 - 1  # in the second epoch, whose texts an attack found
 
     def killed(self: Stepper, *batches: Batch) -> torch.Tensor:
         nonlocal count
@@ -92,16 +112,15 @@ def test_continued_run_equals_the_uninterrupted_one(
     with pytest.raises(ZeroDivisionError):
         train(settings, tmp_path / "cut", quiet=True)
     train(TrainConfig(), tmp_path / "cut", resume=True, quiet=True)
-    assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
-    one, other = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert lines(tmp_path / "cut") == lines(whole)
+    one, other = weights(whole), weights(tmp_path / "cut")
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_more_epochs_go_on_as_if_never_ended(csv_file: Path, tmp_path: Path) -> None:
-    train(config(csv_file, **SOME), tmp_path / "whole", quiet=True)
-    train(config(csv_file, **{**SOME, "epochs": 1}), tmp_path / "longer", quiet=True)
+def test_more_epochs_go_on_as_if_never_ended(texts: Path, whole: Path, tmp_path: Path) -> None:
+    train(config(texts, **{**SOME, "epochs": 1}), tmp_path / "longer", quiet=True)
     train(TrainConfig(training=TrainingSettings(epochs=3)), tmp_path / "longer", resume=True, quiet=True)
-    assert lines(tmp_path / "longer") == lines(tmp_path / "whole")
+    assert lines(tmp_path / "longer") == lines(whole)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reviews import reviews, tagged, write_csv
+from reviews import reviews, tagged, write_conll, write_csv
 from safetensors import SafetensorError
 from small_training import SMALL, config, lines, weights
 
@@ -42,9 +42,19 @@ from wordward.train.sweep import train_sweep
 from wordward.train.training import DivergedError, Trainer, train
 
 
+@pytest.fixture
+def more_reviews(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "more.csv", reviews(240))
+
+
+@pytest.fixture
+def more_tagged(tmp_path: Path) -> Path:
+    return write_conll(tmp_path / "more.conll", tagged(160))
+
+
 @pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
-def test_each_method_learns_to_classify(method: str, csv_file: Path, tmp_path: Path) -> None:
-    result = train(config(csv_file, method), tmp_path / "run", quiet=True)
+def test_each_method_learns_to_classify(method: str, more_reviews: Path, tmp_path: Path) -> None:
+    result = train(config(more_reviews, method), tmp_path / "run", quiet=True)
     assert result["dev"]["error"] < 0.1
     run = load_run(tmp_path / "run", device="cpu")
     fresh = reviews(100, seed=9)
@@ -52,8 +62,8 @@ def test_each_method_learns_to_classify(method: str, csv_file: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("method", ["baseline", "advt", "vat", "iadvt", "ivat"])
-def test_each_method_learns_to_tag(method: str, conll_file: Path, tmp_path: Path) -> None:
-    result = train(config(conll_file, method, epochs=6), tmp_path / "run", quiet=True)
+def test_each_method_learns_to_tag(method: str, more_tagged: Path, tmp_path: Path) -> None:
+    result = train(config(more_tagged, method, epochs=6), tmp_path / "run", quiet=True)
     assert result["criterion"] == "f0.5"
     assert result["dev"]["f0.5"] > 0.95
     run = load_run(tmp_path / "run", device="cpu")
@@ -85,10 +95,10 @@ def last(folder: Path) -> dict[str, torch.Tensor]:
 def test_continued_run_equals_the_uninterrupted_one(
     method: str, averaging: float, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = config(csv_file, method, checkpoint_steps=5, epochs=3, averaging=averaging)
+    settings = config(csv_file, method, checkpoint_steps=3, epochs=3, averaging=averaging)
     train(settings, tmp_path / "whole", quiet=True)
     step = Stepper.__call__
-    for stop in (1, 11, 20):
+    for stop in (1, 6, 11):
         count, folder = 0, tmp_path / f"cut{stop}"
 
         def killed(self: Stepper, *batches: Batch, stop: int = stop) -> torch.Tensor:
@@ -210,7 +220,7 @@ def average_each_step(patch: pytest.MonkeyPatch, decay: float) -> list[dict[str,
     return means
 
 
-@pytest.mark.parametrize("kind", ["csv_file", "conll_file"])
+@pytest.mark.parametrize("kind", ["more_reviews", "more_tagged"])
 def test_the_average_at_the_best_epoch_is_what_is_scored_and_kept(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,14 +264,14 @@ def test_ctrl_c_in_the_first_epoch_keeps_the_average(
     step = Stepper.__call__
 
     def interrupted(self: Stepper, *batches: Batch) -> torch.Tensor:
-        if self.updater.steps == 4:
+        if self.updater.steps == 3:
             raise KeyboardInterrupt
         return step(self, *batches)
 
     monkeypatch.setattr(Stepper, "__call__", interrupted)
     assert train(config(csv_file, averaging=0.9), tmp_path / "run", quiet=True)["best_epoch"] == 0
     kept = weights(tmp_path / "run")
-    for name, expected in means[4].items():
+    for name, expected in means[3].items():
         torch.testing.assert_close(kept[name].double(), expected, rtol=1e-5, atol=1e-6)
 
 
@@ -317,14 +327,14 @@ def test_bad_sweep_is_refused(choice: str, message: str, csv_file: Path, tmp_pat
     assert not (tmp_path / "sweep").exists()
 
 
-def test_language_model_learns_and_starts_a_classifier(csv_file: Path, tmp_path: Path) -> None:
+def test_language_model_learns_and_starts_a_classifier(more_reviews: Path, tmp_path: Path) -> None:
     reading = PretrainConfig(
-        texts=(str(csv_file),), epochs=4, streams=8, window=10, learning_rate=0.02, model=SMALL, device="cpu"
+        texts=(str(more_reviews),), epochs=4, streams=8, window=10, learning_rate=0.02, model=SMALL, device="cpu"
     )
     result = pretrain(reading, tmp_path / "lm", quiet=True)
     records = run_folder.read_metrics(tmp_path / "lm")
     assert result["perplexity"] < 0.7 * records[0]["perplexity"]
-    settings = replace(config(csv_file), pretrained=str(tmp_path / "lm"))
+    settings = replace(config(more_reviews), pretrained=str(tmp_path / "lm"))
     settled, data = prepare(settings)
     model = build(settled, data)
     counts = torch.tensor(data.vocabulary.counts).double()

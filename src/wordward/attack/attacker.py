@@ -11,7 +11,7 @@ from wordward.attack.attacked import Attacked, Change
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guard import Flags, Guard, check_guard
-from wordward.attack.guide import Case, Guide, Places, SwapGuide, Target
+from wordward.attack.guide import Case, Guide, SwapGuide, Target
 from wordward.attack.queries import QueryGuide
 from wordward.attack.rereading import text_with
 from wordward.attack.search import TextSearch, search
@@ -256,14 +256,14 @@ def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: b
         open &= text.row.single & in_one_piece_each(text.text, text.spans)
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
-    return Case(text.text, Places(text), text.row, target, open, most)
+    return Case(text, target, open, most)
 
 
 def _swapped(run: Run, goal: Goal, one: TextSearch) -> Edited:
     """A text after the swaps that were found, and these in the order of their words."""
     case, best, changes = one.case, one.beam[0], []
     for swap in sorted(best.swaps):
-        place = case.places[swap.position]
+        place = case.place(swap.position)
         sense, correct = goal.sense(case, swap)
         toward = written(case.text, place, run.vocabulary.word(swap.word), lowercase=run.text.lowercase)
         changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
@@ -274,7 +274,7 @@ def _edited(one: EditSearch) -> Edited:
     """A text after the edits that were found, and these in the order of the text."""
     case, changes = one.case, []
     for edit in sorted(one.beam[0].edits, key=lambda edit: (edit.start, edit.end)):
-        position = sum(place.end <= edit.start for place in case.places)
+        position = sum(end <= edit.start for _, end in case.reading.spans)
         word = case.text[edit.start : edit.end]
         changes.append(Change(position, word, edit.new, edit.start, edit.end, edit.sense, edit.correct, edit.kind))
     return Edited(one.text, tuple(changes), one.passes, tuple(kind for kind in EDITS if kind in one.alone))

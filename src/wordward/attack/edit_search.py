@@ -16,9 +16,8 @@ from wordward.attack.rereading import text_with
 from wordward.attack.search import fluent, read, survivors
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.explain.explanation import Place
 from wordward.perturbation.tap import evaluating
-from wordward.runs.reading import Reading, Row
+from wordward.runs.reading import Row
 from wordward.runs.run import Run
 
 
@@ -167,7 +166,7 @@ class Editor:
     def row(self, case: Case, edits: Sequence[Edit]) -> Row | None:
         """The text after some edits as the model reads it; None: not at all, or a tagger's with other words."""
         reading = self.run.read(Example(edited(case.text, edits)))
-        same = not self.run.tagging or (len(reading.tokens) == len(case.places) and not reading.unread)
+        same = not self.run.tagging or (len(reading.tokens) == len(case.reading.spans) and not reading.unread)
         return reading.row if reading.tokens and same else None
 
     def _swaps(self, searches: Sequence[EditSearch]) -> dict[int, list[EditState]]:
@@ -191,17 +190,15 @@ class Editor:
 
     def _current(self, case: Case, state: EditState) -> Case:
         """The text after the edits so far as a case of its own, in which words that were edited stay as they are."""
-        text = edited(case.text, state.edits)
-        reading = self.run.read(Example(text))
-        places = tuple(_place(reading, at) for at in range(len(reading.tokens)))
-        free = [original(state.edits, place.start, place.end) is not None for place in places]
+        reading = self.run.read(Example(edited(case.text, state.edits)))
+        free = [original(state.edits, *span) is not None for span in reading.spans]
         open = self.proposer.open(reading, case.target, fitting=self.guide is not None and self.guide.fitting)
-        return replace(case, text=text, places=places, row=reading.row, open=open & np.array(free, dtype=bool))
+        return replace(case, reading=reading, open=open & np.array(free, dtype=bool))
 
     def _swap(self, case: Case, state: EditState, current: Case, swapped: State) -> Edit:
         """A swap in the current text as an edit of the first text."""
         (swap,) = swapped.swaps
-        place, text = current.places[swap.position], text_with(self.run, current, swapped.swaps)
+        place, text = current.place(swap.position), text_with(self.run, current, swapped.swaps)
         where = original(state.edits, place.start, place.end)
         assert where is not None
         new = text[place.start : len(text) - (len(current.text) - place.end)]
@@ -211,11 +208,6 @@ class Editor:
 
 def _margin(case: Case, row: Row, logits: np.ndarray) -> float:
     return case.target.margin(of_words(logits, row))
-
-
-def _place(reading: Reading, at: int) -> Place:
-    token = reading.tokens[at]
-    return Place(at, reading.written(at), token.start, token.end, reading.known[at], ())
 
 
 def original(edits: Sequence[Edit], start: int, end: int) -> tuple[int, int] | None:

@@ -182,7 +182,7 @@ class Tags:
 
     def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
         """As for a swap: what was written wrong is wrong still, unless it is the correction by chance."""
-        tokens = [place.word for place in case.places]
+        tokens = [case.text[start:end] for start, end in case.reading.spans]
         edits = self.corrections.get(tuple(tokens), ())
         correct = corrections_at(edits, tokens, position)
         if correct is None:

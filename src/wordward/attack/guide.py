@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -69,31 +69,29 @@ class Target:
         return float(flagged.sum()) if len(flagged) else float(ahead.max())
 
 
-class Places(Sequence[Place]):
-    """The words of a text, each made when it is asked for, since an attack needs few of them."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-
-    def __len__(self) -> int:
-        return len(self.reading.spans)
-
-    def __getitem__(self, at: Any) -> Any:
-        """One place."""
-        start, end = self.reading.spans[at]
-        return Place(at, self.reading.text[start:end], start, end, self.reading.known[at], ())
-
-
 @dataclass(frozen=True)
 class Case:
     """A text under attack."""
 
-    text: str
-    places: Sequence[Place]
-    row: Row
+    reading: Reading
     target: Target
     open: np.ndarray  # (words,) bool, where a word may be swapped
     most: int  # swaps
+
+    @property
+    def text(self) -> str:
+        """The text itself."""
+        return self.reading.text
+
+    @property
+    def row(self) -> Row:
+        """The text as the model reads it."""
+        return self.reading.row
+
+    def place(self, position: int) -> Place:
+        """One of its words and where it stands."""
+        start, end = self.reading.spans[position]
+        return Place(position, self.text[start:end], start, end, self.reading.known[position], ())
 
     def number(self, position: int) -> int:
         """The number of a word in the tables of the rule of sense."""

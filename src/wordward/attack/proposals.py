@@ -78,9 +78,9 @@ class Proposer:
     def words(self, case: Case) -> list[Span]:
         """The words that may be edited; a tagger's are whole tokens."""
         if self.run.tagging:
-            spans = [Span(place.start, place.end, place.word) for place in case.places]
+            spans = [Span(start, end, case.text[start:end]) for start, end in case.reading.spans]
             return [span for span, open in zip(spans, case.open, strict=True) if open and WORD.fullmatch(span.word)]
-        end = case.places[-1].end
+        end = case.reading.spans[-1][1]
         return [span for span in words_in(case.text) if span.end <= end and fold(span.word) not in self.kept]
 
     def __call__(self, case: Case, margins: Mapping[Edit, float]) -> dict[str, list[Edit]]:
@@ -108,7 +108,7 @@ class Proposer:
             ways.append(small)
         if not self.run.tagging:
             return ways
-        at = next(number for number, place in enumerate(case.places) if place.start == span.start)
+        at = next(number for number, (start, _) in enumerate(case.reading.spans) if start == span.start)
         judged = [self.goal.respelt(case, at, edit.new) for edit in ways]
         return [edit._replace(sense=s, correct=c) for edit, (s, c) in zip(ways, judged, strict=True)]
 

@@ -77,14 +77,14 @@ class QueryGuide:
 
     def _by_importance(self, state: State, case: Case, at: int) -> list[int]:
         """The words that may be swapped, those first without which the prediction is nearest to changing."""
-        open = [place for place in case.places if case.open[place.position]]
-        texts = [_without(case.text, place.start, place.end) for place in open]
+        open = np.flatnonzero(case.open).tolist()
+        texts = [_without(case.text, *case.reading.spans[position]) for position in open]
         rows = [self.run.read(Example(text)).row.ids for text in texts]
         filled = [number for number, row in enumerate(rows) if len(row)]  # the only word of a text leaves nothing
         self._spent[at] += len(filled)
         margins = dict(zip(filled, self._margins([rows[n] for n in filled], [case] * len(filled)), strict=True))
         order = sorted(range(len(open)), key=lambda number: margins.get(number, -np.inf))
-        return [open[number].position for number in order]
+        return [open[number] for number in order]
 
     def _proposals(self, state: State, case: Case) -> Iterator[list[tuple[Replacement, np.ndarray]]]:
         """The swaps of some words at a time with the ids of the texts that they make."""
@@ -93,7 +93,7 @@ class QueryGuide:
         while positions := list(islice(left, self.settings.rescore)):
             made = []
             for position in positions:
-                for word in self.near.of(case.places[position].word.lower()):
+                for word in self.near.of(case.reading.written(position).lower()):
                     swap = Replacement(position, self.run.vocabulary[word])
                     if swap in case.target.never or not self._allowed(case, swap):
                         continue

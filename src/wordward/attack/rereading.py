@@ -21,7 +21,7 @@ class Stretch(NamedTuple):
 
 def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:
     """The text of a case after some swaps."""
-    words = [(case.places[at], run.vocabulary.word(word)) for at, word in swaps]
+    words = [(case.place(at), run.vocabulary.word(word)) for at, word in swaps]
     return apply(case.text, words, lowercase=run.text.lowercase)
 
 
@@ -51,10 +51,10 @@ def swapped_rows(
 def _stretch(run: Run, case: Case, swaps: Sequence[Replacement]) -> Stretch | None:
     """What stands around the last of some swaps; None where what is around that may matter, too."""
     (*others, (position, word)), text = swaps, case.text
-    place = case.places[position]
+    place = case.place(position)
     start, end = text.rfind(" ", 0, place.start) + 1, text.find(" ", place.end)
     end = len(text) if end < 0 else end
-    if any(start <= case.places[other].start < end for other, _ in others):
+    if any(start <= case.reading.spans[other][0] < end for other, _ in others):
         return None
     new = written(text, place, run.vocabulary.word(word), lowercase=run.text.lowercase)
     before, after = text[start : place.start], text[place.end : end]

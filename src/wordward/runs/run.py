@@ -1,6 +1,6 @@
 """A trained model at work: one interface, whatever the model reads."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,8 @@ from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_method
 from wordward.runs.checkpoint import load_class_counts
 from wordward.runs.entities import mark_entities
 from wordward.runs.prediction import Prediction, TokenPrediction, named
-from wordward.runs.reading import Reading, Row, no_words
+from wordward.runs.reader import Reader
+from wordward.runs.reading import Reading, no_words
 from wordward.runs.scoring import Evaluation, evaluation, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
@@ -34,7 +35,7 @@ def as_example(text: Text) -> Example:
 
 
 @dataclass(frozen=True)
-class Run(ABC):
+class Run(Reader):
     """A trained model with everything needed to read a text: `wordward.load_run` opens one.
 
     `run.predict`, `run.evaluate`, `run.explain` and `run.attack` take strings or `Example`s.
@@ -139,27 +140,6 @@ class Run(ABC):
         """A corpus of rows of ids, from which batches for the model can be taken."""
 
     @abstractmethod
-    def read(self, example: Example) -> Reading:
-        """Tokenise an example: its words with their places in the text, and the ids that `encode` would give."""
-
-    def read_all(self, examples: Sequence[Example]) -> list[Reading]:
-        """As `read` for each example, together where that is faster."""
-        return [self.read(example) for example in examples]
-
-    @abstractmethod
-    def ids_of(self, text: str) -> np.ndarray:
-        """The ids of a text, (time,)."""
-
-    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
-        """The ids that the model reads of each text, (time,); None for one without words, or without `known` ones."""
-        readings = self.read_all([Example(text) for text in texts])
-        words = [len(reading.spans) if known else reading.words for reading in readings]
-        return [
-            reading.ids if count and len(reading.ids) else None
-            for reading, count in zip(readings, words, strict=True)
-        ]
-
-    @abstractmethod
     def perturbed(self, batch: Batch) -> Tensor:
         """Mask of the ids that may be perturbed, (batch, time)."""
 
@@ -216,19 +196,6 @@ class Run(ABC):
         if len(methods) != 1:
             raise SettingError("method", f"expected one method ({', '.join(RECIPES)}); got {name!r}")
         return at_text(methods[0])
-
-    def swapped(self, row: Row, position: int, word: int, text: str) -> Row | None:
-        """The row with one word replaced; None if the tokenizer reads the new `text` as other ids."""
-        new = row.swapped(position, word)
-        return new if np.array_equal(self.ids_of(text), new.ids) else None
-
-    def swapped_rows(self, swaps: Sequence[tuple[Row, int, int, str]]) -> list[Row | None]:
-        """As `swapped` for each row, position, word and new text."""
-        return [self.swapped(*swap) for swap in swaps]
-
-    def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
-        """The ids of what stands between blanks, wherever that is; None where what is around it matters."""
-        return None
 
     def example(self, text: Text) -> Example:
         """A text as an `Example`, whose label is written as this run's are."""
