@@ -120,7 +120,7 @@ def test_a_person_sees_that_texts_are_read_and_scored(csv_file: Path, tmp_path: 
     assert f"reading {csv_file.name}" in screen.getvalue()
     assert main(["evaluate", folder, str(csv_file)]) == 0
     assert "scoring" in screen.getvalue()
-    assert "240/240" in screen.getvalue()
+    assert "120/120" in screen.getvalue()
     assert main(["predict", folder, "--file", str(csv_file)]) == 0
     assert "predict" in screen.getvalue()
 
@@ -213,12 +213,12 @@ def test_a_person_sees_that_a_file_is_predicted(
     """The answers go where they were sent, and not to the terminal where the bar is."""
     assert main(["predict", run, "--file", str(csv_file)]) == 0
     answers = capsys.readouterr().out.splitlines()
-    assert len(answers) == 240
+    assert len(answers) == 120
     assert all("label" in json.loads(line) for line in answers)
     shown = screen.getvalue()
     assert f"reading {csv_file.name}" in shown
     assert "predicting" in shown
-    assert "240/240" in shown
+    assert "120/120" in shown
     assert "probabilities" not in shown
 
 
@@ -235,8 +235,8 @@ def test_explanations_go_into_a_pipe_while_a_bar_is_drawn(
     run: str, csv_file: Path, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", run, "--file", str(csv_file), "--json", "-"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 240
-    assert "240/240" in screen.getvalue()
+    assert len(capsys.readouterr().out.splitlines()) == 120
+    assert "120/120" in screen.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -325,11 +325,11 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
     assert "95 % interval" in shown
     assert main(["evaluate", run, str(csv_file), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["texts"] == 240
+    assert record["texts"] == 120
     assert record["error"]["low"] <= record["error"]["value"] <= record["error"]["high"]
     classes = record["classes"]
-    assert sum(each["support"] for each in classes.values()) == 240
-    assert sum(each["predicted"] for each in classes.values()) == 240
+    assert sum(each["support"] for each in classes.values()) == 120
+    assert sum(each["predicted"] for each in classes.values()) == 120
     assert sum(each["f1"] for each in classes.values()) / len(classes) == pytest.approx(record["macro_f1"]["value"])
     rows = [line.split() for line in shown.splitlines()[-len(classes) :]]
     assert rows == [
@@ -354,10 +354,10 @@ def test_an_interval_that_tells_nothing_is_not_given(
 def test_evaluate_agrees_with_predict(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["evaluate", run, str(csv_file), "--json"])
     measured = json.loads(capsys.readouterr().out)["error"]["value"]
-    examples = reviews(240)
+    examples = reviews(120)
     said = load_run(run, device="cpu").predict([example.text for example in examples])
     wrong = sum(record.label != example.label for record, example in zip(said, examples, strict=True))
-    assert measured == pytest.approx(wrong / 240)
+    assert measured == pytest.approx(wrong / 120)
 
 
 def test_neighbors(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -761,7 +761,7 @@ def test_columns_and_format_of_other_files(
     assert json.loads(capsys.readouterr().out)["error"] == expected
     assert main(["predict", run, "--file", str(other), *columns]) == 0
     texts = [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()]
-    assert texts == [example.text for example in reviews(240)]
+    assert texts == [example.text for example in reviews(120)]
     assert main(["predict", run, "a film", "--file", str(other)]) == 1
     assert "leave one out" in capsys.readouterr().err
 
@@ -776,7 +776,7 @@ def test_tag_column_of_another_file(conll_file: Path, tmp_path: Path, capsys: py
     assert main(["evaluate", folder, str(other), "--tag-column", "1"]) == 0
     capsys.readouterr()
     assert main(["predict", folder, "--file", str(other), "--tag-column", "1"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 160
+    assert len(capsys.readouterr().out.splitlines()) == 80
 
 
 def test_answers_before_a_bad_byte_are_kept(

@@ -27,7 +27,7 @@ from wordward.train.training import train
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
-    train(config(write_csv(folder / "texts.csv", reviews(240)), epochs=1), folder / "run", quiet=True)
+    train(config(write_csv(folder / "texts.csv", reviews(120)), epochs=1), folder / "run", quiet=True)
     return folder / "run"
 
 

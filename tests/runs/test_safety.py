@@ -42,7 +42,7 @@ from wordward.train.training import train
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that no test changes."""
     folder = tmp_path_factory.mktemp("trained")
-    train(config(write_csv(folder / "texts.csv", reviews(240)), epochs=2), folder / "run", quiet=True)
+    train(config(write_csv(folder / "texts.csv", reviews(120)), epochs=2), folder / "run", quiet=True)
     return folder / "run"
 
 
