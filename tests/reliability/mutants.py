@@ -52,21 +52,29 @@ class Mutant(NamedTuple):
     tree: ast.Module
 
 
+def named(file: Path) -> Iterator[tuple[str, int, int]]:
+    """Every change to a file by its name, with the numbers of its place, and of the change among those there."""
+    seen = Counter[str]()
+    for at, (node, where) in enumerate(_places(ast.parse(file.read_text(encoding="utf-8")))):
+        for number in range(len(_changes(node))):
+            twin = copy.deepcopy(node)
+            _changes(twin)[number]()
+            name = f"{file.name} {where}: {ast.unparse(node):.90} -> {ast.unparse(twin):.90}"
+            seen[name] += 1
+            yield f"{name} ({seen[name]})" if seen[name] > 1 else name, at, number  # the same change in another place
+
+
 def mutants(file: Path) -> Iterator[Mutant]:
     """Every change to a file: an operator for its neighbour, a number for the next, a condition for its opposite."""
     whole = ast.parse(file.read_text(encoding="utf-8"))
-    spots = [(node, where) for node, where in _spots(whole, "module") if _changes(node)]
-    names = Counter[str]()
-    for at, (node, where) in enumerate(spots):
-        for number in range(len(_changes(node))):
-            tree = copy.deepcopy(whole)
-            twin = [each for each, _ in _spots(tree, "module") if _changes(each)][at]
-            was = ast.unparse(twin)
-            _changes(twin)[number]()
-            name = f"{file.name} {where}: {was:.90} -> {ast.unparse(twin):.90}"
-            names[name] += 1
-            numbered = f"{name} ({names[name]})" if names[name] > 1 else name  # the same change in another place
-            yield Mutant(numbered, file, ast.fix_missing_locations(tree))
+    for name, at, number in named(file):
+        tree = copy.deepcopy(whole)
+        _changes(_places(tree)[at][0])[number]()
+        yield Mutant(name, file, ast.fix_missing_locations(tree))
+
+
+def _places(tree: ast.Module) -> list[tuple[Any, str]]:
+    return [(node, where) for node, where in _spots(tree, "module") if _changes(node)]
 
 
 def _spots(node: ast.AST, where: str) -> Iterator[tuple[Any, str]]:

@@ -13,7 +13,7 @@ from reviews import write_csv
 import wordward
 from wordward.cli.main import main
 from wordward.explain.faithfulness import CHOICES
-from wordward.report import ReportSettings, draw, gather, record
+from wordward.report import ReportSettings, draw, gather, gathering, record
 
 HEADING = "Whether pulls name words that matter"
 
@@ -77,12 +77,15 @@ def test_no_section_where_nothing_is_measured(run: str, texts: int, runs: Path):
 
 
 def test_of_a_transformer_on_a_cpu_fewer_texts_are_attacked_and_it_is_said(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
+    assert (gathering.ATTACKED, gathering.FAITHFUL, gathering.ON_CPU) == (200, 100, (80, 20))
+    for name, fewer in (("ATTACKED", 50), ("FAITHFUL", 25), ("ON_CPU", (20, 5))):
+        monkeypatch.setattr(gathering, name, fewer)
     fine_tuned(runs / "opened")
-    write_csv(tmp_path / "many.csv", hard(100))
+    write_csv(tmp_path / "many.csv", hard(25))
     amounts = {}
-    for name, more in (("opened", ()), ("opened", ("--attack", "90")), ("mine", ())):
+    for name, more in (("opened", ()), ("opened", ("--attack", "22")), ("mine", ())):
         flags = ["--test", str(tmp_path / "many.csv"), "--sentences", "0", "--device", "cpu", "--html"]
         assert main(["report", str(runs / name), *flags, str(tmp_path / "page.html"), *more]) == 0
         page, told = Page(tmp_path / "page.html").text, capsys.readouterr().err
@@ -90,9 +93,9 @@ def test_of_a_transformer_on_a_cpu_fewer_texts_are_attacked_and_it_is_said(
         measured = re.search(r"share of (\d+) test texts that a swap", page)
         assert attacked
         assert measured
-        assert ("with --attack 200 up to 200 and 100 are" in page) == ("with --attack 200" in told) == (not amounts)
+        assert ("with --attack 50 up to 50 and 25 are" in page) == ("with --attack 50" in told) == (not amounts)
         amounts[name, more] = int(attacked[1]), int(measured[1])
-    assert amounts["opened", ()][0] == 80
-    assert 0 < amounts["opened", ()][1] <= 20
-    assert [attacked for attacked, _ in amounts.values()] == [80, 90, 100]
-    assert amounts["mine", ()][1] > 20
+    assert amounts["opened", ()][0] == 20
+    assert 0 < amounts["opened", ()][1] <= 5
+    assert [attacked for attacked, _ in amounts.values()] == [20, 22, 25]
+    assert amounts["mine", ()][1] > 5
