@@ -31,7 +31,7 @@ def language_model(device: torch.device) -> Iterator[Figure]:
     names = (f"word{number}" for number in range(words - len(SPECIALS)))
     vocabulary = Vocabulary((*SPECIALS, *names), np.ones(words))
     text = len(SPECIALS) + draw(words - len(SPECIALS), streams * (window * 4 + 1)).astype(np.int32)
-    config = PretrainConfig(streams=streams, window=window, device=device.type, model=sizes)
+    config = PretrainConfig(epochs=1, streams=streams, window=window, device=device.type, model=sizes)
     ours = Pretrainer(config, vocabulary, [text], [text[:1000]])
     ids, targets = next(ours.train_reader.windows(None))
     ours.model.train()

@@ -14,7 +14,7 @@ from any_model import word_vectors
 from reviews import reviews, tagged, write_conll, write_csv
 
 from benchmarks import __main__ as entry
-from benchmarks import reading_well, scale, steps, threads, yardsticks, yardsticks_page, yours, yours_page
+from benchmarks import reading, reading_well, scale, steps, threads, yardsticks, yardsticks_page, yours, yours_page
 from benchmarks.timing import Figure, ratio
 from wordward.config.settings import DataSettings, MethodSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.support.errors import DataError
@@ -34,6 +34,13 @@ def test_every_method_is_measured() -> None:
     figures = {figure.name: figure for figure in steps.measure(TINY, CPU)}
     assert {"advt", "iadvt", "vat", "ivat", "iadvt, three lines"} < set(figures)
     assert all(figure.value > 0 for figure in figures.values())
+
+
+def test_the_language_model_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "REPEATS", 1)
+    speed, ratio = reading.language_model(torch.device("cpu"))
+    assert speed.value > 0
+    assert 0.5 < ratio.value < 5
 
 
 def test_threads_are_measured_quiet_and_busy(
