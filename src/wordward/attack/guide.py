@@ -14,6 +14,7 @@ from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Place
+from wordward.explain.pulls import TOKENS as EXPLAINED
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK
@@ -140,7 +141,7 @@ class Guide:
         k = self.adversary.method.settings.k
         tokens = max(1, BLOCK // len(self.run.vocabulary))
         if k is not None:
-            tokens = 4 * TOKENS if self.run.device.type == "cuda" else TOKENS  # as many as are explained at a time
+            tokens = EXPLAINED if self.run.device.type == "cuda" else TOKENS
         for index in small_batches(corpus.lengths, at_once(TEXTS, self.run.device), tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)

@@ -8,6 +8,7 @@ from wordward.attack.attacked import Attacked, Sense
 from wordward.attack.robustness import accuracies
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
+from wordward.config.fields import given
 from wordward.explain.explanation import Explanation
 from wordward.explain.faithfulness import Faithfulness
 from wordward.report.closeness import Opposites
@@ -53,7 +54,7 @@ class ReportSettings:
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
         object.__setattr__(self, "edits", AttackSettings(edits=self.edits).edits)
-        check(self, NOT_NEGATIVE, "sentences", "seed", *(() if self.attack is None else ("attack",)))
+        check(self, NOT_NEGATIVE, "sentences", "seed", *given(self, "attack"))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,6 @@ def _devices() -> list[str]:
     return [name for name, usable in available.items() if usable]
 
 
-def at_once(count: int, device: torch.device) -> int:
-    """How many texts a device reads at once where a CPU reads so many: a GPU more, to be busy."""
-    return 8 * count if device.type == "cuda" and count > 1 else count
+def at_once(texts: int, device: torch.device) -> int:
+    """How many texts a device reads at once where a CPU reads so many: a GPU more, which few texts do not fill."""
+    return 8 * texts if device.type == "cuda" and texts > 1 else texts
