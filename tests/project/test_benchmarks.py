@@ -264,3 +264,10 @@ def test_what_is_gained_over_freelb_is_paired() -> None:
     assert "+25.0 (-7.1 to +57.1)" in gained
     assert gained.rstrip(" |").endswith("25%")
     assert yardsticks_page.gains(records[:2]) == ""
+
+
+def test_a_corpus_in_the_order_of_its_labels_is_attacked_on_every_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered = sorted(reviews(60), key=lambda example: str(example.label))
+    monkeypatch.setattr(yours, "load", lambda name: SimpleNamespace(train=reviews(20, seed=1), test=ordered))
+    _, test = yours.texts_of("imdb")
+    assert len({example.label for example in test[:10]}) == 2
