@@ -529,7 +529,7 @@ def test_one_gradient_is_too_few_for_several_steps():
     [
         ({"ascent_steps": 0}, "ascent_steps must be greater than 0, but is 0"),
         ({"epsilon_factor": 0.0}, "epsilon_factor must be greater than 0, but is 0.0"),
-        ({"epsilon_factor": 2.0, "epsilon": 1.0}, "multiplies the default epsilon, but epsilon is given as 1.0"),
+        ({"epsilon_factor": 2.0, "epsilon": 1.0}, "multiplies the default `epsilon`, but that is given as 1.0"),
         ({"step_size": -1.0}, "step_size must be greater than 0, but is -1.0"),
         ({"ascent_steps": 2, "normalization": "authors"}, "iadvt takes one step, but ascent_steps is 2"),
     ],
