@@ -70,7 +70,7 @@ class MethodSettings:
         if self.epsilon is not None and self.epsilon_factor != 1.0:
             raise SettingError(
                 "epsilon_factor",
-                f"`epsilon_factor` multiplies the default `epsilon`, but that is given as {self.epsilon}: give one of them",
+                f"`epsilon_factor` multiplies the default `epsilon`, but that is given as {self.epsilon}: give one",
             )
         check_among(self, "metric", ("cosine", "euclidean"))
         check_among(self, "normalization", ("paper", "authors"))
