@@ -28,14 +28,14 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 # Commands whose flags are checked but that are not run here: words that they hold, and why.
 ONLY_PARSED = {
     "data fetch": "downloads",
-    "data add": "takes a corpus as published: tests/test_cli_data.py",
-    "data check": "reads such a corpus: tests/test_cli_data.py",
-    "data stats": "reads such a corpus: tests/test_cli_data.py",
-    "data pack": "reads such a corpus: tests/test_corpora.py",
-    "--corpus": "reads such a corpus: tests/test_corpora.py",
-    "reproduce": "trains whole tables: tests/test_reproduce.py",
+    "data add": "takes a corpus as published: tests/cli/test_data.py",
+    "data check": "reads such a corpus: tests/cli/test_data.py",
+    "data stats": "reads such a corpus: tests/cli/test_data.py",
+    "data pack": "reads such a corpus: tests/text/test_corpora.py",
+    "--corpus": "reads such a corpus: tests/text/test_corpora.py",
+    "reproduce": "trains whole tables: tests/experiments/test_reproduce.py",
     "yardsticks": "needs WordNet and a sentence encoder: tests/attack/test_protocol.py",
-    "serve": "runs until it is stopped: tests/test_serve.py",
+    "serve": "runs until it is stopped: tests/serve/test_serve.py",
 }
 PROGRAMS: dict[str, Any] = {"wordward": wordward, "experiments": experiments}  # `python -m experiments`
 FEW_EPOCHS = ["--epochs", "1"]  # where a command leaves it open
@@ -128,7 +128,7 @@ def command_line(words: list[str]) -> None:
     program = words[0]
     if program == "wordward" or words[1:3] == ["-m", "experiments"]:
         _do(*called(words))
-    elif program in ("torchrun", "accelerate"):  # several processes: tests/test_distributed.py
+    elif program in ("torchrun", "accelerate"):  # several processes: tests/processes/test_distributed.py
         parse(*called(words))
     elif program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -137,7 +137,7 @@ def command_line(words: list[str]) -> None:
         _extras(words)
     elif program.rsplit("/")[-1] in ("python", "python3"):
         _python(words[1:])
-    elif program != "curl":  # asks the server of `wordward serve`: tests/test_serve.py
+    elif program != "curl":  # asks the server of `wordward serve`: tests/serve/test_serve.py
         assert (ROOT / program).is_file(), f"{program} is no program that tests/documented.py knows"
 
 

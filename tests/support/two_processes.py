@@ -1,4 +1,4 @@
-"""What each of two processes does for tests/test_distributed.py, and the same in one."""
+"""What each of two processes does for tests/processes/test_distributed.py, and the same in one."""
 
 import os
 import signal
