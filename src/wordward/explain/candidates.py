@@ -72,7 +72,7 @@ class FittingWords(NearestWords):
         if self.speaks is not None:
             other = self.speaks[near] - self.speaks[own].nan_to_num(0.0)  # (n, around, classes)
             differs = other.amax(-1) - other.amin(-1)
-            order = order - torch.where(fit, differs * closeness, 0.0).nan_to_num(0.0)
+            order = order - torch.where(fit, differs * closeness.clamp(min=0), 0.0).nan_to_num(0.0)
         order = torch.sort(order, dim=-1, stable=True).indices[:, : self.k]
         found = torch.where(fit.gather(-1, order), near.gather(-1, order), ids.unsqueeze(-1))
         missing = self.k - found.shape[-1]
