@@ -9,7 +9,7 @@ from untrained import MODEL
 
 from wordward.config.settings import MethodSettings, TrainConfig
 from wordward.explain import asking
-from wordward.explain.asking import Question, telling_pulls
+from wordward.explain.asking import Question, Telling, telling_pulls
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible
 from wordward.runs.evidence import evidence_in
@@ -62,7 +62,7 @@ def a_question(run: Run, text: str, pulls: list[list[tuple[str, float]]]) -> Que
     strengths = np.array([[strength for _, strength in of_word] for of_word in pulls])
     logits = run.model(torch.from_numpy(ids)[None], torch.ones(1, len(ids), dtype=torch.bool))[0]
     found = TextPulls(0, logits.softmax(-1).numpy(), toward, strengths, strengths, logits.numpy())
-    return Question(reading, found, SPORT, np.ones(len(ids), dtype=bool))
+    return Question(reading, found, SPORT, lambda _: np.ones(len(ids), dtype=bool))
 
 
 SAYS = {"match": (2.0, 0.0, 0.0), "goal": (1.0, 0.0, 0.0), "engine": (0.0, 3.0, 0.0), "soup": (0.0, 0.0, 0.5)}
@@ -81,8 +81,8 @@ def test_a_word_that_speaks_for_the_label_or_may_not_be_pulled_is_not_asked_abou
     run, sensible = a_run(SAYS | {"striker": (-9.0, 0.0, 0.0)})  # whatever the model says of it
     question = a_question(run, "match goal", PULLS)
     assert telling_pulls(run, sensible, [question]) == [(0, 0)]
-    assert telling_pulls(run, sensible, [question._replace(whole=np.array([False, True]))]) == [(1, 0)]
-    assert telling_pulls(run, sensible, [question._replace(whole=np.array([False, False]))]) == [None]
+    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, True]))]) == [(1, 0)]
+    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, False]))]) == [None]
 
 
 def test_nothing_tells_if_the_odds_of_the_label_do_not_fall() -> None:
@@ -105,3 +105,20 @@ def test_as_many_are_asked_about_as_were_said(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(asking, "ASKED", 8)
     monkeypatch.setattr(asking, "EACH", 1)
     assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # of the first word only its strongest
+
+
+def test_all_texts_are_asked_about_at_once_when_one_is_first_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, sensible = a_run(SAYS)
+    question, calls = a_question(run, "match goal", PULLS), []
+    read = asking._read
+
+    def counted(run: Run, rows: list[np.ndarray]) -> torch.Tensor:
+        calls.append(len(rows))
+        return read(run, rows)
+
+    monkeypatch.setattr(asking, "_read", counted)
+    telling = Telling(run, sensible, [question, question])
+    assert calls == []
+    assert [telling(1), telling(0)] == [(0, 0)] * 2
+    assert calls == [6]  # three pulls of each that may be shown
+    assert run not in vars(telling).values()

@@ -1,7 +1,8 @@
 """Which of a text's strongest pulls the model itself finds telling: it reads the text with each word put in."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ class Question(NamedTuple):
     text: Reading
     found: TextPulls
     label: int
-    whole: np.ndarray  # (words,) which words may be pulled
+    whole: Callable[[Reading], np.ndarray]  # (words,) which of its words may be pulled
 
 
 class Swap(NamedTuple):
@@ -35,6 +36,25 @@ class Swap(NamedTuple):
     column: int  # of the pull among the word's
     word: int  # for the evidence
     toward: int
+
+
+class Telling:
+    """The pulls that tell most of several texts, found for all of them at once when one is first asked for.
+
+    Until then it holds the model, which is asked as it is by then.
+    """
+
+    def __init__(self, run: Run, sensible: Sensible, questions: Sequence[Question]) -> None:
+        self._asked, self._lock = (run, sensible, questions), Lock()
+        self._found: list[tuple[int, int] | None] | None = None
+
+    def __call__(self, number: int) -> tuple[int, int] | None:
+        """As `telling_pulls` of one of the texts."""
+        with self._lock:
+            if self._found is None:
+                self._found = telling_pulls(*self._asked)
+                del self._asked
+            return self._found[number]
 
 
 def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[tuple[int, int] | None]:
@@ -62,7 +82,7 @@ def _strongest(sensible: Sensible, question: Question) -> Iterator[Swap]:
     toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
     own, words = (torch.from_numpy(values[row.first]).long() for values in (row.ids, row.numbers))
     may = sensible.may(question.label, words, own, toward) & (toward != own.unsqueeze(-1)) & (strengths > 0)
-    may &= torch.from_numpy(question.whole).unsqueeze(-1)
+    may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
     taken = [0] * len(words)
     order = strengths.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
     for at in order[: int(may.sum())].tolist():

@@ -1,9 +1,9 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from wordward.explain.asking import Question, telling_pulls
+from wordward.explain.asking import Question, Telling
 from wordward.explain.candidates import FittingWords, fit_words
 from wordward.explain.explanation import Explanation
 from wordward.explain.html import STYLE, html_fragment
@@ -116,24 +116,28 @@ class Explainer:
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
         top = self.top if self.sensible is None else max(self.top, self.adversary.method.settings.k or 1)
         pulls = list(text_pulls(run, self.adversary, *chosen, top=top, focus=focus))
-        first: Sequence[tuple[int, int] | None] = [None] * len(pulls)
+        places = [filled[found.number] for found in pulls]
+        telling = None
         if self.sensible is not None:
-            places = [filled[found.number] for found in pulls]
-            texts_of = [(explanations[at], readings[at]) for at in places]
+            texts_of = ((explanations[at], readings[at]) for at in places)
             asked = [self._question(*text, found) for text, found in zip(texts_of, pulls, strict=True)]
-            first = telling_pulls(run, self.sensible, asked)
-        for found, telling in zip(pulls, first, strict=True):
-            at = filled[found.number]
-            explanations[at] = self._explained(explanations[at], readings[at], found, telling)
+            telling = Telling(run, self.sensible, asked)
+        for number, (at, found) in enumerate(zip(places, pulls, strict=True)):
+            first = None if telling is None else partial(telling, number)
+            explanations[at] = self._explained(explanations[at], readings[at], found, first)
         return explanations
 
     def _question(self, known: Explanation, text: Reading, found: TextPulls) -> Question:
         """A text to ask the model about: which of its pulls tells most against the label given or predicted."""
         label = int(found.probabilities.argmax()) if known.label is None else self.run.labels.index(known.label)
-        return Question(text, found, label, self.places.whole(text))
+        return Question(text, found, label, self.places.whole)
 
     def _explained(
-        self, known: Explanation, text: Reading, found: TextPulls, first: tuple[int, int] | None
+        self,
+        known: Explanation,
+        text: Reading,
+        found: TextPulls,
+        telling: Callable[[], tuple[int, int] | None] | None,
     ) -> Explanation:
         """The explanation with the model's prediction added, and the pulls on each word once they are asked for."""
         run, label, counts = self.run, known.label, RECIPES[known.method].needs_labels
@@ -144,7 +148,7 @@ class Explainer:
         predicted, by_name = named(run.labels, found.probabilities)
         label = label or predicted
         return known.with_places(
-            partial(self.places, text, found, label, first),
+            partial(self.places, text, found, label, telling),
             label=label if counts else None,
             predicted=predicted,
             probabilities=by_name,

@@ -1,5 +1,6 @@
 """The words of an explained text with what pulls each, as a reader is shown them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +28,18 @@ class PlaceMaker:
     sensible: Sensible | None
 
     def __call__(
-        self, text: Reading, found: TextPulls, label: str | None, first: tuple[int, int] | None = None
+        self,
+        text: Reading,
+        found: TextPulls,
+        label: str | None,
+        telling: Callable[[], tuple[int, int] | None] | None = None,
     ) -> tuple[Place, ...]:
         """The places of one text, whose label is the one given or predicted.
 
-        `first`: the word, and the number of its pull, that changes most for the model; stronger ones are not shown.
+        `telling` gives the word, and the number of its pull, that tells the model most; stronger ones are not shown.
         """
         pulls, word = found.of_words(text.row), self.vocabulary.word
-        kept = self._kept(text, pulls, label, first).tolist()
+        kept = self._kept(text, pulls, label, None if telling is None else telling()).tolist()
         largest = max(
             (
                 strength
