@@ -1,5 +1,6 @@
 """Only words that fit the place pull, and those first that the training texts speak for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,9 +30,9 @@ from wordward.train.training import train
 WORDS = "the The this This is was good Good bad Bad works failed worked t film films story stories and but".split()
 
 
-def a_run(k: int = 3) -> Run:
+def a_run(k: int = 3, words: Sequence[str] = WORDS) -> Run:
     """A run in whose vocabulary words differ in case, kind and inflection."""
-    vocabulary = Vocabulary((*SPECIALS, *WORDS), np.array([0, 0, 3, *range(40, 40 - len(WORDS), -1)]))
+    vocabulary = Vocabulary((*SPECIALS, *words), np.array([0, 0, 3, *range(40, 40 - len(words), -1)]))
     config = TrainConfig(task="classify", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=k))
     model = Classifier(len(vocabulary), 2, MODEL).eval()
     return LstmRun(Path("nowhere"), config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
@@ -54,6 +55,27 @@ def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytes
         fit = fits(word.expand_as(near), near) & ((close >= CLOSE * close[0]) | (many > len(WORDS)))
         wanted = near[fit].tolist()[:3]
         assert few.tolist() == wanted + [int(word)] * (3 - len(wanted))
+
+
+def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer() -> None:
+    words = "good bad great nice fine poor big small old new".split()
+    run = a_run(len(words) - 1, words)
+    adversary = run.adversary("iadvt")
+    assert fit_words(run, adversary)
+    fit, table, own = adversary.directions.nearest, run.table(), len(SPECIALS)
+    assert isinstance(fit, candidates.FittingWords)
+    fit.speaks = torch.rand(len(run.vocabulary), 3, generator=torch.Generator().manual_seed(0))
+    fit.speaks[own + 1] = torch.nan  # "bad" is rare
+    others = torch.arange(own + 1, len(run.vocabulary))
+    close = torch.cosine_similarity(table[own].unsqueeze(0), table[others])
+    other = fit.speaks[others] - fit.speaks[own]
+    apart = (other.amax(-1) - other.amin(-1)) * close
+    chosen = others[apart > 0]
+    expected = chosen[apart[apart > 0].argsort(descending=True)].tolist()
+    found = fit.of(torch.tensor([[own]]), run.table)[0, 0].tolist()
+    assert found[: len(expected)] == expected
+    assert len(expected) > 2
+    assert set(found[len(expected) :]) == set(others.tolist()) - set(expected)  # the rest
 
 
 @pytest.mark.parametrize("forms", [True, False])

@@ -1,13 +1,15 @@
-"""Of the pulls on a text those are shown toward words that speak less for the label, and whose kin do, too."""
+"""Of the pulls on a text those are shown toward words that speak less for the label, by counts and by kin."""
 
+from math import log
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from untrained import MODEL
 
 from wordward.config.settings import MethodSettings, TrainConfig
-from wordward.explain.sensible import NOISE, RIDGE, Sensible, foretell, kin_evidence
+from wordward.explain.sensible import LESS, NOISE, RARE, RIDGE, SILENT, Sensible, foretell, kin_evidence
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.lstm import LstmRun
@@ -64,31 +66,46 @@ def test_kin_speak_for_a_label_where_the_words_near_do() -> None:
     assert kin[ids(run, "harbor")] < 0.5 * kin[ids(run, "lovely")]
 
 
-def test_a_pull_that_kin_speak_for_is_shown_and_one_by_accident_is_not() -> None:
+def test_words_that_speak_for_the_label_never_pull_nor_such_as_speak_for_it_more() -> None:
     run, evidence, space = a_run()
-    shown = Sensible(run, evidence, space)
-    words, toward = ids(run, "lovely", "harbor", "dull"), ids(run, "dull", "tunnel", "lovely").unsqueeze(-1)
-    every = torch.ones_like(toward, dtype=torch.float)
-    found = shown(LABEL, words, words, toward, every)
-    assert found is not None
-    assert found.flatten().tolist() == [True, False, False]  # the last speaks more for the label
-    # Without a better one, a difference that the texts are sure of is shown, whatever kin say.
-    found = shown(LABEL, words[1:], words[1:], toward[1:], every[1:])
-    assert found is not None
-    assert found.flatten().tolist() == [True, False]
-    assert shown(LABEL, words[2:], words[2:], toward[2:], every[2:]) is None
+    rule = Sensible(run, evidence, space)
+    pulls = [("lovely", "dull"), ("lovely", "charming"), ("dull", "lovely"), ("dull", "stale")]
+    assert may(run, rule, pulls) == [True, False, False, False]
+    # At the edges: how much the new word may speak for the label, and how much less it must.
+    rule._both[ids(run, "harbor"), LABEL] = SILENT - 0.01
+    rule._both[ids(run, "lovely"), LABEL] = SILENT - 0.01 + log(LESS)
+    assert may(run, rule, [("lovely", "harbor"), ("witty", "harbor")]) == [True, True]
+    rule._both[ids(run, "lovely"), LABEL] -= 0.02
+    assert may(run, rule, [("lovely", "harbor")]) == [False]
+    rule._both[ids(run, "harbor"), LABEL] = SILENT + 0.01
+    assert may(run, rule, [("witty", "harbor")]) == [False]
 
 
-def test_weaker_pulls_than_the_strongest_need_less() -> None:
+def test_contrast_is_what_the_new_word_says_for_the_rival_and_against_the_label() -> None:
     run, evidence, space = a_run()
-    shown = Sensible(run, evidence, space)
-    words, toward = ids(run, "lovely", "charming"), ids(run, "dull", "clumsy").unsqueeze(-1)
-    shown._quality[:] = True
-    shown._kin[words, LABEL], shown._kin[toward[:, 0], LABEL] = torch.tensor([1.0, 0.3]), torch.tensor([-1.0, -0.2])
-    for strengths, expected in (([2.0, 1.0], [True, True]), ([1.0, 2.0], [True, False])):
-        found = shown(LABEL, words, words, toward, torch.tensor(strengths).unsqueeze(-1))
-        assert found is not None
-        assert found.flatten().tolist() == expected
+    rule = Sensible(run, evidence, space)
+    words, toward = ids(run, "lovely", "dull", "witty"), ids(run, "dull", "lovely", "graceful")
+    lost, other, none = rule.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward).tolist()
+    assert lost > 2
+    assert lost == pytest.approx(-other)
+    assert abs(none) < 0.5
+
+
+class OfPieces(LstmRun):
+    """A run whose vocabulary is not that of its training texts, as a Transformer's is."""
+
+    @property
+    def learnt(self) -> Vocabulary:
+        return Vocabulary(self.vocabulary.words, self.vocabulary.counts)
+
+
+def test_rare_words_are_unknown_but_to_a_transformer() -> None:
+    run, evidence, space = a_run()
+    evidence.variance[ids(run, "dull")] = RARE
+    pieces = OfPieces(run.folder, run.config, run.vocabulary, run.labels, run.model, run.device)
+    for each, unknown in ((run, ["dull"]), (pieces, [])):
+        kin = Sensible(each, evidence, space).kin
+        assert [word for word in WORDS if kin[ids(run, word)].isnan().any()] == unknown
 
 
 def test_a_word_that_no_text_holds_speaks_for_no_class_of_any_size() -> None:
@@ -113,36 +130,10 @@ def test_kin_foretell_words_that_no_training_text_holds() -> None:
     torch.testing.assert_close(kin[seen], without)
 
 
-def shown(run: Run, rule: Sensible, pulls: list[tuple[str, str]], **how: torch.Tensor) -> list[bool] | None:
-    """Which pulls a text is shown of, each on a word of its own and all of one strength."""
+def may(run: Run, rule: Sensible, pulls: list[tuple[str, str]]) -> list[bool]:
+    """Which pulls may be shown, each on a word of its own."""
     words, toward = (ids(run, *each) for each in zip(*pulls, strict=True))
-    found = rule(LABEL, words, words, toward.unsqueeze(-1), torch.ones(len(pulls), 1), **how)
-    return None if found is None else found.flatten().tolist()
-
-
-def test_a_word_that_speaks_for_the_label_pulls_only_if_no_other_does() -> None:
-    run, evidence, space = a_run()
-    rule = Sensible(run, evidence, space)
-    assert shown(run, rule, [("lovely", "dull"), ("lovely", "charming")]) == [True, False]
-    # Of two words of praise one is surely weaker: a difference of degree, which is shown only for want of better.
-    counts = torch.tensor([[200.0, 200.0]] * len(SPECIALS) + [[1.0, 150.0], [30.0, 60.0]])
-    weaker = Evidence(evidence.evidence.clone(), evidence.variance.clone())
-    stated = evidence_in(counts)
-    for word, row in (("lovely", -2), ("charming", -1)):
-        at = int(run.vocabulary[word])
-        weaker.evidence[at], weaker.variance[at] = stated.evidence[row], stated.variance[row]
-    rule = Sensible(run, weaker, space)
-    assert shown(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]
-    assert shown(run, rule, [("lovely", "charming")]) == [True]
-
-
-def test_names_are_pulled_only_if_much_speaks_for_it() -> None:
-    run, evidence, space = a_run()
-    rule = Sensible(run, evidence, WordSpace(torch.zeros_like(space.table), space.known, "nothing near"))
-    pulls = [("harbor", "tunnel"), ("witty", "stale")]
-    assert shown(run, rule, pulls) == [True, True]
-    assert shown(run, rule, pulls, names=torch.tensor([True, False])) == [False, True]
-    assert shown(run, Sensible(run, evidence, space), [("witty", "stale")], names=torch.tensor([True])) == [True]
+    return rule.may(LABEL, words, words, toward.unsqueeze(-1)).flatten().tolist()
 
 
 def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> None:
@@ -158,4 +149,4 @@ def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> 
     beyond = rule._both[lovely, LABEL] - rule._kin[lovely, LABEL]
     assert beyond > 1
     torch.testing.assert_close(carried, torch.stack([close * beyond, torch.tensor(0.0), torch.tensor(0.0)]))
-    assert shown(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]
+    assert may(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]

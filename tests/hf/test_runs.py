@@ -31,6 +31,7 @@ from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
+from wordward.runs.run import Run
 from wordward.runs.run_folder import held, load_result
 from wordward.support import files
 from wordward.support.errors import RunError
@@ -519,8 +520,11 @@ class TestUse:
             assert found.label == (None if method == "ivat" else "bad")
 
     @pytest.mark.parametrize("task", ["sequence", "token"])
-    def test_what_pulls_is_as_without_a_run(self, run_folder: Path, tagger_folder: Path, task: str):
-        """Against `wordward.hf.explainer` on the model that transformers load."""
+    def test_what_pulls_is_as_without_a_run(
+        self, run_folder: Path, tagger_folder: Path, task: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Against `wordward.hf.explainer` on the model that transformers load, which knows no counts of its texts."""
+        monkeypatch.setattr(Run, "class_counts", lambda self: None)
         folder = run_folder if task == "sequence" else tagger_folder
         text = "the script was moving , said our friend"
         given: Any = text if task == "sequence" else text.split()

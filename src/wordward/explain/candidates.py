@@ -15,7 +15,9 @@ from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
 
 AROUND = 20  # nearest words among which those that fit are looked for
+ROWS = 256  # words whose candidates are looked for at a time
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
+WIDE, WIDELY = 100, 0.2  # the same where the words come first that differ most in what they speak for
 MANY = 500  # words to choose from; of fewer any that fits may pull
 SEEN, ONCE_IN = (
     10,
@@ -39,6 +41,7 @@ class FittingWords(NearestWords):
         """`words`: of each id, if forms of the same word are left out."""
         super().__init__(size, k, allowed=allowed, metric="cosine")
         self.fits, self.space, self.words = fits, space, words
+        self.speaks: Tensor | None = None  # (ids, classes) if known, nan for rare words: what each speaks for
 
     def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
@@ -48,31 +51,45 @@ class FittingWords(NearestWords):
         return self._rows[ids]
 
     def _search(self, ids: Tensor, table: Tensor) -> Tensor:
-        """The candidates of words (n,): (n, k), nearest first."""
-        around = AROUND if len(self.allowed) >= MANY else len(self.allowed) - 1
+        """The candidates of words (n,): (n, k), the nearest first, or those first that differ most."""
+        wide = AROUND if self.speaks is None else WIDE
+        around = min(wide, len(self.allowed) - 1) if len(self.allowed) >= MANY else len(self.allowed) - 1
         near = nearest(ids, table, around, allowed=self.allowed, metric=self.metric)
+        return torch.cat([self._chosen(*part, table) for part in zip(ids.split(ROWS), near.split(ROWS), strict=True)])
+
+    def _chosen(self, ids: Tensor, near: Tensor, table: Tensor) -> Tensor:
+        """The candidates of words (n,) among the words near each (n, around): (n, k)."""
         own = ids.unsqueeze(-1).expand_as(near)
         fit = self.fits(own, near)
+        closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, around)
         if len(self.allowed) >= MANY:
-            closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, AROUND)
-            fit &= closeness >= CLOSE * closeness[:, :1]
+            fit &= closeness >= (CLOSE if self.speaks is None else WIDELY) * closeness[:, :1]
         if self.space is not None:
             fit &= self.space.known[own]
         if self.words is not None:
-            fit &= ~self._forms(ids, near)
-        order = torch.sort((~fit).int(), dim=-1, stable=True).indices[:, : self.k]  # those that fit first
+            fit &= ~self._forms(ids, near, fit)
+        order = (~fit).float()  # those that fit first
+        if self.speaks is not None:
+            other = self.speaks[near] - self.speaks[own].nan_to_num(0.0)  # (n, around, classes)
+            differs = other.amax(-1) - other.amin(-1)
+            order = order - torch.where(fit, differs * closeness.clamp(min=0), 0.0).nan_to_num(0.0)
+        order = torch.sort(order, dim=-1, stable=True).indices[:, : self.k]
         found = torch.where(fit.gather(-1, order), near.gather(-1, order), ids.unsqueeze(-1))
         missing = self.k - found.shape[-1]
         return torch.cat([found, ids.unsqueeze(-1).expand(-1, missing)], -1) if missing > 0 else found
 
-    def _forms(self, ids: Tensor, near: Tensor) -> Tensor:
-        """Which of the words near each word (n, near) are forms of it."""
+    def _forms(self, ids: Tensor, near: Tensor, fit: Tensor) -> Tensor:
+        """Which of the words near each word (n, near) that fit are forms of it."""
         assert self.words is not None
         own: list[int] = ids.tolist()
         others: list[list[int]] = near.tolist()
+        fits: list[list[bool]] = fit.tolist()
         forms = [
-            [same_word(self.words[word], self.words[other]) for other in of_word]
-            for word, of_word in zip(own, others, strict=True)
+            [
+                may and same_word(self.words[word], self.words[other])
+                for other, may in zip(of_word, fit_it, strict=True)
+            ]
+            for word, of_word, fit_it in zip(own, others, fits, strict=True)
         ]
         return torch.tensor(forms, dtype=torch.bool, device=near.device).view_as(near)
 

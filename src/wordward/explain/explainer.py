@@ -1,8 +1,9 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from wordward.explain.asking import Question, Telling
 from wordward.explain.candidates import FittingWords, fit_words
 from wordward.explain.explanation import Explanation
 from wordward.explain.html import STYLE, html_fragment
@@ -95,6 +96,8 @@ class Explainer:
         self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space, forms=forms)
         near = self.adversary.directions.nearest
         self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
+        if self.sensible is not None and isinstance(near, FittingWords) and not forms:
+            near.speaks = self.sensible.kin.to(run.device)
         self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, self.sensible)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
@@ -112,12 +115,30 @@ class Explainer:
         filled = [at for at, reading in enumerate(readings) if reading.filled]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
         top = self.top if self.sensible is None else max(self.top, self.adversary.method.settings.k or 1)
-        for found in text_pulls(run, self.adversary, *chosen, top=top, focus=focus):
-            at = filled[found.number]
-            explanations[at] = self._explained(explanations[at], readings[at], found)
+        pulls = list(text_pulls(run, self.adversary, *chosen, top=top, focus=focus))
+        places = [filled[found.number] for found in pulls]
+        telling = None
+        if self.sensible is not None:
+            texts_of = ((explanations[at], readings[at]) for at in places)
+            asked = [self._question(*text, found) for text, found in zip(texts_of, pulls, strict=True)]
+            telling = Telling(run, self.sensible, asked)
+        for number, (at, found) in enumerate(zip(places, pulls, strict=True)):
+            first = None if telling is None else partial(telling, number)
+            explanations[at] = self._explained(explanations[at], readings[at], found, first)
         return explanations
 
-    def _explained(self, known: Explanation, text: Reading, found: TextPulls) -> Explanation:
+    def _question(self, known: Explanation, text: Reading, found: TextPulls) -> Question:
+        """A text to ask the model about: which of its pulls tells most against the label given or predicted."""
+        label = int(found.probabilities.argmax()) if known.label is None else self.run.labels.index(known.label)
+        return Question(text, found, label, self.places.whole)
+
+    def _explained(
+        self,
+        known: Explanation,
+        text: Reading,
+        found: TextPulls,
+        telling: Callable[[], tuple[int, int] | None] | None,
+    ) -> Explanation:
         """The explanation with the model's prediction added, and the pulls on each word once they are asked for."""
         run, label, counts = self.run, known.label, RECIPES[known.method].needs_labels
         if run.tagging:
@@ -127,7 +148,7 @@ class Explainer:
         predicted, by_name = named(run.labels, found.probabilities)
         label = label or predicted
         return known.with_places(
-            partial(self.places, text, found, label),
+            partial(self.places, text, found, label, telling),
             label=label if counts else None,
             predicted=predicted,
             probabilities=by_name,

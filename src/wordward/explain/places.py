@@ -1,15 +1,17 @@
 """The words of an explained text with what pulls each, as a reader is shown them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from wordward.explain.explanation import Place, pulls_of
 from wordward.explain.pulls import TextPulls, WordPulls
 from wordward.explain.sensible import Sensible
-from wordward.explain.word_kinds import in_one_piece_each, like_names
+from wordward.explain.word_kinds import in_one_piece_each
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 
@@ -25,10 +27,19 @@ class PlaceMaker:
     fitting: bool  # whether only fitting words pull
     sensible: Sensible | None
 
-    def __call__(self, text: Reading, found: TextPulls, label: str | None) -> tuple[Place, ...]:
-        """The places of one text, whose label is the one given or predicted."""
+    def __call__(
+        self,
+        text: Reading,
+        found: TextPulls,
+        label: str | None,
+        telling: Callable[[], tuple[int, int] | None] | None = None,
+    ) -> tuple[Place, ...]:
+        """The places of one text, whose label is the one given or predicted.
+
+        `telling` gives the word, and the number of its pull, that tells the model most; stronger ones are not shown.
+        """
         pulls, word = found.of_words(text.row), self.vocabulary.word
-        kept = self._kept(text, pulls, label)
+        kept = self._kept(text, pulls, label, None if telling is None else telling()).tolist()
         largest = max(
             (
                 strength
@@ -54,29 +65,32 @@ class PlaceMaker:
         label, by_name = named(self.labels, found.probabilities[at])
         return label, by_name[label]
 
-    def _kept(self, text: Reading, pulls: WordPulls, label: str | None) -> Sequence[Sequence[bool]]:
-        """Which pulls are shown, (words, top): where only fitting words pull, none on what is no word by itself.
+    def whole(self, text: Reading) -> np.ndarray:
+        """Which words may be pulled, (words,) bool: where only fitting words pull, what is a word by itself.
 
-        That is a piece of a contraction, or a word of several pieces, each of which has neighbours of its own.
+        Not so is a piece of a contraction, or a word of several pieces, each of which has neighbours of its own.
+        """
+        if not self.fitting:
+            return np.ones(len(text.spans), dtype=bool)
+        return text.row.single & in_one_piece_each(text.text, text.spans)
+
+    def _kept(self, text: Reading, pulls: WordPulls, label: str | None, first: tuple[int, int] | None) -> Tensor:
+        """Which pulls are shown, (words, top) bool.
+
         If the run's training texts tell which words speak for a label, only those that are sensible; or all pulls, if
         none is.
         """
-        whole = [True] * len(text.spans)
-        if self.fitting:
-            whole = (text.row.single & in_one_piece_each(text.text, text.spans)).tolist()
-        own = text.row.ids[text.row.first]
-        all_of_them = [  # a word that no other fits is filled up with itself
-            [alone and toward != itself for toward in of_word]
-            for alone, itself, of_word in zip(whole, own.tolist(), pulls.words, strict=True)
-        ]
-        if self.sensible is None or label is None or not pulls.words:
+        if not pulls.words:
+            return torch.zeros(0, 0, dtype=torch.bool)
+        alone = torch.from_numpy(self.whole(text)).unsqueeze(-1)
+        own = torch.from_numpy(text.row.ids[text.row.first]).long()
+        toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
+        all_of_them = alone & (toward != own.unsqueeze(-1))  # a word that no other fits is filled up with itself
+        if self.sensible is None or label is None:
             return all_of_them
-        names = like_names(text.text, text.spans)
-        toward, strengths, alone, words, ids, names = (
-            torch.as_tensor(values)  # few numbers, which a GPU would take longer for
-            for values in (pulls.words, pulls.strengths, whole, text.row.numbers[text.row.first], own, names)
-        )
-        shown = self.sensible(
-            self.labels.index(label), words.long(), ids.long(), toward, strengths * alone.unsqueeze(-1), names
-        )
-        return all_of_them if shown is None else (shown & alone.unsqueeze(-1)).tolist()
+        words = torch.from_numpy(text.row.numbers[text.row.first]).long()
+        shown = all_of_them & self.sensible.may(self.labels.index(label), words, own, toward)
+        if first is not None:
+            shown &= strengths < strengths[first]
+            shown[first] = True
+        return shown if bool((shown & (strengths > 0)).any()) else all_of_them

@@ -49,11 +49,12 @@ class TextPulls(NamedTuple):
     words: np.ndarray  # (time, top) ids
     strengths: np.ndarray  # (time, top)
     cosines: np.ndarray  # (time, top)
+    logits: np.ndarray  # (classes,), a tagger's (words, classes)
 
     def of_words(self, row: Row) -> WordPulls:
         """What pulls each word: what pulls its strongest piece."""
         strongest = _strongest(row, self.strengths[:, 0])
-        return WordPulls(*(values[strongest].tolist() for values in self[2:]))
+        return WordPulls(*(values[strongest].tolist() for values in self[2:5]))
 
 
 def text_pulls(
@@ -80,11 +81,13 @@ def text_pulls(
             counted = _counted(batch.mask, rows, focus) if run.tagging else None
             seed = run.config.training.seed
             pulls = find_pulls(adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed)
-            found = pulls.logits.float().softmax(-1).cpu().numpy()
+            logits = pulls.logits.float()
+            found, logits = logits.softmax(-1).cpu().numpy(), logits.cpu().numpy()
             of_pieces = [values.cpu().numpy() for values in pulls[1:]]
             for at, number in enumerate(index.tolist()):
-                of_text = (values[at, : len(texts[number].ids)] for values in of_pieces)
-                yield TextPulls(number, found[at][rows[at].first] if run.tagging else found[at], *of_text)
+                words, strengths, cosines = (values[at, : len(texts[number].ids)] for values in of_pieces)
+                kept = rows[at].first if run.tagging else slice(None)
+                yield TextPulls(number, found[at][kept], words, strengths, cosines, logits[at][kept])
 
 
 def _counted(mask: Tensor, rows: Sequence[Row], focus: int | None) -> Tensor:

@@ -255,11 +255,3 @@ def in_one_piece_each(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray
     before = {at for at in marks if text[at + 1 : at + 2].isalpha()}  # where words end that are not whole
     after = {at + 1 for at in marks if at and text[at - 1].isalpha()}  # and where they begin
     return np.array([end not in before and start not in after for start, end in spans], dtype=bool)
-
-
-def like_names(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:
-    """Whether each word is written as names are: with a capital inside a sentence, unless most words have them."""
-    small = sum(case(text[start:end]) == 0 for start, end in spans)
-    if 2 * small < len(spans):
-        return [False] * len(spans)
-    return [case(text[start:end]) != 0 and text[:start].rstrip()[-1:] not in ("", *'.!?:;"') for start, end in spans]

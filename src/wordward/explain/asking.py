@@ -1,0 +1,118 @@
+"""Which of a text's strongest pulls the model itself finds telling: it reads the text with each word put in."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordward.explain.pulls import TextPulls
+from wordward.explain.sensible import Sensible
+from wordward.perturbation.tap import evaluating
+from wordward.runs.reading import Reading
+from wordward.runs.run import Run
+
+ASKED, EACH = 8, 2  # of a text's pulls, the strongest; of one word
+TEXTS = 64  # read at a time; more on a GPU
+LEAST = 0.01  # what counts of a pull that training texts do not speak for
+
+
+class Question(NamedTuple):
+    """A text with what pulls its words."""
+
+    text: Reading
+    found: TextPulls
+    label: int
+    whole: Callable[[Reading], np.ndarray]  # (words,) which of its words may be pulled
+
+
+class Swap(NamedTuple):
+    """One pull, to be asked about."""
+
+    position: int  # of the word
+    column: int  # of the pull among the word's
+    word: int  # for the evidence
+    toward: int
+
+
+class Telling:
+    """The pulls that tell most of several texts, found for all of them at once when one is first asked for.
+
+    Until then it holds the model, which is asked as it is by then.
+    """
+
+    def __init__(self, run: Run, sensible: Sensible, questions: Sequence[Question]) -> None:
+        self._asked, self._lock = (run, sensible, questions), Lock()
+        self._found: list[tuple[int, int] | None] | None = None
+
+    def __call__(self, number: int) -> tuple[int, int] | None:
+        """As `telling_pulls` of one of the texts."""
+        with self._lock:
+            if self._found is None:
+                self._found = telling_pulls(*self._asked)
+                del self._asked
+            return self._found[number]
+
+
+def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[tuple[int, int] | None]:
+    """For each text the pull that tells most, as (word, number of its pull); None if none changes the odds.
+
+    Asked are the ASKED strongest that may be shown. The odds of the label must fall with the word put in; most
+    telling is the largest product of that fall, in log-odds, and of how much more the new word speaks for the label
+    that gains.
+    """
+    asked = [list(islice(_strongest(sensible, question), ASKED)) for question in questions]
+    rows = [
+        question.text.row.swapped(swap.position, swap.toward).ids
+        for question, swaps in zip(questions, asked, strict=True)
+        for swap in swaps
+    ]
+    answers = iter(_read(run, rows).split([len(swaps) for swaps in asked]))
+    return [_most(sensible, *each) for each in zip(questions, asked, answers, strict=True)]
+
+
+def _strongest(sensible: Sensible, question: Question) -> Iterator[Swap]:
+    """The pulls of a text that may be shown, strongest first, not more than EACH of a word."""
+    row, pulls = question.text.row, question.found.of_words(question.text.row)
+    if not pulls.words:
+        return
+    toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
+    own, words = (torch.from_numpy(values[row.first]).long() for values in (row.ids, row.numbers))
+    may = sensible.may(question.label, words, own, toward) & (toward != own.unsqueeze(-1)) & (strengths > 0)
+    may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
+    taken = [0] * len(words)
+    order = strengths.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
+    for at in order[: int(may.sum())].tolist():
+        position, column = divmod(at, toward.shape[1])
+        taken[position] += 1
+        if taken[position] <= EACH:
+            yield Swap(position, column, int(words[position]), int(toward[position, column]))
+
+
+def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
+    """The logits of texts, (texts, classes), on the CPU."""
+    logits = torch.zeros(len(rows), len(run.labels))
+    if rows:
+        with evaluating(run.model), torch.no_grad():
+            for index, batch in run.corpus(rows).in_order(TEXTS, run.device):
+                logits[torch.from_numpy(index)] = run.model(batch.ids, batch.mask).float().cpu()
+    return logits
+
+
+def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits: Tensor) -> tuple[int, int] | None:
+    """The swap that tells most, by the logits of the text with each, (swaps, classes)."""
+    if not swaps:
+        return None
+    before = torch.from_numpy(question.found.logits).double().log_softmax(-1)
+    after, label = logits.double().log_softmax(-1), question.label
+    others = torch.arange(len(before)) != label
+    odds_before, odds = (each[..., label] - each[..., others].logsumexp(-1) for each in (before, after))
+    gains = (after - before).masked_fill(~others, -torch.inf)
+    words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("word", "toward"))
+    contrast = sensible.contrast(label, gains.argmax(-1), words, toward).clamp(min=LEAST)
+    telling = (odds_before - odds) * contrast
+    best = int(telling.argmax())
+    return (swaps[best].position, swaps[best].column) if telling[best] > 0 else None

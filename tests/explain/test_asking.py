@@ -1,0 +1,124 @@
+"""Of the strongest pulls the model is asked, with each word put in, which tells most against the label."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from untrained import MODEL
+
+from wordward.config.settings import MethodSettings, TrainConfig
+from wordward.explain import asking
+from wordward.explain.asking import Question, Telling, telling_pulls
+from wordward.explain.pulls import TextPulls
+from wordward.explain.sensible import Sensible
+from wordward.runs.evidence import evidence_in
+from wordward.runs.lstm import LstmRun
+from wordward.runs.reading import Reading, Row, Words
+from wordward.runs.run import Run
+from wordward.runs.word_space import WordSpace
+from wordward.text.vocabulary import SPECIALS, Vocabulary
+
+WORDS = "match goal striker engine gearbox motor soup spoon flour".split()
+SPORT, CARS, FOOD = range(3)
+
+
+class Bag(torch.nn.Module):
+    """The logits of a text are the sums over its words, whose numbers are given."""
+
+    def __init__(self, says: dict[str, tuple[float, float, float]], vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.table = torch.zeros(len(vocabulary), 3)
+        for word, logits in says.items():
+            self.table[vocabulary[word]] = torch.tensor(logits)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (self.table[ids] * mask.unsqueeze(-1)).sum(1)
+
+
+def a_run(says: dict[str, tuple[float, float, float]]) -> tuple[Run, Sensible]:
+    """Three topics of three words each, each mostly in its texts; the model says what it is told to."""
+    vocabulary = Vocabulary((*SPECIALS, *WORDS), np.array([0, 0, 3, *[40] * len(WORDS)]))
+    config = TrainConfig(task="classify", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=3))
+    labels = ("sport", "cars", "food")
+    model = Bag(says, vocabulary)
+    run = LstmRun(Path("nowhere"), config, vocabulary, labels, model, torch.device("cpu"))  # type: ignore[arg-type]
+    counts = torch.eye(3).repeat_interleave(3, 0) * 38 + 2
+    counts = torch.cat([torch.full((len(SPECIALS), 3), 100.0), counts])
+    table = torch.cat([torch.zeros(len(SPECIALS), 3), torch.eye(3).repeat_interleave(3, 0)])
+    evidence = evidence_in(counts, by_size=True)
+    return run, Sensible(run, evidence, WordSpace(table, table.abs().sum(-1) > 0, "here"))
+
+
+def a_question(run: Run, text: str, pulls: list[list[tuple[str, float]]]) -> Question:
+    """A text about sport, and for each of its words what pulls it, how strongly."""
+    words = text.split()
+    ids = np.array([run.vocabulary[word] for word in words])
+    row = Row(ids, np.arange(len(ids)), np.arange(len(ids)), ids)
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    spans = [(int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True)]
+    reading = Reading.of(text, Words(spans, [True] * len(ids), len(ids), 0, row), lowercase=True)
+    toward = np.array([[run.vocabulary[word] for word, _ in of_word] for of_word in pulls])
+    strengths = np.array([[strength for _, strength in of_word] for of_word in pulls])
+    logits = run.model(torch.from_numpy(ids)[None], torch.ones(1, len(ids), dtype=torch.bool))[0]
+    found = TextPulls(0, logits.softmax(-1).numpy(), toward, strengths, strengths, logits.numpy())
+    return Question(reading, found, SPORT, lambda _: np.ones(len(ids), dtype=bool))
+
+
+SAYS = {"match": (2.0, 0.0, 0.0), "goal": (1.0, 0.0, 0.0), "engine": (0.0, 3.0, 0.0), "soup": (0.0, 0.0, 0.5)}
+PULLS = [[("engine", 1.0), ("soup", 5.0)], [("motor", 2.0), ("striker", 9.0)]]
+
+
+def test_most_telling_is_what_changes_the_odds_most_not_what_pulls_hardest() -> None:
+    run, sensible = a_run(SAYS)
+    question = a_question(run, "match goal", PULLS)
+    assert telling_pulls(run, sensible, [question, question]) == [(0, 0)] * 2  # match -> engine
+    run, sensible = a_run(SAYS | {"engine": (0.0, 0.1, 0.0)})
+    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # match -> soup, now that engine says little
+
+
+def test_a_word_that_speaks_for_the_label_or_may_not_be_pulled_is_not_asked_about() -> None:
+    run, sensible = a_run(SAYS | {"striker": (-9.0, 0.0, 0.0)})  # whatever the model says of it
+    question = a_question(run, "match goal", PULLS)
+    assert telling_pulls(run, sensible, [question]) == [(0, 0)]
+    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, True]))]) == [(1, 0)]
+    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, False]))]) == [None]
+
+
+def test_nothing_tells_if_the_odds_of_the_label_do_not_fall() -> None:
+    run, sensible = a_run(dict.fromkeys(WORDS[3:], (5.0, 0.0, 0.0)) | {"match": (1.0, 0.0, 0.0)})
+    assert telling_pulls(run, sensible, [a_question(run, "match goal", PULLS)]) == [None]
+    assert telling_pulls(run, sensible, []) == []
+
+
+def test_of_two_like_falls_the_word_tells_more_that_speaks_for_the_label_that_gains() -> None:
+    run, sensible = a_run({"match": (2.0, 0.0, 0.0), "engine": (0.0, 1.0, 0.0), "soup": (0.0, 1.0, 0.0)})
+    question = a_question(run, "match goal", [[("soup", 5.0), ("engine", 1.0)], [("goal", 0.0), ("goal", 0.0)]])
+    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # cars gain with either
+
+
+def test_as_many_are_asked_about_as_were_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, sensible = a_run(SAYS)
+    question = a_question(run, "match goal", PULLS)
+    monkeypatch.setattr(asking, "ASKED", 1)
+    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # the strongest that may be shown
+    monkeypatch.setattr(asking, "ASKED", 8)
+    monkeypatch.setattr(asking, "EACH", 1)
+    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # of the first word only its strongest
+
+
+def test_all_texts_are_asked_about_at_once_when_one_is_first_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, sensible = a_run(SAYS)
+    question, calls = a_question(run, "match goal", PULLS), []
+    read = asking._read
+
+    def counted(run: Run, rows: list[np.ndarray]) -> torch.Tensor:
+        calls.append(len(rows))
+        return read(run, rows)
+
+    monkeypatch.setattr(asking, "_read", counted)
+    telling = Telling(run, sensible, [question, question])
+    assert calls == []
+    assert [telling(1), telling(0)] == [(0, 0)] * 2
+    assert calls == [6]  # three pulls of each that may be shown
+    assert run not in vars(telling).values()
