@@ -18,7 +18,7 @@ from wordward.runs.run import Run
 from wordward.runs.run_folder import CLASS_COUNTS
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-from playwright.sync_api import Browser, Locator, Page, expect  # noqa: E402
+from playwright.sync_api import Browser, Dialog, Locator, Page, expect  # noqa: E402
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -75,8 +75,12 @@ class Visit:
         page.set_default_timeout(10_000)
         page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._close)
         page.on("request", lambda request: self.asked.append(request.url))
+
+    def _close(self, dialog: Dialog) -> None:
+        self.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def open(self, address: str) -> Page:
         self.address = address
