@@ -46,7 +46,6 @@ def test_the_page_fits_and_asks_for_nothing(
         "request": lambda request: asked.append(request.url),
     }
     address = request.getfixturevalue(kind).path.as_uri()
-    tab.goto("about:blank")
     tab.set_viewport_size({"width": width, "height": 800})
     tab.emulate_media(color_scheme=scheme)
     for event, listener in listening.items():
