@@ -64,8 +64,8 @@ def visit(visitor: "Visit") -> Iterator["Visit"]:
         visitor.leave()
 
 
-# From now on the page asks for nothing and keeps nothing. The next is opened in its place: for an empty one in between
-# the browser would start two processes.
+# From now on the page asks for nothing and keeps nothing. The next one is opened in its place: for an empty page in
+# between the browser would start two processes.
 STILL = """() => {
   sessionStorage.clear();
   Storage.prototype.setItem = () => {};
