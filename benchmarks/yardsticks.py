@@ -66,6 +66,7 @@ ROWS: dict[str, tuple[str, MethodSettings, bool]] = {
     "freelb++": ("freelb", UNBOUNDED, False),
     "advt": ("advt", MethodSettings(), False),
     "iadvt": ("iadvt", MethodSettings(), False),
+    "advt, three steps": ("advt", MethodSettings(ascent_steps=3, epsilon_factor=3.0), False),
     "augmentation": ("baseline", MethodSettings(), True),
     "iadvt, augmentation": ("iadvt", MethodSettings(), True),
 }

@@ -11,7 +11,7 @@ from wordward.attack.robustness_tables import aligned
 
 START, END = "<!-- defences -->", "<!-- end of defences -->"
 CONTROL = "freelb++"
-OURS = ("advt", "iadvt", "augmentation", "iadvt, augmentation")
+OURS = ("advt", "advt, three steps", "iadvt", "augmentation", "iadvt, augmentation")
 Record = dict[str, Any]
 
 

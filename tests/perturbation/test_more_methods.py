@@ -164,6 +164,15 @@ def test_the_default_step_reaches_the_edge_from_anywhere(steps: int, expected: f
     assert wordward.adversary(make("classifier"), "random", epsilon=2.0, step_size=0.1).step_size == 2.0
 
 
+def test_a_multiple_of_the_default_epsilon():
+    """For every text, whatever its length: what an epsilon of one's own cannot say."""
+    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
+    usual, threefold = (wordward.iadvt(model, k=3, epsilon_factor=factor) for factor in (1.0, 3.0))
+    lengths = [adv(lambda: model(ids), labels).strengths.flatten(1).norm(dim=1) for adv in (usual, threefold)]
+    assert torch.allclose(lengths[1], 3 * lengths[0])
+    assert lengths[0].unique().numel() > 1
+
+
 def test_methods_that_climb_take_the_steps_that_are_set():
     settings = MethodSettings(ascent_steps=5)
     methods = parse_methods("random+advt+freelb+iadvt-rand+entropy", settings)
@@ -172,7 +181,14 @@ def test_methods_that_climb_take_the_steps_that_are_set():
 
 
 def test_the_defaults_are_the_papers():
-    told = {"regularizer_weight": 1.0, "k": 10, "xi": 1.0, "power_iterations": 1, "metric": "cosine"}
+    told = {
+        "epsilon_factor": 1.0,
+        "regularizer_weight": 1.0,
+        "k": 10,
+        "xi": 1.0,
+        "power_iterations": 1,
+        "metric": "cosine",
+    }
     told |= {"refresh": "auto", "normalization": "paper", "average": "sentences", "same_dropout": False}
     assert asdict(MethodSettings()) == told | dict.fromkeys(["epsilon", "ascent_steps", "step_size"])
     assert [parse_methods("pgd", MethodSettings(ascent_steps=1))[0].recipe.moves] == [1]
@@ -512,6 +528,8 @@ def test_one_gradient_is_too_few_for_several_steps():
     ("setting", "message"),
     [
         ({"ascent_steps": 0}, "ascent_steps must be greater than 0, but is 0"),
+        ({"epsilon_factor": 0.0}, "epsilon_factor must be greater than 0, but is 0.0"),
+        ({"epsilon_factor": 2.0, "epsilon": 1.0}, "multiplies the default `epsilon`, but that is given as 1.0"),
         ({"step_size": -1.0}, "step_size must be greater than 0, but is -1.0"),
         ({"ascent_steps": 2, "normalization": "authors"}, "iadvt takes one step, but ascent_steps is 2"),
     ],

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 import wordward
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"textattack_cross_check.py"}  # needs TextAttack: tests/test_textattack.py runs it
+ELSEWHERE = {"textattack_cross_check.py"}  # needs TextAttack: tests/attack/test_textattack.py runs it
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated"),  # Lightning, with a newer PyTorch
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),  # Lightning, of our few texts

@@ -30,7 +30,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support import files
-from wordward.support.device import pick_device
+from wordward.support.device import attention, pick_device
 from wordward.text.cache import encode_splits
 from wordward.text.corpus import Batch
 from wordward.text.pack import write_pack
@@ -462,6 +462,14 @@ def test_bad_settings_are_refused(csv_file: Path, tmp_path: Path) -> None:
     conll.write_text("a\tc\nb\ti\n\n" * 4)
     with pytest.raises(DataError, match="positive label among c, i"):
         prepare(config(conll, positive="z"))
+
+
+def test_attention_on_a_gpu_is_not_planned_anew_for_each_length() -> None:
+    with attention(torch.device("cuda")):
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+        assert torch.backends.cuda.flash_sdp_enabled()
+    with attention(torch.device("cpu")):
+        assert torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_existing_folder_is_not_overwritten(csv_file: Path, tmp_path: Path) -> None:

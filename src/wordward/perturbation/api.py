@@ -21,6 +21,7 @@ class Options(TypedDict, total=False):
     candidates: Tensor | Collection[int] | None  # ids of the words that may be pointed to; all but padding
     loss: Loss | None  # your own, (logits, labels) -> a number; for the VAT family (logits, clean logits)
     epsilon: float | None
+    epsilon_factor: float
     regularizer_weight: float
     k: int | None
     xi: float

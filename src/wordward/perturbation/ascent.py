@@ -57,7 +57,7 @@ class Ascender:
                 f"the default epsilon is a part of the distance between near words of the table, which is {size}: "
                 "make the adversary after the weights are loaded, or give epsilon",
             )
-        return USUAL_EPSILON[space] * size
+        return USUAL_EPSILON[space] * self.method.settings.epsilon_factor * size
 
     @torch.no_grad()
     def perturb(self, ids: Tensor, gradient: Tensor | None, mask: Tensor, *, noise: Noise = None) -> Found:

@@ -16,6 +16,7 @@ class MethodSettings:
             distance from a word of the table to its tenth nearest, times the root of the text's length in 240 words:
             the paper's 5 and 15 on IMDB. inf: no bound, with steps as for that default unless `step_size` is given
             (FreeLB++ is freelb so, with 30 steps).
+        epsilon_factor: Multiple of that default: 2 to 4 for a model that is harder to fool and may err more often.
         regularizer_weight: lambda in eq:obj_advt.
         k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
         xi: Length per token of the small first step of VAT and iVAT.
@@ -44,6 +45,7 @@ class MethodSettings:
     """
 
     epsilon: float | None = None
+    epsilon_factor: float = 1.0
     regularizer_weight: float = 1.0
     k: int | None = 10
     xi: float = 1.0
@@ -59,10 +61,17 @@ class MethodSettings:
     def __post_init__(self) -> None:
         """Refuse what no method can use."""
         given = [name for name in ("epsilon", "k", "ascent_steps", "step_size") if getattr(self, name) is not None]
-        check(self, POSITIVE, "xi", "power_iterations", *(name for name in given if name != "epsilon"))
+        check(
+            self, POSITIVE, "xi", "power_iterations", "epsilon_factor", *(name for name in given if name != "epsilon")
+        )
         check(self, ABOVE_ZERO, *(name for name in given if name == "epsilon"))
         check(self, WHOLE, "power_iterations", *(name for name in given if name in ("k", "ascent_steps")))
         check(self, NOT_NEGATIVE, "regularizer_weight")
+        if self.epsilon is not None and self.epsilon_factor != 1.0:
+            raise SettingError(
+                "epsilon_factor",
+                f"`epsilon_factor` multiplies the default `epsilon`, but that is given as {self.epsilon}: give one",
+            )
         check_among(self, "metric", ("cosine", "euclidean"))
         check_among(self, "normalization", ("paper", "authors"))
         check_among(self, "average", ("sentences", "tokens"))

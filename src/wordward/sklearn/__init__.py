@@ -71,6 +71,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     method: str = "iadvt"
     _: KW_ONLY
     epsilon: float | None = None
+    epsilon_factor: float = 1.0
     k: int | None = 10
     regularizer_weight: float = 1.0
     xi: float = 1.0

@@ -2,8 +2,10 @@
 
 import gc
 import re
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wordward.support.errors import SettingError
 
@@ -28,6 +30,13 @@ def release() -> None:
     """Return GPU memory that this process holds in reserve."""
     gc.collect()
     torch.cuda.empty_cache()
+
+
+def attention(device: torch.device) -> AbstractContextManager[object]:
+    """Attention without cuDNN's kernels on a GPU, which are planned anew for each length of a batch."""
+    if device.type != "cuda":
+        return nullcontext()
+    return sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
 
 
 def _devices() -> list[str]:

@@ -21,6 +21,7 @@ from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.scoring import probabilities, scores
 from wordward.runs.transformer import TransformerRun
 from wordward.support.console import progress, say
+from wordward.support.device import attention
 from wordward.support.distributed import Team
 from wordward.support.errors import WordwardError
 from wordward.support.files import sync, whole, write
@@ -103,7 +104,8 @@ class FineTuning(transformers.TrainerCallback):
         try:
             if not self.record.out_of_patience(self.config.training.patience):
                 former = None if self._former is None else str(self._former)
-                self.trainer.train(resume_from_checkpoint=former)
+                with attention(self.device):
+                    self.trainer.train(resume_from_checkpoint=former)
         except (WordwardError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # of whichever library reads the file that is damaged
