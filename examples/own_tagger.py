@@ -27,7 +27,7 @@ model = Tagger()
 optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
 
 adv, vat = wordward.iadvt(model, epsilon=0.5, k=3), wordward.ivat(model, epsilon=0.5, k=3)
-for _ in range(120):
+for _ in range(60):
     optimizer.zero_grad()
     for rows in (slice(0, 4, 2), slice(1, 4, 2)):  # two small batches, one update
         some, gold = ids[rows], tags[rows]

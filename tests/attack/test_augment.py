@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_training_reads_what_is_written(folder: Path, suffix: str, tmp_path: Path) -> None:
     out = tmp_path / f"more.{suffix}"
-    command = ["augment", str(folder / "run"), str(folder / "texts.csv"), "--out", str(out), "--limit", "40"]
+    command = ["augment", str(folder / "run"), str(folder / "texts.csv"), "--out", str(out), "--limit", "20"]
     command += ["--edits", "typo,space", "--device", "cpu", "--quiet"]
     assert main(command) == 0
     columns = ["--text-column", "body", "--label-column", "mood"]

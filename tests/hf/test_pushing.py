@@ -1,9 +1,6 @@
 """Models on the hub: the card, what is uploaded to a hub on this machine, and what is said where there is none."""
 
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,11 +93,13 @@ class TestCard:
 
 
 class TestPush:
-    def test_the_hub_has_what_from_pretrained_needs(self, place: Path, run: Path) -> None:
+    def test_the_hub_has_what_from_pretrained_needs(
+        self, place: Path, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         with fake_hub() as hub:
-            done = self.pushed(run, hub.address, "let-me-in", "--card", place / "ROBUSTNESS.md", "--private")
-            assert done.returncode == 0, done.stderr
-            assert f"pushed to {hub.address}/me/mine" in done.stderr
+            self.connect(monkeypatch, hub.address, "let-me-in")
+            assert wordward_("push", run, "me/mine", "--card", place / "ROBUSTNESS.md", "--private") == 0
+            assert f"pushed to {hub.address}/me/mine" in capsys.readouterr().err
             assert "private" in str(hub.repos["me/mine"])  # which versions of the client say in different ways
             kept = {path.name: path.read_bytes() for path in (run / "model").iterdir()}
             assert hub.files == kept
@@ -129,22 +128,12 @@ class TestPush:
         assert "run the command again where the hub can be reached" in " ".join(said.split())
         assert "Traceback" not in said
 
-    def pushed(self, run: Path, address: str, token: str, *flags: Any) -> "subprocess.CompletedProcess[str]":
-        """By a new process, since the hub's client reads its address when it is imported."""
-        env = os.environ | self.environment(token) | {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0"}
-        command = [sys.executable, "-m", "wordward", "push", str(run), "me/mine", *map(str, flags)]
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
-
     def connect(self, monkeypatch: pytest.MonkeyPatch, address: str, token: str) -> None:
-        """What this process's client has read is changed."""
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-        for name, value in self.environment(token).items():
+        """What the hub's client has read when it was imported is changed."""
+        for name, read in {"ENDPOINT": address, "HF_HUB_OFFLINE": False, "HF_HUB_DISABLE_XET": True}.items():
+            monkeypatch.setattr(f"huggingface_hub.constants.{name}", read)
+        for name, value in {"HF_TOKEN": token, "NO_PROXY": "127.0.0.1", "HF_HUB_DISABLE_TELEMETRY": "1"}.items():
             monkeypatch.setenv(name, value)
-
-    def environment(self, token: str) -> dict[str, str]:
-        quiet = {"HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-        return {"HF_TOKEN": token, **quiet}
 
     def test_a_dry_run_uploads_nothing(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert wordward_("push", run, "me/mine", "--dry-run") == 0

@@ -4,14 +4,14 @@ import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import lightning
 import pytest
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 import wordward
@@ -52,6 +52,8 @@ def test_what_captum_and_wordward_say_of_the_same_text(capsys: pytest.CaptureFix
 
 def test_the_loops_of_others_make_the_updates_of_a_plain_one() -> None:
     """Lightning and accelerate add nothing to the three lines: the same model, batch and seed, the same weights."""
+    import lightning  # by the one process that runs this: it takes seconds
+
     batches, models = _same_start()
     _plainly(models[0], batches)
     trainer = lightning.Trainer(
@@ -76,33 +78,17 @@ def test_the_loops_of_others_make_the_updates_of_a_plain_one() -> None:
             torch.testing.assert_close(mine, theirs)
 
 
-class _Mine(lightning.LightningModule):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding, self.out = nn.Embedding(12, 6, padding_idx=0), nn.Linear(6, 2)
-        self.adv = wordward.iadvt(self, epsilon=1.0, k=3)
+def _same_start() -> tuple[list[tuple[Tensor, Tensor]], list[Any]]:
+    from lightning_model import Mine
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.out(self.embedding(ids).sum(1).tanh())
-
-    def training_step(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        ids, labels = batch
-        out = self.adv(lambda: self(ids), labels, mask=ids != 0)
-        return F.cross_entropy(out.clean, labels) + out.loss
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.5)
-
-
-def _same_start() -> tuple[list[tuple[Tensor, Tensor]], list[_Mine]]:
     batches = [(torch.randint(0, 12, (3, 5)), torch.randint(0, 2, (3,))) for _ in range(4)]
-    models = [_Mine() for _ in range(3)]
+    models = [Mine() for _ in range(3)]
     for other in models[1:]:
         other.load_state_dict(models[0].state_dict())
     return batches, models
 
 
-def _plainly(model: _Mine, batches: list[tuple[Tensor, Tensor]]) -> None:
+def _plainly(model: Any, batches: list[tuple[Tensor, Tensor]]) -> None:
     optimizer = model.configure_optimizers()
     for batch in batches:
         optimizer.zero_grad()

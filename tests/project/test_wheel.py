@@ -45,7 +45,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     scripts = env / ("Scripts" if os.name == "nt" else "bin")
     (wheel,) = built.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", str(scripts / "python")]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
     (packages,) = [path for path in env.rglob("site-packages") if path.is_dir()]
     (packages / "needed.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
     return scripts

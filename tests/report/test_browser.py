@@ -3,11 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-from playwright.sync_api import Browser  # noqa: E402
+from playwright.sync_api import Browser, Page  # noqa: E402
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -25,28 +26,41 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Page:
+    """One for all tests, since a new one takes long to open."""
+    return browser.new_page()
+
+
 @pytest.mark.parametrize("kind", ["page", "tags"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_fits_and_asks_for_nothing(
-    width: int, scheme: str, kind: str, browser: Browser, request: pytest.FixtureRequest
+    width: int, scheme: Any, kind: str, tab: Page, request: pytest.FixtureRequest
 ) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
-    page, said, asked = context.new_page(), [], []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
+    said: list[str] = []
+    asked: list[str] = []
+    listening = {
+        "console": lambda message: said.append(message.text),
+        "pageerror": lambda error: said.append(str(error)),
+        "request": lambda request: asked.append(request.url),
+    }
     address = request.getfixturevalue(kind).path.as_uri()
-    page.goto(address)
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.emulate_media(color_scheme=scheme)
+    for event, listener in listening.items():
+        tab.on(event, listener)  # type: ignore[call-overload]
+    tab.goto(address)
     assert asked == [address]
     assert said == []
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    for number in range(page.locator("details").count()):
-        page.locator("summary").nth(number).click()
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(c => c > 128)")
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    for number in range(tab.locator("details").count()):
+        tab.locator("summary").nth(number).click()
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    light = tab.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(c => c > 128)")
     assert light == (scheme == "light")
-    assert page.locator("svg.rp-lines").first.bounding_box()["width"] > 250  # type: ignore[index]
-    page.get_by_role("link", name="How it was made").click()
-    assert page.get_by_role("heading", name="How it was made").is_visible()
-    context.close()
+    assert tab.locator("svg.rp-lines").first.bounding_box()["width"] > 250  # type: ignore[index]
+    tab.get_by_role("link", name="How it was made").click()
+    assert tab.get_by_role("heading", name="How it was made").is_visible()
+    for event, listener in listening.items():
+        tab.remove_listener(event, listener)

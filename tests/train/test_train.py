@@ -54,7 +54,7 @@ def more_tagged(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("method", ["baseline", *RECIPES, "iadvt+ivat"])
 def test_each_method_learns_to_classify(method: str, more_reviews: Path, tmp_path: Path) -> None:
-    result = train(config(more_reviews, method), tmp_path / "run", quiet=True)
+    result = train(config(more_reviews, method, epochs=3), tmp_path / "run", quiet=True)
     assert result["dev"]["error"] < 0.1
     run = load_run(tmp_path / "run", device="cpu")
     fresh = reviews(100, seed=9)
@@ -63,7 +63,7 @@ def test_each_method_learns_to_classify(method: str, more_reviews: Path, tmp_pat
 
 @pytest.mark.parametrize("method", ["baseline", "advt", "vat", "iadvt", "ivat"])
 def test_each_method_learns_to_tag(method: str, more_tagged: Path, tmp_path: Path) -> None:
-    result = train(config(more_tagged, method, epochs=6), tmp_path / "run", quiet=True)
+    result = train(config(more_tagged, method, epochs=4), tmp_path / "run", quiet=True)
     assert result["criterion"] == "f0.5"
     assert result["dev"]["f0.5"] > 0.95
     run = load_run(tmp_path / "run", device="cpu")
