@@ -227,32 +227,33 @@ def test_an_alternative_is_applied_like_a_bar(visit: Visit, address: str, run: R
     assert numbers(page) == predicted(run, page.input_value("#text"))
 
 
-def swap(page: Page, word: str) -> str:
-    """Put in the word that pulls a word most; the word that came."""
-    row = page.locator("#ladder .rung", has=page.locator(".from", has_text=re.compile(f"^{word}$")))
-    bar = row.locator(".bar").first
-    toward = bar.locator("bdi").text_content() or ""
+def swap(page: Page) -> tuple[str, str]:
+    """Put in the word that pulls the first of those that are pulled; that word, and the one that came."""
+    rung = page.locator("#ladder .rung", has=page.locator(".bar")).first
+    was, came = (rung.locator(name).first.text_content() or "" for name in (".from", ".bar bdi"))
     before = page.input_value("#text")
-    bar.click()
+    rung.locator(".bar").first.click()
     expect(page.locator("#text")).not_to_have_value(before)
     settled(page, page.input_value("#text"))
-    return toward
+    return was, came
 
 
 def test_every_swapped_word_says_what_it_was(visit: Visit, address: str) -> None:
-    page = visit.open(address)
-    page.fill("#text", "clever and warm")
+    page, text = visit.open(address), "clever and warm"
+    page.fill("#text", text)
     expect(page.locator(".word")).to_have_count(3)
-    last = swap(page, "warm")
-    first = swap(page, "clever")
-    assert page.input_value("#text") == f"{first} and {last}"
-    expect(page.locator(".word del")).to_have_text(["clever", "warm"])
-    again = swap(page, first)
-    marked = [] if again == "clever" else ["clever"]
-    expect(page.locator(".word del")).to_have_text([*marked, "warm"])
-    for _ in range(3):
+    words, swapped = text.split(), []
+    for _ in range(4):
+        was, came = swap(page)
+        swapped.append(words.index(was))
+        words[swapped[-1]] = came
+        assert page.input_value("#text") == " ".join(words)
+        told = [old for old, word in zip(text.split(), words, strict=True) if word != old]
+        expect(page.locator(".word del")).to_have_text(told)
+    assert 1 < len(set(swapped)) < len(swapped)  # two words, and one of them again
+    for _ in swapped:
         page.click("#undo")
-    settled(page, "clever and warm")
+    settled(page, text)
     expect(page.locator(".word del")).to_have_count(0)
 
 
