@@ -9,7 +9,7 @@ import torch
 from untrained import MODEL
 
 from wordward.config.settings import MethodSettings, TrainConfig
-from wordward.explain.sensible import LESS, NOISE, RARE, RIDGE, SILENT, Sensible, foretell, kin_evidence
+from wordward.explain.sensible import FAR, GRAMMAR, LESS, NOISE, RARE, RIDGE, SILENT, Sensible, foretell, kin_evidence
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.lstm import LstmRun
@@ -150,3 +150,13 @@ def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> 
     assert beyond > 1
     torch.testing.assert_close(carried, torch.stack([close * beyond, torch.tensor(0.0), torch.tensor(0.0)]))
     assert may(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]
+
+
+def test_near_words_count_more_and_words_of_grammar_half() -> None:
+    run, evidence, space = a_run()
+    rule = Sensible(run, evidence, space)
+    own, toward = ids(run, "lovely", "lovely", "lovely"), ids(run, "charming", "dull", "lovely")
+    near, far, itself = rule.plainness(own, toward).tolist()
+    assert FAR <= far < near < itself == pytest.approx(1.0)
+    rule._grammar[own[0]] = True
+    assert rule.plainness(own, toward).tolist() == pytest.approx([GRAMMAR * near, GRAMMAR * far, GRAMMAR])

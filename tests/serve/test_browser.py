@@ -239,10 +239,12 @@ def swap(page: Page) -> tuple[str, str]:
 
 
 def test_every_swapped_word_says_what_it_was(visit: Visit, address: str) -> None:
-    page, text = visit.open(address), "clever and warm"
+    page = visit.open(address)
+    text: str = "clever and warm"
     page.fill("#text", text)
     expect(page.locator(".word")).to_have_count(3)
-    words, swapped = text.split(), []
+    words: list[str] = [*text.split()]
+    swapped: list[int] = []
     for _ in range(4):
         was, came = swap(page)
         swapped.append(words.index(was))

@@ -15,7 +15,7 @@ from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 
-ASKED, EACH = 8, 2  # of a text's pulls, the strongest; of one word
+ASKED, EACH = 8, 3  # of a text's pulls, the strongest; of one word
 TEXTS = 64  # read at a time; more on a GPU
 LEAST = 0.01  # what counts of a pull that training texts do not speak for
 
@@ -33,6 +33,7 @@ class Swap(NamedTuple):
     """One pull, to be asked about."""
 
     position: int  # of the word
+    own: int  # its id
     column: int  # of the pull among the word's
     word: int  # for the evidence
     toward: int
@@ -61,8 +62,8 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
     """For each text the pull that tells most, as (word, number of its pull); None if none changes the odds.
 
     Asked are the ASKED strongest that may be shown. The odds of the label must fall with the word put in; most
-    telling is the largest product of that fall, in log-odds, and of how much more the new word speaks for the label
-    that gains.
+    telling is the largest product of that fall, in log-odds, of how much more the new word speaks for the label
+    that gains, and of how near it is; words of grammar count half.
     """
     asked = [list(islice(_strongest(sensible, question), ASKED)) for question in questions]
     rows = [
@@ -89,7 +90,7 @@ def _strongest(sensible: Sensible, question: Question) -> Iterator[Swap]:
         position, column = divmod(at, toward.shape[1])
         taken[position] += 1
         if taken[position] <= EACH:
-            yield Swap(position, column, int(words[position]), int(toward[position, column]))
+            yield Swap(position, int(own[position]), column, int(words[position]), int(toward[position, column]))
 
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
@@ -111,8 +112,8 @@ def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits:
     others = torch.arange(len(before)) != label
     odds_before, odds = (each[..., label] - each[..., others].logsumexp(-1) for each in (before, after))
     gains = (after - before).masked_fill(~others, -torch.inf)
-    words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("word", "toward"))
+    own, words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("own", "word", "toward"))
     contrast = sensible.contrast(label, gains.argmax(-1), words, toward).clamp(min=LEAST)
-    telling = (odds_before - odds) * contrast
+    telling = (odds_before - odds) * contrast * sensible.plainness(own, toward)
     best = int(telling.argmax())
     return (swaps[best].position, swaps[best].column) if telling[best] > 0 else None

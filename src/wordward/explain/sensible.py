@@ -5,12 +5,14 @@ from math import log
 import torch
 from torch import Tensor
 
+from wordward.explain.word_kinds import BIT, fitting
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
 
 SILENT = 0.3  # what a word that speaks for none has at most, in log-odds of a label
 LESS = 1.5  # by what factor the odds of a label must fall with a pull
+GRAMMAR, FAR = 0.5, 0.05  # what a pull of "and" counts beside one of "good"; and one toward a word that is not near
 RIDGE, NOISE = 3.0, 0.25  # of the regression: its weight, and the variance that words have beside that of counts
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
@@ -21,6 +23,8 @@ class Sensible:
 
     def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
         """`space`: whose vectors say which words are near each other; None: the run's own."""
+        kinds = fitting(tuple(run.vocabulary.words)).kinds.cpu()  # as for candidates: found once
+        self._grammar = kinds < BIT["s"]  # (ids,)
         self._table = vectors_of(run, space)
         self._kin = kin_evidence(run, evidence, space).cpu()  # (rows of the evidence, classes)
         self._variance = evidence.variance.cpu()
@@ -47,6 +51,11 @@ class Sensible:
         """How much more the words `toward` speak for rivals of the label than `words` do, all (n,), in log-odds."""
         both = self._both
         return (both[words, label] - both[words, rivals]) - (both[toward, label] - both[toward, rivals])
+
+    def plainness(self, ids: Tensor, toward: Tensor) -> Tensor:
+        """What pulls of words, both (n,), count beside each other: the cosine of the two, half of it for grammar."""
+        near = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1).cpu()
+        return near.clamp(min=FAR) * torch.where(self._grammar[ids], GRAMMAR, 1.0)
 
     def _carried(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
         """What a word that no training text holds has of the evidence of the word it pulls, more the closer it is.
