@@ -23,7 +23,7 @@ class Sensible:
 
     def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
         """`space`: whose vectors say which words are near each other; None: the run's own."""
-        kinds = fitting(tuple(run.vocabulary.words)).kinds.cpu()  # as for candidates: found once
+        kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.cpu()  # as for candidates: found once
         self._grammar = kinds < BIT["s"]  # (ids,)
         self._table = vectors_of(run, space)
         self._kin = kin_evidence(run, evidence, space).cpu()  # (rows of the evidence, classes)

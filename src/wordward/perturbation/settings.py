@@ -16,7 +16,7 @@ class MethodSettings:
             distance from a word of the table to its tenth nearest, times the root of the text's length in 240 words:
             the paper's 5 and 15 on IMDB. inf: no bound, with steps as for that default unless `step_size` is given
             (FreeLB++ is freelb so, with 30 steps).
-        epsilon_factor: Multiple of that default: 2 to 4 for a model that is harder to fool and may err more often.
+        epsilon_factor: Multiple of that default: 2 or 3 for a model that is harder to fool and may err more often.
         regularizer_weight: lambda in eq:obj_advt.
         k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
         xi: Length per token of the small first step of VAT and iVAT.
