@@ -15,13 +15,14 @@ import numpy as np
 import torch
 
 import wordward.attack.attacker
-from wordward.attack import guide, search
+from wordward.attack import guide
 from wordward.attack.attacker import attack
 from wordward.attack.search import read
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.models import Classifier
+from wordward.runs import scoring
 from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
 from wordward.support.device import pick_device
@@ -51,7 +52,7 @@ def texts(count: int, words: int, vocabulary: Vocabulary, seed: int = 0) -> list
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Let the attack read a single text at a time, candidates too."""
-    places = [(guide, "TEXTS"), (search, "TEXTS"), (wordward.attack.attacker, "CHUNK")]
+    places = [(guide, "TEXTS"), (scoring, "TEXTS"), (wordward.attack.attacker, "CHUNK")]
     before = [getattr(module, name) for module, name in places]
     for module, name in places:
         setattr(module, name, 1)

@@ -6,16 +6,13 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from wordward.attack.fluency import LEAST, Fluency
 from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
 from wordward.attack.rereading import swapped_rows, text_with
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
-from wordward.text.batches import small_batches
-
-TEXTS, TOKENS = 256, 1 << 16  # read at a time, at most
+from wordward.runs.scoring import logits_of
 
 
 @dataclass
@@ -138,13 +135,6 @@ def fluent(
     return [[one for one in of_state if next(ratios) >= LEAST][:count] for of_state in made]
 
 
-@torch.no_grad()
 def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The model's logits of each row in its own order, (classes,) or (time, classes)."""
-    corpus = run.corpus(rows)
-    logits_of_rows: list[np.ndarray] = [np.zeros(0)] * len(rows)
-    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
-        batch = corpus.batch(index, run.device)
-        for at, logits in zip(index, run.model(batch.ids, batch.mask).float().cpu().numpy(), strict=True):
-            logits_of_rows[at] = logits if logits.ndim == 1 else logits[: len(rows[at])]
-    return logits_of_rows
+    return logits_of(run.model, run.corpus(rows), run.device)

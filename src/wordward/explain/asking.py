@@ -14,9 +14,9 @@ from wordward.explain.sensible import Sensible
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
+from wordward.runs.scoring import logits_of
 
 ASKED, EACH = 8, 3  # of a text's pulls, the strongest; of one word
-TEXTS = 64  # read at a time; more on a GPU
 LEAST = 0.01  # what counts of a pull that training texts do not speak for
 
 
@@ -95,12 +95,9 @@ def _strongest(sensible: Sensible, question: Question) -> Iterator[Swap]:
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     """The logits of texts, (texts, classes), on the CPU."""
-    logits = torch.zeros(len(rows), len(run.labels))
-    if rows:
-        with evaluating(run.model), torch.no_grad():
-            for index, batch in run.corpus(rows).in_order(TEXTS, run.device):
-                logits[torch.from_numpy(index)] = run.model(batch.ids, batch.mask).float().cpu()
-    return logits
+    with evaluating(run.model):
+        found = logits_of(run.model, run.corpus(rows), run.device) if rows else []
+    return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 
 def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits: Tensor) -> tuple[int, int] | None:

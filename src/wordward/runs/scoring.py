@@ -22,9 +22,11 @@ from wordward.runs.metrics import (
 )
 from wordward.support.console import progress
 from wordward.support.errors import DataError
+from wordward.text.batches import small_batches
 from wordward.text.corpus import Corpus
 
 EVALUATION_BATCH = 32
+TEXTS, TOKENS = 256, 1 << 16  # read at a time by `logits_of`, at most
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,17 @@ def probabilities(
             for at, of_text in zip(index, found, strict=True):
                 by_text[at] = of_text if of_text.ndim == 1 else corpus.of_row(at, of_text)
             bars.advance(bar, len(index))
+    return by_text
+
+
+@torch.no_grad()
+def logits_of(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
+    """The logits of each text in its own order: (classes,), or (time, classes) for a tagger."""
+    by_text: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
+    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
+        batch = corpus.batch(index, device)
+        for at, logits in zip(index, model(batch.ids, batch.mask).float().cpu().numpy(), strict=True):
+            by_text[at] = logits if logits.ndim == 1 else logits[: len(corpus.rows[at])]
     return by_text
 
 
