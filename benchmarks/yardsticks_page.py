@@ -45,7 +45,9 @@ def rows(records: Sequence[Record]) -> str:
             each = [a for record in of_row for a in record["attacks"] if (a["attack"], a["calibrated"]) == kind]
             measured.append([100 * attack["accuracy"] for attack in each])
         times = [record["training_seconds"] for record in of_row]
-        cells.append([name, model, row, str(len(of_row)), *map(_mean, measured), f"{mean(times):.0f}"])
+        lost = sum(not _learnt(record) for record in of_row)
+        seeds = f"{len(of_row)}{f', {lost} at chance' if lost else ''}"
+        cells.append([name, model, row, seeds, *map(_mean, measured), f"{mean(times):.0f}"])
     return aligned([*heads, "training seconds"], cells)
 
 
@@ -53,7 +55,8 @@ def gains(records: Sequence[Record]) -> str:
     """For each set and model the best of ours under attack against FreeLB++, on the same texts; "" if there are none.
 
     Under attack: the mean accuracy of the three calibrated attacks, or of the raw ones where there are no others. The
-    interval, 95 %, is over texts, each with the mean of its attacks; the defence was chosen on these very texts.
+    interval, 95 %, is over texts, each with the mean of its attacks; the defence was chosen on these very texts. A
+    defence of which a seed has learnt nothing is not compared: what says the same of every text cannot be fooled.
     """
     by_row: dict[tuple[str, str], dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
@@ -61,6 +64,7 @@ def gains(records: Sequence[Record]) -> str:
     cells = []
     for (name, model), of_model in sorted(by_row.items()):
         ours = [row for row in OURS if of_model[row].keys() & of_model[CONTROL].keys()]
+        ours = [row for row in ours if all(map(_learnt, of_model[row].values()))]
         if not ours:
             continue
         compared = {row: _differences(of_model[row], of_model[CONTROL]) for row in ours}
@@ -97,6 +101,11 @@ def _differences(ours: dict[int, Record], control: dict[int, Record]) -> list[fl
         one, other = (_held(record[seed]) for record in (ours, control))
         found += [a - b for a, b in zip(one, other, strict=True)]
     return found
+
+
+def _learnt(record: Record) -> bool:
+    """Whether a model tells the two labels apart, as many texts of each: by its accuracy, two standard errors off."""
+    return record["clean"] > 0.5 + 1 / sqrt(record["texts"])
 
 
 def _held(record: Record) -> list[float]:

@@ -23,8 +23,7 @@ The linear model is the yardstick of `train` (tf-idf, logistic regression) on al
 wordward's own models hold a tenth out; for tagging each word's most frequent tag. Settings were chosen on the sets
 marked with a star, by these test errors, so their rows are no independent proof; rcv1_sample and chunks decided
 nothing, imdb only that self-training comes in two halves. For more than 20 labels (r52, rcv1_sample) the Transformer
-is not chosen. imdb and rotten_tomatoes have not been attacked. n is the number of runs behind the row with the
-fewest.
+is not chosen. n is the number of runs behind the row with the fewest.
 
 {machine}
 

@@ -255,7 +255,7 @@ def test_what_is_gained_over_freelb_is_paired() -> None:
     def record(row: str, seed: int, kept: str, seconds: float) -> dict[str, Any]:
         attacks = [{"attack": "textbugger", "calibrated": False, "accuracy": kept.count("k") / 4, "kept": kept}]
         told = {"set": "imdb", "model": "lstm", "row": row, "seed": seed, "clean": 1.0, "training_seconds": seconds}
-        return told | {"attacks": attacks, "machine": "a machine"}
+        return told | {"attacks": attacks, "machine": "a machine", "texts": 100}
 
     records = [record("freelb++", seed, "kfff", 40.0) for seed in (1, 2)]
     records += [record("iadvt", seed, "kkff", 10.0) for seed in (1, 2)] + [record("advt", 1, "ffff", 9.0)]
@@ -264,6 +264,11 @@ def test_what_is_gained_over_freelb_is_paired() -> None:
     assert "+25.0 (-7.1 to +57.1)" in gained
     assert gained.rstrip(" |").endswith("25%")
     assert yardsticks_page.gains(records[:2]) == ""
+    lost = [*records, record("advt, three steps", 1, "kkkk", 8.0) | {"clean": 0.6}]
+    assert yardsticks_page.gains(lost) == gained
+    assert "1, 1 at chance" in yardsticks_page.rows(lost)
+    lost[-1]["clean"] = 0.61
+    assert "three steps" in yardsticks_page.gains(lost)
 
 
 def test_a_corpus_in_the_order_of_its_labels_is_attacked_on_every_label(monkeypatch: pytest.MonkeyPatch) -> None:
