@@ -16,7 +16,7 @@ from wordward.perturbation.distance import distances
 from wordward.perturbation.nearest import nearest
 from wordward.perturbation.space import HELD, AllWords, Free, Neighbors, Space
 
-KINDS = ("free", "neighbors", "all")
+KINDS = ("free", "neighbors", "dropped", "all")
 
 
 def make(kind: str, *, batch: int, time: int, dim: int, size: int, k: int, seed: int) -> tuple[Space, Tensor]:
@@ -29,7 +29,8 @@ def make(kind: str, *, batch: int, time: int, dim: int, size: int, k: int, seed:
         return Free(), table
     if kind == "all":
         return AllWords(ids, torch.randperm(size)[:k].sort().values, table.__getitem__), table
-    return Neighbors(ids, torch.randint(size, (batch, time, k)), table.__getitem__), table
+    dropout = 0.5 if kind == "dropped" else 0.0
+    return Neighbors(ids, torch.randint(size, (batch, time, k)), table.__getitem__, dropout=dropout), table
 
 
 shapes = given(
@@ -53,20 +54,22 @@ def test_the_two_products_are_each_others_transpose(kind: str, **shape: int):
     torch.testing.assert_close((space.vectors(a) * v).sum(), (a * space.strengths(v)).sum())
 
 
+@pytest.mark.parametrize("kind", ["neighbors", "dropped"])
 @pytest.mark.parametrize("at_once", [1, 3, 7, 100])
-def test_several_directions_at_once_give_the_same(at_once: int, monkeypatch: pytest.MonkeyPatch):
+def test_several_directions_at_once_give_the_same(at_once: int, kind: str, monkeypatch: pytest.MonkeyPatch):
     """As on a GPU, here on the CPU: 7 directions, some at a time."""
-    space, _ = make("neighbors", batch=2, time=3, dim=5, size=9, k=7, seed=0)
+    space, _ = make(kind, batch=2, time=3, dim=5, size=9, k=7, seed=0)
     v, a = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 3, 7, dtype=torch.float64)
     expected = space.strengths(v), space.vectors(a)
     monkeypatch.setitem(HELD, "cpu", at_once * 2 * 3 * 5)
-    space, _ = make("neighbors", batch=2, time=3, dim=5, size=9, k=7, seed=0)
+    space, _ = make(kind, batch=2, time=3, dim=5, size=9, k=7, seed=0)
     with Largest() as largest:
         torch.testing.assert_close((space.strengths(v), space.vectors(a)), expected)
     assert largest.numel == max(min(at_once, 7) * 2 * 3 * 5, 2 * 3 * 7)
 
 
-def test_few_directions_are_computed_once_and_many_each_time(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_few_directions_are_computed_once_and_many_each_time(dropout: float, monkeypatch: pytest.MonkeyPatch):
     """On a CPU; to the last digit the same numbers."""
     torch.manual_seed(0)
     table, ids, candidates = torch.randn(9, 5), torch.randint(9, (2, 3)), torch.randint(9, (2, 3, 7))
@@ -79,7 +82,8 @@ def test_few_directions_are_computed_once_and_many_each_time(monkeypatch: pytest
             read.append(of)
             return table[of]
 
-        space = Neighbors(ids, candidates, words)
+        torch.manual_seed(1)
+        space = Neighbors(ids, candidates, words, dropout=dropout)
         found.append((space.strengths(v), space.vectors(a), space.strengths(v)))
         reads.append(len(read))
     assert reads == [1 + 7, 1 + 3 * 7]  # the words themselves, and each of their candidates
@@ -199,12 +203,13 @@ def test_all_words_says_that_a_word_cannot_be_its_own_candidate():
     assert space.possible.tolist() == [[[False, True, True], [True, True, False]]]
 
 
-def test_the_directions_are_never_all_in_memory_at_once():
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_the_directions_are_never_all_in_memory_at_once(dropout: float):
     batch, time, k, dim, size = 3, 4, 8, 16, 40
     table, ids = torch.randn(size, dim), torch.randint(size, (batch, time))
     candidates = torch.randint(size, (batch, time, k))
     with Largest() as few:
-        space: Space = Neighbors(ids, candidates, table.__getitem__)
+        space: Space = Neighbors(ids, candidates, table.__getitem__, dropout=dropout)
         space.vectors(space.strengths(torch.ones(batch, time, dim)))
     assert few.numel <= batch * time * max(k, dim)
     with Largest() as every:

@@ -25,6 +25,7 @@ from wordward.models import Classifier, LanguageModel, Tagger
 from wordward.perturbation.api import adversary
 from wordward.perturbation.nearest import GROUP, nearest
 from wordward.perturbation.recipes import RECIPES, parse_methods
+from wordward.perturbation.space import HELD, Neighbors
 from wordward.perturbation.tap import Tap, gradient_at
 from wordward.runs.lstm import adversary_of
 from wordward.runs.opening import load_run
@@ -96,6 +97,23 @@ def test_the_passes_over_a_batch_drop_the_same(name: str, same: bool) -> None:
         made(lambda: model(ids), labels)
     assert len(dropped) == {"advt": 2, "vat": 3}[name]
     assert all(torch.equal(each, dropped[0]) for each in dropped[1:]) == same
+
+
+def test_directions_lose_the_same_numbers_in_both_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are computed at once: <D a, v> = <a, D^T v>, and the same again from the same seed."""
+    table = torch.randn(40, 12, dtype=torch.float64, device="cuda")
+    ids, candidates = torch.randint(40, (5, 7)).cuda(), torch.randint(40, (5, 7, 4)).cuda()
+    v, a = torch.randn(5, 7, 12).double().cuda(), torch.randn(5, 7, 4).double().cuda()
+    found = []
+    for at_once in (1, 3, 4):
+        monkeypatch.setitem(HELD, "cuda", at_once * 5 * 7 * 12)
+        torch.manual_seed(1)
+        space = Neighbors(ids, candidates, table.__getitem__, dropout=0.5)
+        torch.testing.assert_close((space.vectors(a) * v).sum(), (a * space.strengths(v)).sum())
+        found.append(space.vectors(a))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert not torch.equal(found[0], Neighbors(ids, candidates, table.__getitem__).vectors(a))
 
 
 @pytest.mark.parametrize("name", ["advt", "vat"])

@@ -107,6 +107,14 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
         ({"metric": "manhattan"}, "metric must be cosine or euclidean, but is 'manhattan'"),
         ({"normalization": "author"}, "normalization must be paper or authors, but is 'author'"),
         ({"same_dropout": "no"}, "same_dropout must be True or False, but is 'no'"),
+        ({"direction_dropout": 1.0}, "direction_dropout must be 0 or more and less than 1, but is 1.0"),
+        ({"direction_dropout": -0.1}, "direction_dropout must be 0 or more and less than 1, but is -0.1"),
+        ({"direction_dropout": "half"}, "direction_dropout must be 0 or more and less than 1, but is 'half'"),
+        (
+            {"direction_dropout": 0.5, "k": None},
+            "`direction_dropout` needs directions to the `k` nearest words, but it is 0.5 and k is None, all words: "
+            "set `k`, or leave `direction_dropout` at 0",
+        ),
         ({"average": "token"}, "average must be sentences or tokens, but is 'token'"),
         (
             {"k": 12},

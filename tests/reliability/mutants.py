@@ -32,7 +32,8 @@ CODE = ROOT / "src" / "wordward" / "perturbation"
 FILES = sorted(file.stem for file in CODE.glob("*.py") if file.stem != "__init__")
 # In this order: what is quick and notices much comes first. The messages of errors are tested for the whole project.
 QUICK = "losses choice space nearest padding adversary more_methods checks own_recipes refresh tap numbers dropout"
-TESTS = [f"tests/perturbation/test_{name}.py" for name in (*QUICK.split(), "embedding", "in_training")]
+SLOWER = "direction_dropout", "embedding", "in_training"
+TESTS = [f"tests/perturbation/test_{name}.py" for name in (*QUICK.split(), *SLOWER)]
 TESTS += ["tests/project/test_names_and_errors.py"]
 
 SWAPS: dict[type, type] = {

@@ -101,6 +101,8 @@ def derive(
     iterations: int = 1,
     normalization: str = "paper",
     allowed: list[int] | None = None,
+    factors: tuple[Tensor, Tensor]
+    | None = None,  # of a word's numbers (time, dim), of its candidates' (time, k, dim)
 ) -> Derived:
     """eq:adv_approx to eq:update_alpha_new2 by explicit alpha, r(alpha) = sum_k alpha_k d_k and autograd."""
     recipe = wordward.RECIPES[name]
@@ -124,8 +126,10 @@ def derive(
         d = torch.zeros(time, len(candidates[0]), DIM, dtype=torch.float64)
         for t, word in enumerate(text):
             for j, other in enumerate(candidates[t]):
-                if other != word:
-                    d[t, j] = (table[other] - table[word]) / (table[other] - table[word]).norm()
+                of_word, of_other = (1, 1) if factors is None else (factors[0][t], factors[1][t, j])
+                difference = table[other] * of_other - table[word] * of_word
+                if difference.any():
+                    d[t, j] = difference / difference.norm()
 
     def r_of(alpha: Tensor) -> Tensor:
         return torch.stack([sum(alpha[t, j] * d[t, j] for j in range(d.shape[1])) for t in range(time)])  # type: ignore[arg-type]

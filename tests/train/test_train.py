@@ -90,12 +90,15 @@ def last(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("method", "averaging"), [("iadvt", 0.0), ("iadvt", 0.9), ("iadvt+ivat", 0.0), ("random-kl", 0.9)]
+    ("method", "averaging", "dropout"),
+    [("iadvt", 0.0, 0.0), ("iadvt", 0.9, 0.5), ("iadvt+ivat", 0.0, 0.5), ("random-kl", 0.9, 0.0)],
 )
 def test_continued_run_equals_the_uninterrupted_one(
-    method: str, averaging: float, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, averaging: float, dropout: float, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where numbers of the directions are dropped."""
     settings = config(csv_file, method, checkpoint_steps=3, epochs=3, averaging=averaging)
+    settings = replace(settings, perturbation=replace(settings.perturbation, direction_dropout=dropout))
     train(settings, tmp_path / "whole", quiet=True)
     step = Stepper.__call__
     for stop in (1, 6, 11):

@@ -33,6 +33,7 @@ class Options(TypedDict, total=False):
     normalization: Literal["paper", "authors"]
     average: Literal["sentences", "tokens"]
     same_dropout: bool
+    direction_dropout: float
 
 
 def adversary(model: nn.Module, method: str | Recipe, **options: Unpack[Options]) -> Adversary:

@@ -41,7 +41,8 @@ class Directions:
             return self.method.recipe.space(ids, self.tap)
         nearest = self.search(ids)
         if nearest is not None:
-            return Neighbors(ids, nearest, self.tap.words)
+            dropout = self.method.settings.direction_dropout if self.tap.model.training else 0.0
+            return Neighbors(ids, nearest, self.tap.words, dropout=dropout)
         free = self.method.recipe.space == "free"
         return Free() if free else AllWords(ids, self._allowed_on(ids), self.tap.words)
 

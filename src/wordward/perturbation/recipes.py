@@ -256,11 +256,12 @@ def _stepped(recipe: Recipe, settings: MethodSettings) -> Recipe:
 
 
 def at_text(method: Method) -> Method:
-    """The method as it explains a text: by the one step that starts at the text itself."""
+    """The method as it explains a text: by the one step that starts at the text itself, in directions not dropped."""
     if method.recipe.choice == "nothing":
         raise SettingError(
             "method",
             f"{method.name} perturbs nothing, so it explains nothing: use one of {', '.join(RECIPES)}",
         )
     recipe = replace(method.recipe, steps=1, start="text", counts="last")
-    return replace(method, recipe=recipe, settings=replace(method.settings, step_size=None))
+    settings = replace(method.settings, step_size=None, direction_dropout=0.0)
+    return replace(method, recipe=recipe, settings=settings)

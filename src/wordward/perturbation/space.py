@@ -12,6 +12,7 @@ from wordward.perturbation.distance import distances, product
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
 HELD = {"cuda": 1 << 23}  # numbers held as directions at once, 32 MiB: a GPU prefers few large products
 KEPT = 1 << 23  # numbers of all directions of a batch that are kept on a CPU rather than computed again: 32 MiB
+SEEDS = 1 << 62  # of what is dropped in a batch
 
 
 class Space(Protocol):
@@ -52,14 +53,20 @@ class Free:
 
 
 class Neighbors:
-    """Unit directions from each token to its k candidates (eq:adv_direction); many are never in memory at once."""
+    """Unit directions from each token to its k candidates (eq:adv_direction); many are never in memory at once.
+
+    `dropout`: the share of numbers dropped, for each token and each of its candidates apart, before the difference is
+    taken (the authors' code). What is dropped is drawn once: a seed, from which every product draws the same again.
+    """
 
     possible = None
 
-    def __init__(self, ids: Tensor, candidates: Tensor, words: Words) -> None:
+    def __init__(self, ids: Tensor, candidates: Tensor, words: Words, *, dropout: float = 0.0) -> None:
         self.candidates = candidates  # (batch, time, k)
         self._origins = words(ids)  # (batch, time, dim)
         self._words = words
+        self._dropout = dropout
+        self._seed = int(torch.randint(SEEDS, (), device="cpu")) if dropout else 0
         self._kept: list[Tensor] = []
 
     def _units(self) -> Iterable[Tensor]:
@@ -72,8 +79,19 @@ class Neighbors:
 
     def _computed(self) -> Iterator[Tensor]:
         count = max(1, HELD.get(self._origins.device.type, 0) // max(1, self._origins.numel()))
+        masks = self._masks() if self._dropout else None
+        origins = self._origins if masks is None else self._origins * next(masks)
         for words in self.candidates.split(count, -1):
-            yield F.normalize(self._words(words) - self._origins.unsqueeze(2), dim=-1, eps=1e-12)
+            vectors = self._words(words)
+            if masks is not None:  # what stays is not scaled up: one factor for all changes no direction
+                vectors = vectors * torch.stack([next(masks) for _ in words.unbind(-1)], 2)
+            yield F.normalize(vectors - origins.unsqueeze(2), dim=-1, eps=1e-12)
+
+    def _masks(self) -> Iterator[Tensor]:
+        """Which numbers stay, (batch, time, dim): those of the tokens, then of their candidates one by one."""
+        chance = torch.Generator(self._origins.device).manual_seed(self._seed)
+        while True:
+            yield torch.empty_like(self._origins).bernoulli_(1 - self._dropout, generator=chance)
 
     def strengths(self, vectors: Tensor) -> Tensor:
         """<d_k, g>, (batch, time, k)."""

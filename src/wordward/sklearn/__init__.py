@@ -77,6 +77,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     xi: float = 1.0
     power_iterations: int = 1
     same_dropout: bool = False
+    direction_dropout: float = 0.0
     ascent_steps: int | None = None
     step_size: float | None = None
     metric: Literal["cosine", "euclidean"] = "cosine"
