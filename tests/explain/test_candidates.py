@@ -64,18 +64,42 @@ def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer
     assert fit_words(run, adversary)
     fit, table, own = adversary.directions.nearest, run.table(), len(SPECIALS)
     assert isinstance(fit, candidates.FittingWords)
-    fit.speaks = torch.rand(len(run.vocabulary), 3, generator=torch.Generator().manual_seed(0))
-    fit.speaks[own + 1] = torch.nan  # "bad" is rare
+    drawn = torch.Generator().manual_seed(0)
+    evidence, doubt = 3 * torch.rand(len(run.vocabulary), 3, generator=drawn), torch.zeros(len(run.vocabulary))
+    evidence[own + 1] = torch.nan  # "bad" is rare
+    doubt[own + 2] = 9.0  # what "great" speaks for is not sure
+    fit.speaking = candidates.Speaking(evidence, doubt, torch.tensor([], dtype=torch.long))
     others = torch.arange(own + 1, len(run.vocabulary))
     close = torch.cosine_similarity(table[own].unsqueeze(0), table[others])
-    other = fit.speaks[others] - fit.speaks[own]
+    other = evidence[others] - evidence[own]
     apart = (other.amax(-1) - other.amin(-1)) * close
+    apart[1] = 0.0
     chosen = others[apart > 0]
     expected = chosen[apart[apart > 0].argsort(descending=True)].tolist()
     found = fit.of(torch.tensor([[own]]), run.table)[0, 0].tolist()
     assert found[: len(expected)] == expected
     assert len(expected) > 2
     assert set(found[len(expected) :]) == set(others.tolist()) - set(expected)  # the rest
+
+
+def test_words_that_tell_most_may_pull_though_others_are_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "good bad great nice fine poor big small old new".split()
+    run = a_run(2, words)
+    adversary, own = run.adversary("iadvt"), len(SPECIALS)
+    assert fit_words(run, adversary)
+    fit = adversary.directions.nearest
+    assert isinstance(fit, candidates.FittingWords)
+    monkeypatch.setattr(candidates, "MANY", 5)
+    monkeypatch.setattr(candidates, "WIDE", 2)
+    monkeypatch.setattr(candidates, "WIDELY", -9.0)
+    near = nearest(torch.tensor([own]), run.table(), 9, allowed=fit.allowed, metric="cosine")[0].tolist()
+    close = torch.cosine_similarity(run.table()[own].unsqueeze(0), run.table()[near])
+    far = near[next(at for at in range(2, 9) if close[at] > 0)]
+    evidence, nothing = torch.zeros(len(run.vocabulary), 2), torch.zeros(len(run.vocabulary))
+    evidence[far, 1] = 1.0
+    fit.speaking = candidates.Speaking(evidence, nothing, torch.tensor([own, near[0], far]))
+    found = fit.of(torch.tensor([[own]]), run.table)[0, 0].tolist()
+    assert found == [far, near[0]]  # near[0] once, and never the word itself
 
 
 @pytest.mark.parametrize("forms", [True, False])

@@ -9,6 +9,7 @@ import torch
 from untrained import MODEL
 
 from wordward.config.settings import MethodSettings, TrainConfig
+from wordward.explain import sensible
 from wordward.explain.sensible import FAR, GRAMMAR, LESS, NOISE, RARE, RIDGE, SILENT, Sensible, foretell, kin_evidence
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
@@ -85,10 +86,41 @@ def test_contrast_is_what_the_new_word_says_for_the_rival_and_against_the_label(
     run, evidence, space = a_run()
     rule = Sensible(run, evidence, space)
     words, toward = ids(run, "lovely", "dull", "witty"), ids(run, "dull", "lovely", "graceful")
-    lost, other, none = rule.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward).tolist()
+    doubt = rule._doubt[toward].sum(-1)  # of two classes
+    lost, other, none = (rule.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward) + doubt).tolist()
     assert lost > 2
     assert lost == pytest.approx(-other)
     assert abs(none) < 0.5
+    assert (doubt > 0).all()
+
+
+def test_what_few_texts_hold_is_doubted_more_and_words_of_many_tell_most() -> None:
+    run, evidence, space = a_run()
+    lovely, charming, dull, harbor = ids(run, "lovely", "charming", "dull", "harbor").tolist()
+    evidence.variance[lovely], evidence.variance[charming] = 0.01, torch.inf
+    evidence.evidence[harbor], evidence.variance[harbor] = torch.tensor([4.0, -4.0]), 1.5
+    rule = Sensible(run, evidence, space)
+    found = rule.speaking(ids(run, *WORDS))
+    assert found.doubt[lovely] == pytest.approx((0.5 * 0.01 / 0.51) ** 0.5)
+    assert found.doubt[charming] == pytest.approx(0.5**0.5)
+    surely = rule._both - rule._doubt
+    assert {int(at) for at in found.telling} == {int(at) for at in ids(run, *WORDS) if (surely[at] > 0).any()}
+    assert {lovely, dull} <= set(found.telling.tolist())
+    assert lovely not in rule.speaking(ids(run, "dull", "stale")).telling
+    rule._grammar[lovely] = True
+    assert lovely not in rule.speaking(ids(run, *WORDS)).telling
+
+
+def test_of_each_class_some_words_tell_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, evidence, space = a_run()
+    rule = Sensible(run, evidence, space)
+    monkeypatch.setattr(sensible, "TELLING", 2)
+    few = rule.speaking(ids(run, *WORDS)).telling
+    assert len(few) == 4
+    monkeypatch.setattr(sensible, "IN_ALL", 3)
+    fewer = rule.speaking(ids(run, *WORDS)).telling
+    assert len(fewer) == 2
+    assert set(fewer.tolist()) < set(few.tolist())
 
 
 class OfPieces(LstmRun):
@@ -104,8 +136,8 @@ def test_rare_words_are_unknown_but_to_a_transformer() -> None:
     evidence.variance[ids(run, "dull")] = RARE
     pieces = OfPieces(run.folder, run.config, run.vocabulary, run.labels, run.model, run.device)
     for each, unknown in ((run, ["dull"]), (pieces, [])):
-        kin = Sensible(each, evidence, space).kin
-        assert [word for word in WORDS if kin[ids(run, word)].isnan().any()] == unknown
+        said = Sensible(each, evidence, space).speaking(ids(run, *WORDS)).evidence
+        assert [word for word in WORDS if said[ids(run, word)].isnan().any()] == unknown
 
 
 def test_a_word_that_no_text_holds_speaks_for_no_class_of_any_size() -> None:

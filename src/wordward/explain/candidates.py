@@ -1,6 +1,7 @@
 """The words that may pull a word, or be put in its place: near it in a good word space, and fit to stand there."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,12 +18,25 @@ from wordward.runs.word_space import WordSpace, word_space
 AROUND = 20  # nearest words among which those that fit are looked for
 ROWS = 256  # words whose candidates are looked for at a time
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
-WIDE, WIDELY = 100, 0.2  # the same where the words come first that differ most in what they speak for
+WIDE, WIDELY = 100, 0.2  # the same where words that differ most in what they speak for come first
 MANY = 500  # words to choose from; of fewer any that fits may pull
 SEEN, ONCE_IN = (
     10,
     20_000,
 )  # a word that pulls was seen so often, or as often as the training texts hold so many words
+
+
+class Speaking(NamedTuple):
+    """What the words of a run speak for."""
+
+    evidence: Tensor  # (ids, classes), nan for rare words
+    doubt: Tensor  # (ids,), its standard deviation
+    telling: Tensor  # ids of words that speak for one class or another more than most do
+
+    def differs(self, ids: Tensor, others: Tensor) -> Tensor:
+        """How much `others`, (n, m), surely differ from words (n,): by two of their deviations less than it seems."""
+        other = self.evidence[others] - self.evidence[ids].nan_to_num(0.0).unsqueeze(1)  # (n, m, classes)
+        return (other.amax(-1) - other.amin(-1) - 2 * self.doubt[others]).nan_to_num(0.0).clamp(min=0)
 
 
 class FittingWords(NearestWords):
@@ -41,7 +55,7 @@ class FittingWords(NearestWords):
         """`words`: of each id, if forms of the same word are left out."""
         super().__init__(size, k, allowed=allowed, metric="cosine")
         self.fits, self.space, self.words = fits, space, words
-        self.speaks: Tensor | None = None  # (ids, classes) if known, nan for rare words: what each speaks for
+        self.speaking: Speaking | None = None  # if known, words that differ in it come first
 
     def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
@@ -52,31 +66,38 @@ class FittingWords(NearestWords):
 
     def _search(self, ids: Tensor, table: Tensor) -> Tensor:
         """The candidates of words (n,): (n, k), the nearest first, or those first that differ most."""
-        wide = AROUND if self.speaks is None else WIDE
+        wide = AROUND if self.speaking is None else WIDE
         around = min(wide, len(self.allowed) - 1) if len(self.allowed) >= MANY else len(self.allowed) - 1
         near = nearest(ids, table, around, allowed=self.allowed, metric=self.metric)
         return torch.cat([self._chosen(*part, table) for part in zip(ids.split(ROWS), near.split(ROWS), strict=True)])
 
     def _chosen(self, ids: Tensor, near: Tensor, table: Tensor) -> Tensor:
-        """The candidates of words (n,) among the words near each (n, around): (n, k)."""
+        """The candidates of words (n,) among the words near each (n, around) and the telling ones: (n, k)."""
+        near = self._with_telling(ids, near)
         own = ids.unsqueeze(-1).expand_as(near)
-        fit = self.fits(own, near)
+        fit = self.fits(own, near) & (near != own)
         closeness = F.cosine_similarity(table[near], table[ids].unsqueeze(1), dim=-1)  # (n, around)
         if len(self.allowed) >= MANY:
-            fit &= closeness >= (CLOSE if self.speaks is None else WIDELY) * closeness[:, :1]
+            fit &= closeness >= (CLOSE if self.speaking is None else WIDELY) * closeness[:, :1]
         if self.space is not None:
             fit &= self.space.known[own]
         if self.words is not None:
             fit &= ~self._forms(ids, near, fit)
         order = (~fit).float()  # those that fit first
-        if self.speaks is not None:
-            other = self.speaks[near] - self.speaks[own].nan_to_num(0.0)  # (n, around, classes)
-            differs = other.amax(-1) - other.amin(-1)
-            order = order - torch.where(fit, differs * closeness.clamp(min=0), 0.0).nan_to_num(0.0)
+        if self.speaking is not None:
+            order -= torch.where(fit, self.speaking.differs(ids, near) * closeness.clamp(min=0), 0.0)
         order = torch.sort(order, dim=-1, stable=True).indices[:, : self.k]
         found = torch.where(fit.gather(-1, order), near.gather(-1, order), ids.unsqueeze(-1))
         missing = self.k - found.shape[-1]
         return torch.cat([found, ids.unsqueeze(-1).expand(-1, missing)], -1) if missing > 0 else found
+
+    def _with_telling(self, ids: Tensor, near: Tensor) -> Tensor:
+        """The words near each word (n, around), then those that tell most, where they are not among them."""
+        if self.speaking is None or len(self.allowed) < MANY:
+            return near
+        telling = self.speaking.telling.expand(len(ids), -1)
+        again = (telling.unsqueeze(-1) == near.unsqueeze(1)).any(-1)
+        return torch.cat([near, torch.where(again, ids.unsqueeze(-1), telling)], -1)
 
     def _forms(self, ids: Tensor, near: Tensor, fit: Tensor) -> Tensor:
         """Which of the words near each word (n, near) that fit are forms of it."""

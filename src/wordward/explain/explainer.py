@@ -97,7 +97,7 @@ class Explainer:
         near = self.adversary.directions.nearest
         self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
         if self.sensible is not None and isinstance(near, FittingWords) and not forms:
-            near.speaks = self.sensible.kin.to(run.device)
+            near.speaking = self.sensible.speaking(near.allowed)
         self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, self.sensible)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:

@@ -5,6 +5,7 @@ from math import log
 import torch
 from torch import Tensor
 
+from wordward.explain.candidates import Speaking
 from wordward.explain.word_kinds import BIT, fitting
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.run import Run
@@ -16,6 +17,7 @@ GRAMMAR, FAR = 0.5, 0.05  # what a pull of "and" counts beside one of "good"; an
 RIDGE, NOISE = 3.0, 0.25  # of the regression: its weight, and the variance that words have beside that of counts
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
+TELLING, IN_ALL = 20, 100  # words that speak most for a class, at most; and of all classes
 
 
 class Sensible:
@@ -30,9 +32,22 @@ class Sensible:
         self._variance = evidence.variance.cpu()
         trust = OWN / (OWN + self._variance)  # in counts, the more the more texts hold a word
         self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence.cpu() - self._kin), 0.0)
-        self.kin = self._kin[: len(run.vocabulary)].clone()  # (ids, classes), nan for rare words
-        if run.learnt is run.vocabulary:  # no pieces of a Transformer, which are common words
-            self.kin[self._variance[: len(self.kin)].amin(-1) >= RARE] = torch.nan
+        left = OWN * (1 - trust)  # variance of both together
+        self._doubt = left.sqrt()  # (rows of the evidence, classes)
+        self._pieces = run.learnt is not run.vocabulary
+
+    def speaking(self, allowed: Tensor) -> Speaking:
+        """What words speak for; `allowed`: ids of those that may pull, among which the telling ones are."""
+        device, allowed = allowed.device, allowed.cpu()
+        ids = len(self._grammar)
+        evidence, doubt = self._both[:ids].clone(), self._doubt[:ids]
+        content = allowed[~self._grammar[allowed]]
+        surely, order = (evidence - doubt)[content].sort(dim=0, descending=True)  # (content words, classes)
+        most = max(1, min(TELLING, IN_ALL // evidence.shape[1]))
+        telling = content[order[:most]][surely[:most] > 0].unique()
+        if not self._pieces:  # those of a Transformer are common words
+            evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan
+        return Speaking(evidence.to(device), doubt.mean(-1).to(device), telling.to(device))
 
     def may(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
         """Which pulls may be shown, (words, top) bool: toward words that speak less for the label, and not for it.
@@ -48,9 +63,14 @@ class Sensible:
         return (left <= SILENT) & (self._both[words, label] - left >= log(LESS))
 
     def contrast(self, label: int, rivals: Tensor, words: Tensor, toward: Tensor) -> Tensor:
-        """How much more the words `toward` speak for rivals of the label than `words` do, all (n,), in log-odds."""
-        both = self._both
-        return (both[words, label] - both[words, rivals]) - (both[toward, label] - both[toward, rivals])
+        """How much more the words `toward` surely speak for rivals of the label than `words`, all (n,), in log-odds.
+
+        By a standard deviation less for the label and for the rival than training texts and kin have it: a word that
+        no training text holds has to be far from others to count as much as one that many hold.
+        """
+        both, doubt = self._both, self._doubt
+        seems = (both[words, label] - both[words, rivals]) - (both[toward, label] - both[toward, rivals])
+        return seems - doubt[toward, label] - doubt[toward, rivals]
 
     def plainness(self, ids: Tensor, toward: Tensor) -> Tensor:
         """What pulls of words, both (n,), count beside each other: the cosine of the two, half of it for grammar."""
