@@ -94,12 +94,24 @@ def test_contrast_is_what_the_new_word_says_for_the_rival_and_against_the_label(
     assert (doubt > 0).all()
 
 
-def test_what_few_texts_hold_is_doubted_more_and_words_of_many_tell_most() -> None:
+class OfPieces(LstmRun):
+    """A run whose vocabulary is not that of its training texts, as a Transformer's is."""
+
+    @property
+    def learnt(self) -> Vocabulary:
+        return Vocabulary(self.vocabulary.words, self.vocabulary.counts)
+
+
+def of_pieces(run: Run) -> Run:
+    return OfPieces(run.folder, run.config, run.vocabulary, run.labels, run.model, run.device)
+
+
+def test_what_few_texts_hold_is_doubted_more_and_what_many_hold_tells_most() -> None:
     run, evidence, space = a_run()
     lovely, charming, dull, harbor = ids(run, "lovely", "charming", "dull", "harbor").tolist()
     evidence.variance[lovely], evidence.variance[charming] = 0.01, torch.inf
     evidence.evidence[harbor], evidence.variance[harbor] = torch.tensor([4.0, -4.0]), 1.5
-    rule = Sensible(run, evidence, space)
+    rule = Sensible(of_pieces(run), evidence, space)
     found = rule.speaking(ids(run, *WORDS))
     assert found.doubt[lovely] == pytest.approx((0.5 * 0.01 / 0.51) ** 0.5)
     assert found.doubt[charming] == pytest.approx(0.5**0.5)
@@ -109,11 +121,12 @@ def test_what_few_texts_hold_is_doubted_more_and_words_of_many_tell_most() -> No
     assert lovely not in rule.speaking(ids(run, "dull", "stale")).telling
     rule._grammar[lovely] = True
     assert lovely not in rule.speaking(ids(run, *WORDS)).telling
+    assert not len(Sensible(run, evidence, space).speaking(ids(run, *WORDS)).telling)  # no Transformer
 
 
 def test_of_each_class_some_words_tell_most(monkeypatch: pytest.MonkeyPatch) -> None:
     run, evidence, space = a_run()
-    rule = Sensible(run, evidence, space)
+    rule = Sensible(of_pieces(run), evidence, space)
     monkeypatch.setattr(sensible, "TELLING", 2)
     few = rule.speaking(ids(run, *WORDS)).telling
     assert len(few) == 4
@@ -123,19 +136,10 @@ def test_of_each_class_some_words_tell_most(monkeypatch: pytest.MonkeyPatch) -> 
     assert set(fewer.tolist()) < set(few.tolist())
 
 
-class OfPieces(LstmRun):
-    """A run whose vocabulary is not that of its training texts, as a Transformer's is."""
-
-    @property
-    def learnt(self) -> Vocabulary:
-        return Vocabulary(self.vocabulary.words, self.vocabulary.counts)
-
-
 def test_rare_words_are_unknown_but_to_a_transformer() -> None:
     run, evidence, space = a_run()
     evidence.variance[ids(run, "dull")] = RARE
-    pieces = OfPieces(run.folder, run.config, run.vocabulary, run.labels, run.model, run.device)
-    for each, unknown in ((run, ["dull"]), (pieces, [])):
+    for each, unknown in ((run, ["dull"]), (of_pieces(run), [])):
         said = Sensible(each, evidence, space).speaking(ids(run, *WORDS)).evidence
         assert [word for word in WORDS if said[ids(run, word)].isnan().any()] == unknown
 

@@ -37,17 +37,26 @@ class Sensible:
         self._pieces = run.learnt is not run.vocabulary
 
     def speaking(self, allowed: Tensor) -> Speaking:
-        """What words speak for; `allowed`: ids of those that may pull, among which the telling ones are."""
-        device, allowed = allowed.device, allowed.cpu()
-        ids = len(self._grammar)
+        """What words speak for; `allowed`: ids of those that may pull.
+
+        Of a Transformer, whose vocabulary says little of the training texts, some words of each class tell most; of
+        another network such words are mostly near each other, too, if they can stand in each other's place.
+        """
+        ids, device = len(self._grammar), allowed.device
         evidence, doubt = self._both[:ids].clone(), self._doubt[:ids]
-        content = allowed[~self._grammar[allowed]]
-        surely, order = (evidence - doubt)[content].sort(dim=0, descending=True)  # (content words, classes)
-        most = max(1, min(TELLING, IN_ALL // evidence.shape[1]))
-        telling = content[order[:most]][surely[:most] > 0].unique()
-        if not self._pieces:  # those of a Transformer are common words
+        if self._pieces:
+            telling = self._telling(allowed.cpu(), evidence - doubt)
+        else:  # pieces are common words
+            telling = torch.zeros(0, dtype=torch.long)
             evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan
         return Speaking(evidence.to(device), doubt.mean(-1).to(device), telling.to(device))
+
+    def _telling(self, allowed: Tensor, surely: Tensor) -> Tensor:
+        """Ids of the words that surely speak most for a class, not more than TELLING of each and IN_ALL."""
+        content = allowed[~self._grammar[allowed]]
+        values, order = surely[content].sort(dim=0, descending=True)  # (content words, classes)
+        most = max(1, min(TELLING, IN_ALL // surely.shape[1]))
+        return content[order[:most]][values[:most] > 0].unique()
 
     def may(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
         """Which pulls may be shown, (words, top) bool: toward words that speak less for the label, and not for it.
