@@ -1,5 +1,6 @@
 """Of the pulls on a text those are shown toward words that speak less for the label, by counts and by kin."""
 
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from untrained import MODEL
 
-from wordward.config.settings import MethodSettings, TrainConfig
+from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig
 from wordward.explain import sensible
 from wordward.explain.sensible import FAR, GRAMMAR, LESS, NOISE, RARE, RIDGE, SILENT, Sensible, foretell, kin_evidence
 from wordward.models import Classifier
@@ -103,7 +104,8 @@ class OfPieces(LstmRun):
 
 
 def of_pieces(run: Run) -> Run:
-    return OfPieces(run.folder, run.config, run.vocabulary, run.labels, run.model, run.device)
+    config = replace(run.config, transformer="a BERT", model=ModelSettings())
+    return OfPieces(run.folder, config, run.vocabulary, run.labels, run.model, run.device)
 
 
 def test_what_few_texts_hold_is_doubted_more_and_what_many_hold_tells_most() -> None:

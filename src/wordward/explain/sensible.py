@@ -1,5 +1,6 @@
 """Which pulls a reader is shown: toward words that do not speak for the label, by training texts and by kin."""
 
+from collections.abc import Sequence
 from math import log
 
 import torch
@@ -10,6 +11,7 @@ from wordward.explain.word_kinds import BIT, fitting
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
+from wordward.support.errors import RunError
 
 SILENT = 0.3  # what a word that speaks for none has at most, in log-odds of a label
 LESS = 1.5  # by what factor the odds of a label must fall with a pull
@@ -34,7 +36,7 @@ class Sensible:
         self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence.cpu() - self._kin), 0.0)
         left = OWN * (1 - trust)  # variance of both together
         self._doubt = left.sqrt()  # (rows of the evidence, classes)
-        self._pieces = run.learnt is not run.vocabulary
+        self._pieces = run.config.transformer is not None
 
     def speaking(self, allowed: Tensor) -> Speaking:
         """What words speak for; `allowed`: ids of those that may pull.
@@ -100,8 +102,8 @@ class Sensible:
 
 
 def sensible(run: Run, space: WordSpace | None) -> Sensible | None:
-    """Which pulls of a run are shown; None for a tagger, or a run that kept no counts."""
-    evidence = evidence_of(run)
+    """Which pulls of a run are shown; None for a tagger, or where nothing is known of what words speak for."""
+    evidence = evidence_of(run) or run.evidence_alone
     return None if evidence is None else Sensible(run, evidence, space)
 
 
@@ -128,9 +130,17 @@ def kin_evidence(run: Run, evidence: Evidence, space: WordSpace | None) -> Tenso
         foretold[ids] = foretell(table[ids], evidence.evidence[ids], evidence.variance[ids].mean(-1))
     if (after := len(run.vocabulary)) < len(foretold):  # pieces, each as the word that it spells; then the words
         pieces = {run.vocabulary.word(at).lower(): at for at in ids.tolist()}
-        rows = torch.tensor([pieces.get(word, -1) for word in run.learnt.words], device=foretold.device)
+        rows = torch.tensor([pieces.get(word, -1) for word in _after_pieces(run)], device=foretold.device)
         foretold[after:] = torch.where(rows.unsqueeze(-1) >= 0, foretold[rows], 0.0)
     return foretold
+
+
+def _after_pieces(run: Run) -> Sequence[str]:
+    """The words whose evidence follows that of the pieces; one that is unknown where none were counted."""
+    try:
+        return run.learnt.words
+    except RunError:
+        return [""]
 
 
 def foretell(vectors: Tensor, values: Tensor, variance: Tensor) -> Tensor:

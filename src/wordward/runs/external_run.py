@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -12,7 +13,9 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import yes_or_no
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
+from wordward.runs.alone import read_alone
 from wordward.runs.counted import Counted, FromElsewhere
+from wordward.runs.evidence import Evidence
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.several import SeveralLabels
 from wordward.runs.transformer import TransformerRun
@@ -54,6 +57,10 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     source: str | None = None  # what to open it by again; None: it is in memory only
     counted: Counted | None = None  # words by label of texts like those it was trained on
     among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
+
+    @cached_property
+    def evidence_alone(self) -> Evidence | None:  # type: ignore[override]
+        return None if self.counted is not None else read_alone(self)
 
     @property
     def weights(self) -> list[Path]:

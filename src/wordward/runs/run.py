@@ -123,6 +123,11 @@ class Run(Reader):
         return load_class_counts(self.folder, self.learnt)
 
     @property
+    def evidence_alone(self) -> Any:
+        """What words read alone speak for (`Evidence`), for a model whose training texts are not known; else None."""
+        return None
+
+    @property
     @abstractmethod
     def weights(self) -> list[Path]:
         """The files of the model's weights."""
