@@ -87,12 +87,15 @@ def test_contrast_is_what_the_new_word_says_for_the_rival_and_against_the_label(
     run, evidence, space = a_run()
     rule = Sensible(run, evidence, space)
     words, toward = ids(run, "lovely", "dull", "witty"), ids(run, "dull", "lovely", "graceful")
-    doubt = rule._doubt[toward].sum(-1)  # of two classes
-    lost, other, none = (rule.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward) + doubt).tolist()
+    found = rule.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward)
+    lost, other, none = found.tolist()
     assert lost > 2
     assert lost == pytest.approx(-other)
     assert abs(none) < 0.5
+    doubting = Sensible(of_pieces(run), evidence, space)
+    doubt = doubting._doubt[toward].sum(-1)  # of two classes
     assert (doubt > 0).all()
+    torch.testing.assert_close(doubting.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward), found - doubt)
 
 
 class OfPieces(LstmRun):
@@ -123,7 +126,9 @@ def test_what_few_texts_hold_is_doubted_more_and_what_many_hold_tells_most() -> 
     assert lovely not in rule.speaking(ids(run, "dull", "stale")).telling
     rule._grammar[lovely] = True
     assert lovely not in rule.speaking(ids(run, *WORDS)).telling
-    assert not len(Sensible(run, evidence, space).speaking(ids(run, *WORDS)).telling)  # no Transformer
+    other = Sensible(run, evidence, space).speaking(ids(run, *WORDS))  # no Transformer
+    assert not len(other.telling)
+    assert not other.doubt.any()
 
 
 def test_of_each_class_some_words_tell_most(monkeypatch: pytest.MonkeyPatch) -> None:

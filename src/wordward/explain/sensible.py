@@ -34,23 +34,25 @@ class Sensible:
         self._variance = evidence.variance.cpu()
         trust = OWN / (OWN + self._variance)  # in counts, the more the more texts hold a word
         self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence.cpu() - self._kin), 0.0)
-        left = OWN * (1 - trust)  # variance of both together
-        self._doubt = left.sqrt()  # (rows of the evidence, classes)
+        # Most words of a Transformer are in no training text: what they speak for is doubted.
         self._pieces = run.config.transformer is not None
+        left = OWN * (1 - trust)  # variance of both together
+        self._doubt = left.sqrt() if self._pieces else torch.zeros_like(left)  # (rows of the evidence, classes)
 
     def speaking(self, allowed: Tensor) -> Speaking:
         """What words speak for; `allowed`: ids of those that may pull.
 
-        Of a Transformer, whose vocabulary says little of the training texts, some words of each class tell most; of
-        another network such words are mostly near each other, too, if they can stand in each other's place.
+        Words of a Transformer may also be pulled by those of each class that tell most; of another network such words
+        are mostly near each other, too, if they can stand in each other's place.
         """
         ids, device = len(self._grammar), allowed.device
-        evidence, doubt = self._both[:ids].clone(), self._doubt[:ids]
+        doubt, telling = self._doubt[:ids], torch.zeros(0, dtype=torch.long)
         if self._pieces:
+            evidence = self._both[:ids]
             telling = self._telling(allowed.cpu(), evidence - doubt)
-        else:  # pieces are common words
-            telling = torch.zeros(0, dtype=torch.long)
-            evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan
+        else:
+            evidence = self._kin[:ids].clone()
+            evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan  # pieces are common words
         return Speaking(evidence.to(device), doubt.mean(-1).to(device), telling.to(device))
 
     def _telling(self, allowed: Tensor, surely: Tensor) -> Tensor:
