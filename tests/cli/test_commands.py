@@ -275,7 +275,10 @@ def test_the_file_to_train_on_needs_no_flag(order: int, monkeypatch: pytest.Monk
     assert seen == ["mine.csv", "review", "runs/x"]
 
 
-@pytest.mark.parametrize(("command", "hint"), [("attack", "--out FILE.jsonl"), ("evaluate", "redirect it")])
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [("attack", "--out FILE.jsonl"), ("yardsticks", "--out FILE.jsonl"), ("evaluate", "redirect it")],
+)
 def test_a_file_after_json_that_prints_says_what_to_do(
     command: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

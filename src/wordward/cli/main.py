@@ -263,11 +263,12 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
 
 
 def _check_json(arguments: list[str]) -> None:
-    """Refuse a file after --json where that prints: others, such as explain and check, write to one."""
-    for name, hint in (("attack", "--out FILE.jsonl writes each text"), ("evaluate", "redirect it with >")):
-        files = [file for file in _values(arguments, "--json") if file.endswith((".json", ".jsonl"))]
-        if arguments[:1] == [name] and files:
-            raise UsageError(f"wordward {name} prints with --json, which takes no file; got {files[0]}: {hint}")
+    """Refuse a file after --json where that is a switch that prints: others, such as explain and check, write to one."""
+    settings = getattr(COMMANDS.get(arguments[0] if arguments else ""), "__dataclass_fields__", {})
+    files = [file for file in _values(arguments, "--json") if file.endswith((".json", ".jsonl"))]
+    if files and "json" in settings and settings["json"].type is bool:
+        hint = "--out FILE.jsonl writes each text" if "out" in settings else "redirect it with >"
+        raise UsageError(f"wordward {arguments[0]} prints with --json, which takes no file; got {files[0]}: {hint}")
 
 
 def _parse(arguments: list[str]) -> Any:
