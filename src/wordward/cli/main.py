@@ -263,7 +263,7 @@ def _repeated(arguments: list[str], flag: str) -> list[str]:
 
 
 def _check_json(arguments: list[str]) -> None:
-    """Refuse a file after --json where that is a switch that prints: others, such as explain and check, write to one."""
+    """Refuse a file after --json where that is a switch that prints: others, such as explain, write to one."""
     settings = getattr(COMMANDS.get(arguments[0] if arguments else ""), "__dataclass_fields__", {})
     files = [file for file in _values(arguments, "--json") if file.endswith((".json", ".jsonl"))]
     if files and "json" in settings and settings["json"].type is bool:
