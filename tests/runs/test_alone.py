@@ -1,21 +1,31 @@
 """What words speak for to a model whose training texts are not known."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from any_model import fine_tuned
-from hf_tiny import saved
+from hf_tiny import bert, byte_pieces, saved
+from reviews import reviews
 
 import wordward
-from wordward.runs.alone import VARIANCE, read_alone, standardised
+from wordward.explain.explainer import Explainer
+from wordward.runs import alone
+from wordward.runs.alone import VARIANCE, log_odds, read_alone
+from wordward.runs.counted import count_words
+from wordward.runs.external_run import ExternalRun
 from wordward.runs.run import Run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return wordward.open_model(fine_tuned(tmp_path_factory.mktemp("hub") / "sentiment"), device="cpu")
+def run(tmp_path_factory: pytest.TempPathFactory) -> ExternalRun:
+    opened = wordward.open_model(fine_tuned(tmp_path_factory.mktemp("hub") / "sentiment"), device="cpu")
+    assert isinstance(opened, ExternalRun)
+    return opened
 
 
 def test_words_read_alone_speak_for_what_the_model_says_of_them(run: Run) -> None:
@@ -35,34 +45,63 @@ def test_words_read_alone_speak_for_what_the_model_says_of_them(run: Run) -> Non
     np.testing.assert_allclose(found.evidence[read].numpy(), both / both.std(ddof=1), atol=1e-3)
 
 
-def test_it_is_read_once_and_not_where_words_were_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run.evidence_alone is run.evidence_alone
-    monkeypatch.setattr("wordward.runs.external_run.read_alone", lambda run: pytest.fail("read"))
-    assert run.evidence_alone is not None
-
-
 def test_log_odds_are_against_all_other_labels() -> None:
     logits = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0], [1.0, 1.0, 1.0]])
     p = logits.double().softmax(-1)
     odds = (p / (1 - p)).log()
-    odds = odds - odds.median(0).values
-    torch.testing.assert_close(standardised(logits), odds / odds.std())
-    assert standardised(torch.zeros(3, 2)).abs().max() == 0
+    torch.testing.assert_close(log_odds(logits), odds - odds.median(0).values)
 
 
-def test_a_tagger_reads_no_word_alone(tmp_path: Path) -> None:
+def test_words_are_read_again_when_weights_have_changed_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Run] = []
+    monkeypatch.setattr(alone, "read_alone", lambda run: read.append(run))
+    tokenizer = byte_pieces()
+    names = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
+    model = bert("sequence", len(tokenizer), **names)
+    for asked in range(2):
+        for _ in range(2):  # a run of its own, as `wordward.hf.explain` makes one for each call
+            opened: Any = wordward.open_model((model, tokenizer), device="cpu")
+            assert opened.evidence_alone is None
+        assert len(read) == asked + 1
+        with torch.no_grad():
+            next(model.parameters()).add_(1.0)
+
+
+def test_words_that_were_counted_are_not_read(run: ExternalRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wordward.runs.external_run.remembered", lambda *_: pytest.fail("read"))
+    assert replace(run, counted=count_words(reviews(20), run.labels)).evidence_alone is None
+
+
+def test_a_tagger_a_model_of_pairs_and_one_that_says_nothing_have_none(run: ExternalRun, tmp_path: Path) -> None:
     names = {"id2label": {0: "c", 1: "i"}, "label2id": {"c": 0, "i": 1}}
-    tagger = wordward.open_model(saved(tmp_path / "tagger", "token", **names), device="cpu")
-    assert read_alone(tagger) is None
+    assert read_alone(wordward.open_model(saved(tmp_path / "tagger", "token", **names), device="cpu")) is None
+    paired = replace(run, config=replace(run.config, data=replace(run.config.data, pair_column="second")))
+    assert read_alone(paired) is None
+    model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(run.folder)
+    torch.nn.init.zeros_(model.classifier.weight)
+    assert read_alone(wordward.open_model((model, run.tokenizer), device="cpu")) is None
 
 
-def test_pulls_go_to_words_of_another_label(run: Run) -> None:
-    found = run.explain(["the film was warm and funny", "the script was dull"])
-    evidence = run.evidence_alone
-    assert evidence is not None
-    for each in found:
-        assert each.strongest is not None
-        assert each.strongest.pull is not None
-        label = run.labels.index(each.predicted or "")
-        own, toward = (run.vocabulary.words.index(word) for word in (each.strongest.word, each.strongest.pull.toward))
-        assert evidence.evidence[toward, label] < evidence.evidence[own, label]
+def test_pieces_that_are_written_with_the_blank_before_them_are_read_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "LEAST", 0.0)
+    tokenizer = byte_pieces()
+    names = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
+    opened = wordward.open_model((bert("sequence", len(tokenizer), **names), tokenizer), device="cpu")
+    found = read_alone(opened)
+    assert found is not None
+    read = [opened.vocabulary.words[int(at)] for at in torch.isfinite(found.variance).all(-1).nonzero()]
+    assert {"the", "film", "warm"} <= set(read)
+
+
+def test_a_text_is_explained_by_what_its_own_words_speak_for(run: ExternalRun) -> None:
+    explainer = Explainer(run)
+    assert explainer.sensible is not None
+    (text,) = run.read_all(run.examples(["the script was dull"]))
+    own = text.row.numbers[text.row.first].tolist()
+    assert own == [run.vocabulary.words.index(word) for word in ("the", "script", "was", "dull")]
+    (found,) = explainer(["the script was dull"])
+    assert found.strongest is not None
+    assert found.strongest.word == "dull"
+    (without,) = Explainer(run, words="any")(["the script was dull"])
+    assert [place.word for place in without.places if place.pulls] != ["dull"]
+    assert [place.word for place in found.places if place.pulls] == ["dull"]

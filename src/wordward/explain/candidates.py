@@ -16,7 +16,7 @@ from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
 
 AROUND = 20  # nearest words among which those that fit are looked for
-ROWS = 256  # words whose candidates are looked for at a time
+NUMBERS = 1 << 24  # of the vectors that are compared at a time
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
 WIDE, WIDELY = 100, 0.2  # the same where words that differ most in what they speak for come first
 MANY = 500  # words to choose from; of fewer any that fits may pull
@@ -69,7 +69,9 @@ class FittingWords(NearestWords):
         wide = AROUND if self.speaking is None else WIDE
         around = min(wide, len(self.allowed) - 1) if len(self.allowed) >= MANY else len(self.allowed) - 1
         near = nearest(ids, table, around, allowed=self.allowed, metric=self.metric)
-        return torch.cat([self._chosen(*part, table) for part in zip(ids.split(ROWS), near.split(ROWS), strict=True)])
+        width = around + (0 if self.speaking is None else len(self.speaking.telling))
+        rows = max(1, NUMBERS // (width * table.shape[1]))
+        return torch.cat([self._chosen(*part, table) for part in zip(ids.split(rows), near.split(rows), strict=True)])
 
     def _chosen(self, ids: Tensor, near: Tensor, table: Tensor) -> Tensor:
         """The candidates of words (n,) among the words near each (n, around) and the telling ones: (n, k)."""

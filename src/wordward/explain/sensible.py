@@ -1,6 +1,5 @@
-"""Which pulls a reader is shown: toward words that do not speak for the label, by training texts and by kin."""
+"""Which pulls a reader is shown: toward words that do not speak for the label, by evidence and by kin."""
 
-from collections.abc import Sequence
 from math import log
 
 import torch
@@ -11,14 +10,15 @@ from wordward.explain.word_kinds import BIT, fitting
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
-from wordward.support.errors import RunError
 
-SILENT = 0.3  # what a word that speaks for none has at most, in log-odds of a label
+# In log-odds of training texts, or deviations of those of words read alone, which are about as large:
+SILENT = 0.3  # what a word that speaks for none has at most
 LESS = 1.5  # by what factor the odds of a label must fall with a pull
 GRAMMAR, FAR = 0.5, 0.05  # what a pull of "and" counts beside one of "good"; and one toward a word that is not near
 RIDGE, NOISE = 3.0, 0.25  # of the regression: its weight, and the variance that words have beside that of counts
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
+AT_ONCE = 8_192  # words foretold at a time
 TELLING, IN_ALL = 20, 100  # words that speak most for a class, at most; and of all classes
 
 
@@ -47,12 +47,12 @@ class Sensible:
         """
         ids, device = len(self._grammar), allowed.device
         doubt, telling = self._doubt[:ids], torch.zeros(0, dtype=torch.long)
-        if self._pieces:
+        if self._pieces:  # all of them common words
             evidence = self._both[:ids]
             telling = self._telling(allowed.cpu(), evidence - doubt)
         else:
             evidence = self._kin[:ids].clone()
-            evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan  # pieces are common words
+            evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan
         return Speaking(evidence.to(device), doubt.mean(-1).to(device), telling.to(device))
 
     def _telling(self, allowed: Tensor, surely: Tensor) -> Tensor:
@@ -132,17 +132,10 @@ def kin_evidence(run: Run, evidence: Evidence, space: WordSpace | None) -> Tenso
         foretold[ids] = foretell(table[ids], evidence.evidence[ids], evidence.variance[ids].mean(-1))
     if (after := len(run.vocabulary)) < len(foretold):  # pieces, each as the word that it spells; then the words
         pieces = {run.vocabulary.word(at).lower(): at for at in ids.tolist()}
-        rows = torch.tensor([pieces.get(word, -1) for word in _after_pieces(run)], device=foretold.device)
+        words = run.learnt.words if len(foretold) > after + 1 else [""]  # none were counted: one row for all others
+        rows = torch.tensor([pieces.get(word, -1) for word in words], device=foretold.device)
         foretold[after:] = torch.where(rows.unsqueeze(-1) >= 0, foretold[rows], 0.0)
     return foretold
-
-
-def _after_pieces(run: Run) -> Sequence[str]:
-    """The words whose evidence follows that of the pieces; one that is unknown where none were counted."""
-    try:
-        return run.learnt.words
-    except RunError:
-        return [""]
 
 
 def foretell(vectors: Tensor, values: Tensor, variance: Tensor) -> Tensor:
@@ -150,14 +143,18 @@ def foretell(vectors: Tensor, values: Tensor, variance: Tensor) -> Tensor:
 
     `variance` (n,) is that of the values; infinite: not known. Each is left out in turn without fitting again.
     """
-    wide = vectors.cpu().double()  # MPS has no double precision
-    seen = variance.cpu().isfinite()
-    wide = torch.nn.functional.normalize(wide - wide[seen].mean(0), dim=-1)
-    wide = torch.cat([wide, wide.new_ones(len(wide), 1)], -1)
-    known, y = wide[seen], values.cpu()[seen].double()
+    vectors, seen = vectors.cpu(), variance.cpu().isfinite()  # MPS has no double precision
+    middle = vectors[seen].double().mean(0)
+
+    def wide(rows: Tensor) -> Tensor:
+        units = torch.nn.functional.normalize(rows.double() - middle, dim=-1)
+        return torch.cat([units, units.new_ones(len(units), 1)], -1)
+
+    known, y = wide(vectors[seen]), values.cpu()[seen].double()
     weights = 1 / (variance.cpu()[seen].double().unsqueeze(-1) + NOISE)
-    inverse = torch.linalg.inv(known.T @ (weights * known) + RIDGE * torch.eye(wide.shape[1], dtype=wide.dtype))
-    fitted = wide @ (inverse @ (known.T @ (weights * y)))
+    inverse = torch.linalg.inv(known.T @ (weights * known) + RIDGE * torch.eye(known.shape[1], dtype=known.dtype))
+    solved = inverse @ (known.T @ (weights * y))
+    fitted = torch.cat([wide(rows) @ solved for rows in vectors.split(AT_ONCE)])  # a table may be large
     own = (known @ inverse * known).sum(-1, keepdim=True) * weights  # how much each value says of itself
     fitted[seen] = (fitted[seen] - own * y) / (1 - own)
     return fitted.to(values)

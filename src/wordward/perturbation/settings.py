@@ -36,7 +36,8 @@ class MethodSettings:
             found for (Miyato et al.); by default each pass draws its own, as in the authors' code.
         direction_dropout: While training, take directions between vectors of which this share of the numbers is
             dropped, for a word and for each of its k nearest a share of its own, drawn anew for each batch (the
-            authors' code: 0.5). Without effect where directions are free; explanations and attacks drop none.
+            authors' code: 0.5); needs a k. Without effect where directions are free; explanations and attacks drop
+            none.
 
     Raises:
         SettingError: If a value cannot be used.

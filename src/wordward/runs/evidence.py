@@ -12,7 +12,10 @@ from wordward.text.vocabulary import PAD, SPECIALS
 
 @dataclass(frozen=True)
 class Evidence:
-    """e_y(w), the log-odds ratio of a word in the training texts of class y against those of all other classes."""
+    """e_y(w), the log-odds ratio of a word in the training texts of class y against those of all other classes.
+
+    Or what stands for it where these texts are not known (`wordward.runs.alone`).
+    """
 
     evidence: Tensor  # (words, classes)
     variance: Tensor  # of it; infinite where a word says nothing

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -13,7 +12,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import yes_or_no
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
-from wordward.runs.alone import read_alone
+from wordward.runs.alone import remembered
 from wordward.runs.counted import Counted, FromElsewhere
 from wordward.runs.evidence import Evidence
 from wordward.runs.pieces import LogitsModel
@@ -58,9 +57,9 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     counted: Counted | None = None  # words by label of texts like those it was trained on
     among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
 
-    @cached_property
-    def evidence_alone(self) -> Evidence | None:  # type: ignore[override]
-        return None if self.counted is not None else read_alone(self)
+    @property
+    def evidence_alone(self) -> Evidence | None:
+        return remembered(self, self.model.model) if self.counted is None else None
 
     @property
     def weights(self) -> list[Path]:

@@ -32,13 +32,17 @@ def arranged(
 ) -> Words:
     """Words, each of some `pieces` of the `ids`.
 
-    `numbers`: of each word in the rule of sense, where they come `after` those of the pieces; None: there is no rule.
+    `numbers`: of each word among those whose evidence is known, which come `after` the pieces; None: there are none,
+    so that a word of one piece has that piece's, and any other one the first after all pieces.
     """
     word_of = np.full(len(ids), -1)
     places = np.array([at for of_word in pieces for at in of_word], dtype=np.int64)
     word_of[places] = np.repeat(np.arange(len(pieces)), np.fromiter(map(len, pieces), np.int64, len(pieces)))
     first = np.array([of_word[0] for of_word in pieces], dtype=np.int64)
-    of_words = after + np.array([*(numbers or [0] * len(pieces)), 0])
+    if numbers is None:
+        of_words = np.array([*(ids[of_word[0]] if len(of_word) == 1 else after for of_word in pieces), after])
+    else:
+        of_words = after + np.array([*numbers, 0])
     known = [True] * len(pieces)
     for number in word_of[ids == unknown] if unknown is not None else ():
         if number >= 0:

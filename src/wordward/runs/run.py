@@ -124,7 +124,7 @@ class Run(Reader):
 
     @property
     def evidence_alone(self) -> Any:
-        """What words read alone speak for (`Evidence`), for a model whose training texts are not known; else None."""
+        """What words speak for (`Evidence`) read alone, for a model whose training texts are not known; else None."""
         return None
 
     @property
