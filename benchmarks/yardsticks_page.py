@@ -65,7 +65,7 @@ def gains(records: Sequence[Record]) -> str:
     for (name, model), of_model in sorted(by_row.items()):
         ours = [row for row in OURS if of_model[row].keys() & of_model[CONTROL].keys()]
         ours = [row for row in ours if all(map(_learnt, of_model[row].values()))]
-        if not ours:
+        if not ours or not all(map(_learnt, of_model[CONTROL].values())):
             continue
         compared = {row: _differences(of_model[row], of_model[CONTROL]) for row in ours}
         best = max(ours, key=lambda row: mean(compared[row]))
