@@ -14,10 +14,10 @@ from wordward.explain.sensible import Sensible
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
-from wordward.runs.scoring import logits_of
+from wordward.runs.scoring import log_odds, logits_of
 
 ASKED, EACH = 8, 3  # of a text's pulls, the strongest; of one word
-LEAST = 0.01  # what counts of a pull that training texts do not speak for
+LEAST = 0.01  # what counts of a pull that no evidence speaks for
 
 
 class Question(NamedTuple):
@@ -104,13 +104,12 @@ def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits:
     """The swap that tells most, by the logits of the text with each, (swaps, classes)."""
     if not swaps:
         return None
-    before = torch.from_numpy(question.found.logits).double().log_softmax(-1)
-    after, label = logits.double().log_softmax(-1), question.label
-    others = torch.arange(len(before)) != label
-    odds_before, odds = (each[..., label] - each[..., others].logsumexp(-1) for each in (before, after))
-    gains = (after - before).masked_fill(~others, -torch.inf)
+    before, label = torch.from_numpy(question.found.logits), question.label
+    fall = log_odds(before)[label] - log_odds(logits)[:, label]
+    gains = logits.double().log_softmax(-1) - before.double().log_softmax(-1)
+    gains[:, label] = -torch.inf
     own, words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("own", "word", "toward"))
     contrast = sensible.contrast(label, gains.argmax(-1), words, toward).clamp(min=LEAST)
-    telling = (odds_before - odds) * contrast * sensible.plainness(own, toward)
+    telling = fall * contrast * sensible.plainness(own, toward)
     best = int(telling.argmax())
     return (swaps[best].position, swaps[best].column) if telling[best] > 0 else None

@@ -77,8 +77,7 @@ class PlaceMaker:
     def _kept(self, text: Reading, pulls: WordPulls, label: str | None, first: tuple[int, int] | None) -> Tensor:
         """Which pulls are shown, (words, top) bool.
 
-        If it is known which words speak for a label, only those that are sensible; or all pulls, if
-        none is.
+        If it is known which words speak for a label, only those that are sensible; or all pulls, if none is.
         """
         if not pulls.words:
             return torch.zeros(0, 0, dtype=torch.bool)

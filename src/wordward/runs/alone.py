@@ -5,12 +5,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from wordward.perturbation.tap import evaluating
 from wordward.runs.evidence import Evidence
 from wordward.runs.run import Run
-from wordward.runs.scoring import logits_of
+from wordward.runs.scoring import log_odds, logits_of
 
 READ = 2_000  # words; vocabularies mostly have frequent ones first
 VARIANCE = 0.5  # of a word read alone around what it speaks for in texts, of which the deviation over words is 1
@@ -46,6 +46,7 @@ def read_alone(run: Run) -> Evidence | None:
     with evaluating(run.model):
         logits = np.array(logits_of(run.model, run.corpus([row for _, row in read]), run.device))
     odds = log_odds(torch.from_numpy(logits))
+    odds = odds - odds.median(0).values
     if not odds.std() > LEAST:
         return None
     evidence = torch.zeros(len(words) + 1, len(run.labels), device=run.device)  # and one for all other words
@@ -53,12 +54,3 @@ def read_alone(run: Run) -> Evidence | None:
     ids = torch.tensor([at for at, _ in read], device=run.device)
     evidence[ids], variance[ids] = (odds / odds.std()).to(evidence), VARIANCE
     return Evidence(evidence, variance)
-
-
-def log_odds(logits: Tensor) -> Tensor:
-    """The log-odds (n, classes) of each class against all others, less the median of all n."""
-    log_p = logits.double().log_softmax(-1)
-    classes = log_p.shape[-1]
-    others = [torch.arange(classes) != at for at in range(classes)]
-    odds = log_p - torch.stack([log_p[:, other].logsumexp(-1) for other in others], -1)
-    return odds - odds.median(0).values

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from wordward.perturbation.tap import evaluating
 from wordward.runs.entities import by_type, entity_scores, mark_entities
@@ -71,6 +71,14 @@ def logits_of(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np
         for at, logits in zip(index, model(batch.ids, batch.mask).float().cpu().numpy(), strict=True):
             by_text[at] = logits if logits.ndim == 1 else logits[: len(corpus.rows[at])]
     return by_text
+
+
+def log_odds(logits: Tensor) -> Tensor:
+    """The log-odds (..., classes) of each class against all others together."""
+    log_p = logits.double().log_softmax(-1)
+    classes = range(log_p.shape[-1])
+    others = [log_p[..., [other for other in classes if other != each]].logsumexp(-1) for each in classes]
+    return log_p - torch.stack(others, -1)
 
 
 def scores(
