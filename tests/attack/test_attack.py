@@ -283,9 +283,9 @@ def test_protected_words_never_change(run: Run) -> None:
     free, bound, stopped = (
         [change for each in attack(run, TEXTS, settings) for change in each.changes]
         for settings in (
-            AttackSettings(max_swaps=8),
-            AttackSettings(max_swaps=8, keep=kept),
-            AttackSettings(max_swaps=8, keep_stop_words=True),
+            AttackSettings(max_swaps=8, words="any"),
+            AttackSettings(max_swaps=8, words="any", keep=kept),
+            AttackSettings(max_swaps=8, words="any", keep_stop_words=True),
         )
     )
     named = {word.lower() for word in kept}

@@ -9,7 +9,7 @@ from untrained import MODEL
 
 from wordward.config.settings import MethodSettings, TrainConfig
 from wordward.explain import asking
-from wordward.explain.asking import Question, Telling, telling_pulls
+from wordward.explain.asking import Answer, Question, Telling, telling_pulls
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible
 from wordward.runs.evidence import evidence_in
@@ -65,6 +65,11 @@ def a_question(run: Run, text: str, pulls: list[list[tuple[str, float]]]) -> Que
     return Question(reading, found, SPORT, lambda _: np.ones(len(ids), dtype=bool))
 
 
+def found(answers: list[Answer | None]) -> list[tuple[int, int] | None]:
+    """Which word of each text is pulled, and the number of its pull."""
+    return [None if answer is None else (answer.position, answer.column) for answer in answers]
+
+
 SAYS = {"match": (2.0, 0.0, 0.0), "goal": (1.0, 0.0, 0.0), "engine": (0.0, 3.0, 0.0), "soup": (0.0, 0.0, 0.5)}
 PULLS = [[("engine", 1.0), ("soup", 5.0)], [("motor", 2.0), ("striker", 9.0)]]
 
@@ -72,16 +77,18 @@ PULLS = [[("engine", 1.0), ("soup", 5.0)], [("motor", 2.0), ("striker", 9.0)]]
 def test_most_telling_is_what_changes_the_odds_most_not_what_pulls_hardest() -> None:
     run, sensible = a_run(SAYS)
     question = a_question(run, "match goal", PULLS)
-    assert telling_pulls(run, sensible, [question, question]) == [(0, 0)] * 2  # match -> engine
+    assert found(telling_pulls(run, sensible, [question, question])) == [(0, 0)] * 2  # match -> engine
     run, sensible = a_run(SAYS | {"engine": (0.0, 0.1, 0.0)})
-    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # match -> soup, now that engine says little
+    assert found(telling_pulls(run, sensible, [question])) == [(0, 1)]  # match -> soup, now that engine says little
 
 
 def test_a_word_that_speaks_for_the_label_or_may_not_be_pulled_is_not_asked_about() -> None:
     run, sensible = a_run(SAYS | {"striker": (-9.0, 0.0, 0.0)})  # whatever the model says of it
     question = a_question(run, "match goal", PULLS)
-    assert telling_pulls(run, sensible, [question]) == [(0, 0)]
-    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, True]))]) == [(1, 0)]
+    assert found(telling_pulls(run, sensible, [question])) == [(0, 0)]
+    assert found(telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, True]))])) == [
+        (1, 0)
+    ]
     assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, False]))]) == [None]
 
 
@@ -94,17 +101,17 @@ def test_nothing_tells_if_the_odds_of_the_label_do_not_fall() -> None:
 def test_of_two_like_falls_the_word_tells_more_that_speaks_for_the_label_that_gains() -> None:
     run, sensible = a_run({"match": (2.0, 0.0, 0.0), "engine": (0.0, 1.0, 0.0), "soup": (0.0, 1.0, 0.0)})
     question = a_question(run, "match goal", [[("soup", 5.0), ("engine", 1.0)], [("goal", 0.0), ("goal", 0.0)]])
-    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # cars gain with either
+    assert found(telling_pulls(run, sensible, [question])) == [(0, 1)]  # cars gain with either
 
 
 def test_as_many_are_asked_about_as_were_said(monkeypatch: pytest.MonkeyPatch) -> None:
     run, sensible = a_run(SAYS)
     question = a_question(run, "match goal", PULLS)
     monkeypatch.setattr(asking, "ASKED", 1)
-    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # the strongest that may be shown
+    assert found(telling_pulls(run, sensible, [question])) == [(0, 1)]  # the strongest that may be shown
     monkeypatch.setattr(asking, "ASKED", 8)
     monkeypatch.setattr(asking, "EACH", 1)
-    assert telling_pulls(run, sensible, [question]) == [(0, 1)]  # of the first word only its strongest
+    assert found(telling_pulls(run, sensible, [question])) == [(0, 1)]  # of the first word only its strongest
 
 
 def test_all_texts_are_asked_about_at_once_when_one_is_first_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +126,6 @@ def test_all_texts_are_asked_about_at_once_when_one_is_first_asked_for(monkeypat
     monkeypatch.setattr(asking, "_read", counted)
     telling = Telling(run, sensible, [question, question])
     assert calls == []
-    assert [telling(1), telling(0)] == [(0, 0)] * 2
+    assert found([telling(1), telling(0)]) == [(0, 0)] * 2
     assert calls == [6]  # three pulls of each that may be shown
     assert run not in vars(telling).values()

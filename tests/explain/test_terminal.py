@@ -23,6 +23,7 @@ from wordward.explain.explanation import FORMAT, Explanation, Place, Pull, from_
 from wordward.explain.html import html_fragment
 from wordward.explain.terminal import terminal
 from wordward.explain.wording import (
+    effect,
     excerpt,
     headings,
     likeliest,
@@ -53,6 +54,25 @@ def test_golden(name: str) -> None:
     if os.environ.get("WORDWARD_GOLDEN"):
         (GOLDEN / name).write_text(drawn, encoding="utf-8")
     assert drawn == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("probability", "prediction", "said"),
+    [
+        (0.25, "bad", "good → bad: good 93.8 % → 25.0 %, so bad"),
+        (0.75, "good", "good → bad: good 93.8 % → 75.0 %"),
+        (0.9374, "good", "good → bad: good 93.8 % stays as likely, as with other words tried"),
+        (None, None, ""),
+    ],
+)
+def test_what_the_model_says_with_the_strongest_word_put_in(
+    probability: float | None, prediction: str | None, said: str
+) -> None:
+    pull = replace(PLACES[3].pulls[0], probability=probability, prediction=prediction)
+    explanation = replace(ONE, places=(*PLACES[:3], replace(PLACES[3], pulls=(pull,)), *PLACES[4:]))
+    assert effect(explanation) == said
+    assert (said or "as likely") in printed(explanation) or not said
+    assert ("ww-effect" in html_fragment([explanation])) == bool(said)
 
 
 # JSON

@@ -214,8 +214,8 @@ def test_pick_an_example_and_use_the_keyboard_alone(visit: Visit, every_pull: st
         assert control.evaluate("node => (node.ariaLabel || node.textContent || node.labels?.length || '') !== ''")
 
 
-def test_an_alternative_is_applied_like_a_bar(visit: Visit, address: str, run: Run) -> None:
-    page = visit.open(address)
+def test_an_alternative_is_applied_like_a_bar(visit: Visit, every_pull: str, run: Run) -> None:
+    page = visit.open(every_pull)
     page.fill("#text", "the story was cold and dull")
     settled(page, "the story was cold and dull")
     other = page.locator("#ladder .other").first
@@ -238,8 +238,8 @@ def swap(page: Page, at: int) -> tuple[str, str]:
     return was, came
 
 
-def test_every_swapped_word_says_what_it_was(visit: Visit, address: str) -> None:
-    page = visit.open(address)
+def test_every_swapped_word_says_what_it_was(visit: Visit, every_pull: str) -> None:
+    page = visit.open(every_pull)
     text: str = "clever warm bright funny lovely"
     page.fill("#text", text)
     expect(page.locator(".word")).to_have_count(5)

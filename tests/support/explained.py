@@ -31,6 +31,8 @@ def a_place(position: int, text: str, word: str, pulls: Sequence[tuple[str, floa
 
 
 PLACES = tuple(a_place(at, TEXT, word, pulls, 5.0) for at, (word, pulls) in enumerate(PULLS.items()))
+ASKED = replace(PLACES[3].pulls[0], probability=0.25, prediction="bad")  # what the model says with "bad" put in
+PLACES = (*PLACES[:3], replace(PLACES[3], pulls=(ASKED, *PLACES[3].pulls[1:])), *PLACES[4:])
 ONE = Explanation(
     text=TEXT,
     task="classify",

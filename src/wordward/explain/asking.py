@@ -39,6 +39,15 @@ class Swap(NamedTuple):
     toward: int
 
 
+class Answer(NamedTuple):
+    """The pull of a text that tells most, and what the model says with its word put in."""
+
+    position: int  # of the word that is pulled
+    column: int  # of the pull among the word's
+    probability: float  # of the label
+    predicted: int
+
+
 class Telling:
     """The pulls that tell most of several texts, found for all of them at once when one is first asked for.
 
@@ -47,9 +56,9 @@ class Telling:
 
     def __init__(self, run: Run, sensible: Sensible, questions: Sequence[Question]) -> None:
         self._asked, self._lock = (run, sensible, questions), Lock()
-        self._found: list[tuple[int, int] | None] | None = None
+        self._found: list[Answer | None] | None = None
 
-    def __call__(self, number: int) -> tuple[int, int] | None:
+    def __call__(self, number: int) -> Answer | None:
         """As `telling_pulls` of one of the texts."""
         with self._lock:
             if self._found is None:
@@ -58,14 +67,14 @@ class Telling:
             return self._found[number]
 
 
-def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[tuple[int, int] | None]:
-    """For each text the pull that tells most, as (word, number of its pull); None if none changes the odds.
+def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[Answer | None]:
+    """For each text the pull that tells most; None if none changes the odds.
 
-    Asked are the ASKED strongest that may be shown. The odds of the label must fall with the word put in; most
-    telling is the largest product of that fall, in log-odds, of how much more the new word speaks for the label
-    that gains, and of how near it is; words of grammar count half.
+    The odds of the label must fall with the word put in; most telling is the largest product of that fall, in
+    log-odds, of how much more the new word speaks for the label that gains, and of how near it is; words of grammar
+    count half. Asked are the ASKED that promise most: the same product with the strength of a pull for the fall.
     """
-    asked = [list(islice(_strongest(sensible, question), ASKED)) for question in questions]
+    asked = [list(islice(_promising(sensible, question), ASKED)) for question in questions]
     rows = [
         question.text.row.swapped(swap.position, swap.toward).ids
         for question, swaps in zip(questions, asked, strict=True)
@@ -75,8 +84,8 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
     return [_most(sensible, *each) for each in zip(questions, asked, answers, strict=True)]
 
 
-def _strongest(sensible: Sensible, question: Question) -> Iterator[Swap]:
-    """The pulls of a text that may be shown, strongest first, not more than EACH of a word."""
+def _promising(sensible: Sensible, question: Question) -> Iterator[Swap]:
+    """The pulls of a text that may be shown, those that promise most first, not more than EACH of a word."""
     row, pulls = question.text.row, question.found.of_words(question.text.row)
     if not pulls.words:
         return
@@ -84,8 +93,10 @@ def _strongest(sensible: Sensible, question: Question) -> Iterator[Swap]:
     own, words = (torch.from_numpy(values[row.first]).long() for values in (row.ids, row.numbers))
     may = sensible.may(question.label, words, own, toward) & (toward != own.unsqueeze(-1)) & (strengths > 0)
     may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
+    promise = strengths * sensible.promised(question.label, words, toward).clamp(min=LEAST)
+    promise *= sensible.plainness(own.unsqueeze(-1), toward)
     taken = [0] * len(words)
-    order = strengths.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
+    order = promise.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
     for at in order[: int(may.sum())].tolist():
         position, column = divmod(at, toward.shape[1])
         taken[position] += 1
@@ -100,16 +111,21 @@ def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 
-def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits: Tensor) -> tuple[int, int] | None:
+def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits: Tensor) -> Answer | None:
     """The swap that tells most, by the logits of the text with each, (swaps, classes)."""
     if not swaps:
         return None
     before, label = torch.from_numpy(question.found.logits), question.label
     fall = log_odds(before)[label] - log_odds(logits)[:, label]
-    gains = logits.double().log_softmax(-1) - before.double().log_softmax(-1)
+    log_p = logits.double().log_softmax(-1)
+    gains = log_p - before.double().log_softmax(-1)
     gains[:, label] = -torch.inf
     own, words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("own", "word", "toward"))
     contrast = sensible.contrast(label, gains.argmax(-1), words, toward).clamp(min=LEAST)
     telling = fall * contrast * sensible.plainness(own, toward)
     best = int(telling.argmax())
-    return (swaps[best].position, swaps[best].column) if telling[best] > 0 else None
+    if telling[best] <= 0:
+        return None
+    return Answer(
+        swaps[best].position, swaps[best].column, float(log_p[best, label].exp()), int(logits[best].argmax())
+    )

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.explain.word_classes import by_class, classes_of
 from wordward.explain.word_forms import same_word
 from wordward.explain.word_kinds import Fitting, fitting
 from wordward.perturbation.adversary import Adversary
@@ -132,7 +133,10 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
         allowed = allowed[vectors.known[allowed]]
     if len(allowed) < 2:
         return False
-    fits = fitting(tuple(run.vocabulary.words), names=run.tagging).to(run.device)
+    fits = fitting(tuple(run.vocabulary.words), names=run.tagging)
+    if not run.tagging and (classes := classes_of(run)) is not None:
+        fits = by_class(fits, classes)
+    fits = fits.to(run.device)
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
     adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
     return True

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from wordward.explain.asking import Question, Telling
+from wordward.explain.asking import Answer, Question, Telling
 from wordward.explain.candidates import FittingWords, fit_words
 from wordward.explain.explanation import Explanation
 from wordward.explain.html import STYLE, html_fragment
@@ -137,7 +137,7 @@ class Explainer:
         known: Explanation,
         text: Reading,
         found: TextPulls,
-        telling: Callable[[], tuple[int, int] | None] | None,
+        telling: Callable[[], Answer | None] | None,
     ) -> Explanation:
         """The explanation with the model's prediction added, and the pulls on each word once they are asked for."""
         run, label, counts = self.run, known.label, RECIPES[known.method].needs_labels

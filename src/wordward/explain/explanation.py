@@ -19,6 +19,8 @@ class Pull:
         strength: How far r goes along the direction toward the word: alpha_k (eq:advR), or |r| cos.
         relative: Strength over the sentence's largest, 0 to 1.
         cosine: Between the token's perturbation and the direction toward the word.
+        probability: Of the label, with the word put in; known of the text's strongest pull, if the model was asked.
+        prediction: What the model predicts then.
 
     Examples:
         >>> (found,) = run.explain(["the film was warm and funny"])
@@ -30,6 +32,8 @@ class Pull:
     strength: float
     relative: float
     cosine: float
+    probability: float | None = None
+    prediction: str | None = None
 
 
 def pulls_of(
@@ -162,9 +166,15 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
     """
     fields = {name: getattr(explanation, name) for name in Explanation.__dataclass_fields__ if name != "places"}
     places = [  # not with `asdict`, which takes longer than explaining
-        vars(place) | {"pulls": [dict(vars(pull)) for pull in place.pulls]} for place in explanation.places
+        vars(place) | {"pulls": [_pull_to_json(pull) for pull in place.pulls]} for place in explanation.places
     ]
     return {"format": FORMAT, **fields, "probabilities": dict(explanation.probabilities), "places": places}
+
+
+def _pull_to_json(pull: Pull) -> dict[str, Any]:
+    """A pull's fields; without what the model says with its word, if it was not asked."""
+    asked = pull.probability is not None
+    return {name: value for name, value in vars(pull).items() if asked or name not in ("probability", "prediction")}
 
 
 def from_json(record: Mapping[str, Any]) -> Explanation:

@@ -87,6 +87,7 @@ def _environment() -> "Environment":
         finalize=_without_control_characters,
     )
     functions = (
+        wording.effect,
         wording.likeliest,
         wording.percent,
         wording.question,

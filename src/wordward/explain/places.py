@@ -1,13 +1,14 @@
 """The words of an explained text with what pulls each, as a reader is shown them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from wordward.explain.asking import Answer
 from wordward.explain.explanation import Place, pulls_of
 from wordward.explain.pulls import TextPulls, WordPulls
 from wordward.explain.sensible import Sensible
@@ -32,14 +33,15 @@ class PlaceMaker:
         text: Reading,
         found: TextPulls,
         label: str | None,
-        telling: Callable[[], tuple[int, int] | None] | None = None,
+        telling: Callable[[], Answer | None] | None = None,
     ) -> tuple[Place, ...]:
         """The places of one text, whose label is the one given or predicted.
 
-        `telling` gives the word, and the number of its pull, that tells the model most; stronger ones are not shown.
+        `telling` gives the pull that tells the model most; stronger ones are not shown.
         """
         pulls, word = found.of_words(text.row), self.vocabulary.word
-        kept = self._kept(text, pulls, label, None if telling is None else telling()).tolist()
+        answer = None if telling is None else telling()
+        kept = self._kept(text, pulls, label, answer).tolist()
         largest = max(
             (
                 strength
@@ -56,6 +58,9 @@ class PlaceMaker:
                 each = zip(pulls.words[at], pulls.strengths[at], pulls.cosines[at], kept[at], strict=True)
                 pulling = [(word(number), strength, cosine) for number, strength, cosine, stays in each if stays]
                 shown = pulls_of(pulling, word=token.text, largest=largest, most=self.top)
+            if answer is not None and at == answer.position:
+                told = {"probability": round(answer.probability, 6), "prediction": self.labels[answer.predicted]}
+                shown = (replace(shown[0], **told), *shown[1:])
             tag = self._tag(found, at) if self.tagging else (None, None)
             written = text.text[token.start : token.end]
             places.append(Place(at, written, token.start, token.end, known, shown, *tag))
@@ -74,7 +79,7 @@ class PlaceMaker:
             return np.ones(len(text.spans), dtype=bool)
         return text.row.single & in_one_piece_each(text.text, text.spans)
 
-    def _kept(self, text: Reading, pulls: WordPulls, label: str | None, first: tuple[int, int] | None) -> Tensor:
+    def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answer: Answer | None) -> Tensor:
         """Which pulls are shown, (words, top) bool.
 
         If it is known which words speak for a label, only those that are sensible; or all pulls, if none is.
@@ -89,7 +94,8 @@ class PlaceMaker:
             return all_of_them
         words = torch.from_numpy(text.row.numbers[text.row.first]).long()
         shown = all_of_them & self.sensible.may(self.labels.index(label), words, own, toward)
-        if first is not None:
+        if answer is not None:
+            first = answer.position, answer.column
             shown &= strengths < strengths[first]
             shown[first] = True
         return shown if bool((shown & (strengths > 0)).any()) else all_of_them

@@ -42,6 +42,8 @@ def terminal(explanations: Sequence[Explanation], console: Console) -> None:
     for heading, explanation in zip(wording.headings(explanations), explanations, strict=True):
         console.print(Text(f"\n{plain(heading)}: {plain(wording.question(explanation))}", "dim"))
         console.print(Padding(_sentence(explanation, part), (0, 2), expand=False))
+        if said := wording.effect(explanation):
+            console.print(Padding(Text(plain(said)), (0, 2), expand=False))
     every = range(len(explanations))
     for numbers in [[number] for number in every] if console.width < NARROW else [every]:
         console.print(Padding(_table(explanations, part, numbers, console.width), (1, 2, 0, 2), expand=False))

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wordward.runs.input_table import input_table, installed_model
+
 # English words that carry grammar, in groups that stand in each other's place; a word may be in several.
 GROUPS = tuple(
     frozenset(group.split())
@@ -36,7 +38,6 @@ GROUPS = tuple(
     through across via;
     during throughout;
     around near beside behind;
-    toward towards;
     up down;
     and or but yet;
     if because since while although though unless until when as before after once;
@@ -78,8 +79,9 @@ PIECES = frozenset(
 ALONE = frozenset(
     """
     be been being having done doing to of by from for at about against like despite along beyond than whom whose
-    such own same else ought what either neither plenty used im dont cant out off back away too even already
-    rather almost hardly barely
+    toward towards such own same else ought what either neither plenty used im dont cant out off back away too even
+    already rather almost hardly barely one none whether per vs versus ago maybe perhaps however instead otherwise
+    whatever whoever whenever other others please yes
     """.split()
 )
 PAST = frozenset(
@@ -89,16 +91,19 @@ PAST = frozenset(
     brought caught taught slept dealt meant grew threw flew drew
     """.split()
 )
+NUMBERS = frozenset("two three four five six seven eight nine ten eleven twelve twenty hundred thousand".split())
 TIMES = frozenset("second minute hour day night week weekend month year time home man woman friend part cost".split())
 NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
 CLOSED = frozenset().union(*GROUPS, ALONE)
-# Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be.
-OPEN = ("s", "ed", "ing", "ly", "er", "est", "noun", "verb", "adjective", "number")
+# Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be. An
+# "s" is a noun's, or anything's; "verbs" is given where that is known to be of a verb (`word_classes`).
+OPEN = ("s", "ed", "ing", "ly", "er", "est", "noun", "verb", "adjective", "number", "verbs")
 BIT = {name: 1 << at for at, name in enumerate(OPEN, start=len(GROUPS))}
 QUALITIES = frozenset(
     """
     good bad great nice fine awesome excellent perfect poor big small old new hot cold wrong right happy sad easy
     hard cheap slow fast free full empty real true false sure dead broken stupid dumb cool crazy amazing
+    lovely friendly ugly silly early likely lonely lively deadly costly
     """.split()
 )
 
@@ -118,7 +123,7 @@ def kind(word: str, known: Set[str]) -> int:
         return 0
     if plain in CLOSED:
         return sum(1 << bit for bit, group in enumerate(GROUPS) if plain in group)
-    if plain.isdecimal():
+    if plain.isdecimal() or plain in NUMBERS:
         return BIT["number"]
     if not re.fullmatch(r"[^\W\d_]+(?:-[^\W\d_]+)*", plain) or len(plain) < 2:
         return 0
@@ -238,8 +243,10 @@ class Fitting:
 
 @lru_cache(maxsize=4)
 def fitting(words: tuple[str, ...], *, names: bool = False) -> Fitting:
-    """Which words of a vocabulary fit which; endings are recognised by the vocabulary's own words."""
-    return Fitting(words, frozenset(map(fold, words)), names=names)
+    """Which words of a vocabulary fit which; endings are recognised by its words and those of an installed BERT."""
+    folder = installed_model()
+    more = frozenset() if folder is None else frozenset(filter(str.isalpha, input_table(folder)[0]))
+    return Fitting(words, more.union(map(fold, words)), names=names)
 
 
 def in_one_piece(text: str, start: int, end: int) -> bool:

