@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from wordward.explain import word_classes
-from wordward.explain.word_classes import CLASSES, NAMES, by_class, class_by_form
-from wordward.explain.word_classes import word_classes as classes_of_words
+from wordward.explain.word_classes import CLASSES, NAMES, by_class, class_by_form, installed_classes, word_classes
 from wordward.explain.word_kinds import BIT, Fitting
 from wordward.runs.input_table import installed_model
 
@@ -54,7 +52,7 @@ def a_language(each: int = 40, *, noise: float = 0.3) -> tuple[list[str], torch.
 
 def test_words_whose_form_does_not_tell_are_of_the_class_of_those_near_them() -> None:
     words, vectors = a_language()
-    found = classes_of_words(words, vectors)
+    found = word_classes(words, vectors)
     assert found is not None
     for start, name in (("n", "noun"), ("v", "verb"), ("q", "adjective")):
         of_class = [at for at, word in enumerate(words) if word.startswith(start) and word.endswith("lk")]
@@ -66,9 +64,9 @@ def test_words_whose_form_does_not_tell_are_of_the_class_of_those_near_them() ->
 
 def test_vectors_that_know_nothing_of_classes_are_not_asked() -> None:
     words, vectors = a_language()
-    assert classes_of_words(words, torch.randn_like(vectors)) is None
+    assert word_classes(words, torch.randn_like(vectors)) is None
     few, of_few = a_language(10)
-    assert classes_of_words(few, of_few) is None
+    assert word_classes(few, of_few) is None
 
 
 def kinds_of(word: str, **classes: float) -> set[str]:
@@ -104,7 +102,7 @@ def test_words_of_grammar_stay_what_they_are() -> None:
 def test_the_installed_table_knows_classes() -> None:
     folder = installed_model()
     assert folder is not None, "make .venv/demo installs one"
-    found = word_classes._installed_classes(folder)
+    found = installed_classes(folder)
     best = {word: CLASSES[int(found[word].argmax())] for word in found}
     for name, words in {
         "noun": "tragedy money music soup tunnel",

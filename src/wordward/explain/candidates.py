@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.explain.word_classes import by_class, classes_of
+from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import same_word
-from wordward.explain.word_kinds import Fitting, fitting
+from wordward.explain.word_kinds import Fitting
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import NearestWords, nearest
 from wordward.runs.entities import mark_entities
@@ -133,10 +133,7 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
         allowed = allowed[vectors.known[allowed]]
     if len(allowed) < 2:
         return False
-    fits = fitting(tuple(run.vocabulary.words), names=run.tagging)
-    if not run.tagging and (classes := classes_of(run)) is not None:
-        fits = by_class(fits, classes)
-    fits = fits.to(run.device)
+    fits = fitting_of(run).to(run.device)
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
     adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
     return True

