@@ -204,3 +204,15 @@ def test_i_says_nothing_of_the_case_of_the_word_that_replaces_it() -> None:
     assert [place.word for place in places][:4] == ["I", "know", "that", "I"]
     assert apply(text, [(places[0], "we"), (places[3], "we")], lowercase=True) == "We know that we can, and We can"
     assert apply(text, [(places[6], "i")], lowercase=True) == "I know that I can, and I can"
+
+
+def test_no_crude_word_is_put_into_a_text_but_one_may_go() -> None:
+    words = "shitty lovely clumsy charming".split()
+    run = a_run(words=words)
+    adversary = run.adversary("iadvt")
+    assert fit_words(run, adversary)
+    found = adversary.directions.search(torch.tensor([[run.vocabulary[word] for word in words]]))
+    assert found is not None
+    crude, lovely, *_ = ({run.vocabulary.word(at) for at in of_word} for of_word in found[0].tolist())
+    assert {"lovely", "clumsy"} <= crude
+    assert "shitty" not in lovely

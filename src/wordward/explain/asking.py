@@ -72,7 +72,7 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
 
     The odds of the label must fall with the word put in; most telling is the largest product of that fall, in
     log-odds, of how much more the new word speaks for the label that gains, and of how near it is; words of grammar
-    count half. Asked are the ASKED that promise most: the same product with the strength of a pull for the fall.
+    count a tenth. Asked are the ASKED that promise most: the same product with the strength of a pull for the fall.
     """
     asked = [list(islice(_promising(sensible, question), ASKED)) for question in questions]
     rows = [

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import same_word
-from wordward.explain.word_kinds import Fitting
+from wordward.explain.word_kinds import CRUDE, Fitting, fold
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import NearestWords, nearest
 from wordward.runs.entities import mark_entities
@@ -128,7 +128,7 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
         return False
-    vectors, allowed = word_space(run, space), _frequent(run)
+    vectors, allowed = word_space(run, space), _not_crude(run, _frequent(run))
     if vectors is not None:
         allowed = allowed[vectors.known[allowed]]
     if len(allowed) < 2:
@@ -137,6 +137,14 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
     adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
     return True
+
+
+def _not_crude(run: Run, ids: Tensor) -> Tensor:
+    """The ids without those of words that are not put into a text."""
+    words = run.vocabulary.words
+    return ids[
+        torch.tensor([fold(words[at]) not in CRUDE for at in ids.tolist()], dtype=torch.bool, device=ids.device)
+    ]
 
 
 def _frequent(run: Run) -> Tensor:

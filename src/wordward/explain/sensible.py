@@ -7,7 +7,7 @@ from torch import Tensor
 
 from wordward.explain.candidates import Speaking
 from wordward.explain.kin import kin_evidence, vectors_of
-from wordward.explain.word_kinds import BIT, fitting
+from wordward.explain.word_kinds import BIT, fitting, fold
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
@@ -15,10 +15,18 @@ from wordward.runs.word_space import WordSpace
 # In log-odds of training texts, or deviations of those of words read alone, which are about as large:
 SILENT = 0.3  # what a word that speaks for none has at most
 LESS = 1.5  # by what factor the odds of a label must fall with a pull
-GRAMMAR, FAR = 0.5, 0.05  # what a pull of "and" counts beside one of "good"; and one toward a word that is not near
+GRAMMAR, FAR = 0.1, 0.05  # what a pull of "and" counts beside one of "good"; and one toward a word that is not near
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
 TELLING, IN_ALL = 20, 100  # words that speak most for a class, at most; and of all classes
+
+# Words of grammar that say as much as others do: their opposites turn a sentence round.
+SAYING = frozenset(
+    """
+    no not never always rarely often nothing everything nobody everyone without less least more most little much few
+    many better worse best worst
+    """.split()
+)
 
 
 class Sensible:
@@ -27,7 +35,8 @@ class Sensible:
     def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
         """`space`: whose vectors say which words are near each other; None: the run's own."""
         kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.cpu()  # as for candidates: found once
-        self._grammar = kinds < BIT["s"]  # (ids,)
+        saying = torch.tensor([fold(word) in SAYING for word in run.vocabulary.words])
+        self._grammar = (kinds < BIT["s"]) & ~saying  # (ids,)
         self._table = vectors_of(run, space)
         self._kin = kin_evidence(run, evidence, space).cpu()  # (rows of the evidence, classes)
         self._variance = evidence.variance.cpu()
@@ -93,7 +102,7 @@ class Sensible:
         return surely.amax(-1)
 
     def plainness(self, ids: Tensor, toward: Tensor) -> Tensor:
-        """What pulls of words count beside each other: the cosine of the two, half of it for grammar."""
+        """What pulls of words count beside each other: the cosine of the two, a tenth of it for grammar."""
         near = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1).cpu()
         return near.clamp(min=FAR) * torch.where(self._grammar[ids], GRAMMAR, 1.0)
 

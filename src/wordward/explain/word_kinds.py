@@ -93,6 +93,13 @@ PAST = frozenset(
     """.split()
 )
 NUMBERS = frozenset("two three four five six seven eight nine ten eleven twelve twenty hundred thousand".split())
+# Words that are not put into anyone's text.
+CRUDE = frozenset(
+    """
+    fuck fucks fucked fucking fucker shit shitty bitch bitches whore whores slut bastard bastards cunt cock dick pussy
+    ass asshole nigger negro faggot fag tits rape raped porn
+    """.split()
+)
 TIMES = frozenset("second minute hour day night week weekend month year time home man woman friend part cost".split())
 NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
 CLOSED = frozenset().union(*GROUPS, ALONE)
