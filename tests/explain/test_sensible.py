@@ -12,7 +12,7 @@ from untrained import MODEL
 from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig
 from wordward.explain import sensible
 from wordward.explain.kin import NOISE, RIDGE, foretell, kin_evidence
-from wordward.explain.sensible import FAR, GRAMMAR, LESS, RARE, SILENT, Sensible
+from wordward.explain.sensible import FAR, LESS, RARE, SILENT, Sensible
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.lstm import LstmRun
@@ -196,11 +196,23 @@ def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> 
     assert may(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]
 
 
-def test_near_words_count_more_and_words_of_grammar_half() -> None:
+def test_near_words_count_more() -> None:
     run, evidence, space = a_run()
     rule = Sensible(run, evidence, space)
     own, toward = ids(run, "lovely", "lovely", "lovely"), ids(run, "charming", "dull", "lovely")
-    near, far, itself = rule.plainness(own, toward).tolist()
+    near, far, itself = rule.nearness(own, toward).tolist()
     assert FAR <= far < near < itself == pytest.approx(1.0)
-    rule._grammar[own[0]] = True
-    assert rule.plainness(own, toward).tolist() == pytest.approx([GRAMMAR * near, GRAMMAR * far, GRAMMAR])
+
+
+def test_words_of_grammar_are_not_pulled_unless_they_turn_a_sentence_round() -> None:
+    run, evidence, space = a_run()
+    rule = Sensible(run, evidence, space)
+    assert may(run, rule, [("lovely", "dull")]) == [True]
+    rule._grammar[run.vocabulary["lovely"]] = True
+    assert may(run, rule, [("lovely", "dull")]) == [False]
+    words = (*SPECIALS, "the", "never", "lovely")
+    other = replace(run, vocabulary=Vocabulary(words, np.ones(len(words))))
+    evidence = Evidence(torch.zeros(len(words), 2), torch.ones(len(words), 2))
+    table = torch.randn(len(words), 4)
+    rule = Sensible(other, evidence, WordSpace(table, torch.ones(len(words), dtype=torch.bool), "here"))
+    assert rule._grammar[len(SPECIALS) :].tolist() == [True, False, False]

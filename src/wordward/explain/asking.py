@@ -71,8 +71,8 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
     """For each text the pull that tells most; None if none changes the odds.
 
     The odds of the label must fall with the word put in; most telling is the largest product of that fall, in
-    log-odds, of how much more the new word speaks for the label that gains, and of how near it is; words of grammar
-    count a tenth. Asked are the ASKED that promise most: the same product with the strength of a pull for the fall.
+    log-odds, of how much more the new word speaks for the label that gains, and of how near it is. Asked are the
+    ASKED that promise most: the same product with the strength of a pull for the fall.
     """
     asked = [list(islice(_promising(sensible, question), ASKED)) for question in questions]
     rows = [
@@ -94,7 +94,7 @@ def _promising(sensible: Sensible, question: Question) -> Iterator[Swap]:
     may = sensible.may(question.label, words, own, toward) & (toward != own.unsqueeze(-1)) & (strengths > 0)
     may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
     promise = strengths * sensible.promised(question.label, words, toward).clamp(min=LEAST)
-    promise *= sensible.plainness(own.unsqueeze(-1), toward)
+    promise *= sensible.nearness(own.unsqueeze(-1), toward)
     taken = [0] * len(words)
     order = promise.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
     for at in order[: int(may.sum())].tolist():
@@ -122,7 +122,7 @@ def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits:
     gains[:, label] = -torch.inf
     own, words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("own", "word", "toward"))
     contrast = sensible.contrast(label, gains.argmax(-1), words, toward).clamp(min=LEAST)
-    telling = fall * contrast * sensible.plainness(own, toward)
+    telling = fall * contrast * sensible.nearness(own, toward)
     best = int(telling.argmax())
     if telling[best] <= 0:
         return None

@@ -15,7 +15,7 @@ from wordward.runs.word_space import WordSpace
 # In log-odds of training texts, or deviations of those of words read alone, which are about as large:
 SILENT = 0.3  # what a word that speaks for none has at most
 LESS = 1.5  # by what factor the odds of a label must fall with a pull
-GRAMMAR, FAR = 0.1, 0.05  # what a pull of "and" counts beside one of "good"; and one toward a word that is not near
+FAR = 0.05  # what a pull toward a word counts that is not near, beside its cosine
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
 TELLING, IN_ALL = 20, 100  # words that speak most for a class, at most; and of all classes
@@ -73,6 +73,8 @@ class Sensible:
     def may(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
         """Which pulls may be shown, (words, top) bool: toward words that speak less for the label, and not for it.
 
+        None of a word of grammar, but for SAYING.
+
         Args:
             label: Its number.
             words: The numbers of the text's words for the evidence, (words,).
@@ -81,7 +83,7 @@ class Sensible:
         """
         words, ids = words.unsqueeze(-1).expand_as(toward), ids.unsqueeze(-1).expand_as(toward)
         left = self._both[toward, label] + self._carried(label, words, ids, toward)
-        return (left <= SILENT) & (self._both[words, label] - left >= log(LESS))
+        return (left <= SILENT) & (self._both[words, label] - left >= log(LESS)) & ~self._grammar[ids]
 
     def contrast(self, label: int, rivals: Tensor, words: Tensor, toward: Tensor) -> Tensor:
         """How much more the words `toward` surely speak for rivals of the label than `words`, all (n,), in log-odds.
@@ -101,10 +103,10 @@ class Sensible:
         surely[..., label] = -torch.inf
         return surely.amax(-1)
 
-    def plainness(self, ids: Tensor, toward: Tensor) -> Tensor:
-        """What pulls of words count beside each other: the cosine of the two, a tenth of it for grammar."""
-        near = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1).cpu()
-        return near.clamp(min=FAR) * torch.where(self._grammar[ids], GRAMMAR, 1.0)
+    def nearness(self, ids: Tensor, toward: Tensor) -> Tensor:
+        """What pulls of words count beside each other: the cosine of the two."""
+        near = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1)
+        return near.cpu().clamp(min=FAR)
 
     def _carried(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
         """What a word that no training text holds has of the evidence of the word it pulls, more the closer it is.
