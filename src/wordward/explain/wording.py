@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordward.explain.explanation import Explanation, Place
+from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.perturbation.recipes import RECIPES
 from wordward.support.errors import SettingError
 
@@ -120,7 +120,9 @@ def part_of(explanations: Sequence[Explanation], limit: int) -> Part:
 
 
 def marked(explanation: Explanation) -> list[Place]:
-    """The few places that are pulled most strongly, to be marked in the text, in its order."""
+    """The few places that are pulled most strongly, to be marked in the text, in its order; none if it is unmoved."""
+    if unmoved(explanation):
+        return []
     pulled = [place for place in explanation.places if place.pulls and place.pulls[0].relative >= MARKED]
     strongest = sorted(pulled, key=lambda place: -place.pulls[0].strength)[:MARKS]
     return sorted(strongest, key=lambda place: place.start)
@@ -149,17 +151,33 @@ def effect(explanation: Explanation) -> str:
 
     Empty where it was not asked; where the odds of the label hardly fall, it says so.
     """
+    asked = _asked(explanation)
+    if asked is None:
+        return ""
+    place, pull, label, before = asked
+    if unmoved(explanation):
+        return f"{label} stays at {percent(before)} with every word tried, one at a time"
+    said = f"{place.word} → {pull.toward}: {label} {percent(before)} → {percent(pull.probability or 0.0)}"
+    return said + (f", so {pull.prediction}" if pull.prediction != explanation.predicted else "")
+
+
+def unmoved(explanation: Explanation) -> bool:
+    """Whether the model was asked, and no word that it was asked about makes the label much less likely."""
+    asked = _asked(explanation)
+    if asked is None:
+        return False
+    _, pull, _, before = asked
+    after = pull.probability or 0.0
+    return percent(after) == percent(before) or after * (1 - before) > LITTLE * before * (1 - after)
+
+
+def _asked(explanation: Explanation) -> tuple[Place, Pull, str, float] | None:
+    """The strongest pull, if the model was asked about it: place and pull, the label and its probability before."""
     e, place = explanation, explanation.strongest
-    if place is None or (pull := place.pull) is None or pull.probability is None:
-        return ""
     label = (e.predicted if e.label is None else e.label) or ""
-    if label not in e.probabilities:
-        return ""
-    before, after = e.probabilities[label], pull.probability
-    said = f"{place.word} → {pull.toward}: {label} {percent(before)}"
-    if after * (1 - before) > LITTLE * before * (1 - after):
-        return f"{said} stays as likely, as with other words tried"
-    return f"{said} → {percent(after)}" + (f", so {pull.prediction}" if pull.prediction != e.predicted else "")
+    if place is None or (pull := place.pull) is None or pull.probability is None or label not in e.probabilities:
+        return None
+    return place, pull, label, e.probabilities[label]
 
 
 def question(explanation: Explanation) -> str:
