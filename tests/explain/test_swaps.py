@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import wordward
-from wordward.explain.swaps import Names, swaps
+from wordward.explain.explanation import Place
+from wordward.explain.swaps import Names, keeps_articles, swaps
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 
@@ -66,3 +67,24 @@ def test_words_that_are_missing_or_not_pointed_to() -> None:
             swaps(own_outcome(wordward.iadvt), few)
     with pytest.raises(ValueError, match="does not point toward words: use one of iadvt, ivat"):
         swaps(own_outcome(wordward.advt), WORDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "new", "kept"),
+    [
+        ("It was a dull film", "dull", "awful", False),
+        ("It was a dull film", "dull", "bright", True),
+        ("It was an awful film", "awful", "dull", False),
+        ("An awful film", "awful", "odd", True),
+        ("It was a dull film", "dull", "honest", True),  # either
+        ("It was the dull film", "dull", "awful", True),
+        ("A banana dull", "dull", "awful", True),  # no article before it
+        ("It was the awful film", "the", "a", False),
+        ("It was the dull film", "the", "a", True),
+        ("It was the dull film", "the", "an", False),
+        ("dull", "dull", "awful", True),
+    ],
+)
+def test_articles_stand_where_they_should(text: str, word: str, new: str, kept: bool) -> None:
+    start = text.index(word)
+    assert keeps_articles(text, Place(0, word, start, start + len(word), True, ()), new) == kept

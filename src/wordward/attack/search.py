@@ -10,6 +10,7 @@ import numpy as np
 from wordward.attack.fluency import LEAST, Fluency
 from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
 from wordward.attack.rereading import swapped_rows, text_with
+from wordward.explain.swaps import keeps_articles
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
 from wordward.runs.scoring import logits_of
@@ -57,6 +58,9 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
     attempts: list[Attempt] = []
     known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
     cases = [searches[number].case for number, _ in states]
+    if guide.fitting:
+        pairs = zip(cases, proposed, strict=True)
+        proposed = [[swap for swap in swaps if _fits(run, case, swap)] for case, swaps in pairs]
     count = settings.rescore if guide.fluency is None else None
     swapped_texts = survivors(run, cases, [state for _, state in states], proposed, count)
     if guide.fluency is not None:
@@ -79,6 +83,11 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
             kept[number].append(replace(swapped, margin=margin))
     for one, states in zip(searches, kept, strict=True):
         one.keep(states, settings.beam)
+
+
+def _fits(run: Run, case: Case, swap: Replacement) -> bool:
+    """Whether a word fits behind what stands before it in the text, as far as an article tells."""
+    return keeps_articles(case.text, case.place(swap.position), run.vocabulary.word(swap.word))
 
 
 def survivors(

@@ -143,3 +143,23 @@ def cased_like(word: str, like: str, *, begins: bool = True) -> str:
 def _begins(text: str, at: int) -> bool:
     """Whether a sentence begins at a character of a text."""
     return re.search(r"(?:^|[.!?:\n\"“(>*-])\s*$", text[max(0, at - 20) : at]) is not None
+
+
+def keeps_articles(text: str, place: Place, word: str) -> bool:
+    """Whether "a" and "an" stand where they should after a word is put in: before it, or put in itself.
+
+    Words that begin with u or h may follow either.
+    """
+    before = _ARTICLE.search(text[max(0, place.start - 4) : place.start])
+    if before is not None and not _follows(before[1], word):
+        return False
+    return word.lower() not in ("a", "an") or _follows(word, text[place.end :].lstrip())
+
+
+_ARTICLE = re.compile(r"(?:^|\W)(an?)\s$", re.IGNORECASE)
+
+
+def _follows(article: str, word: str) -> bool:
+    """Whether a word may follow "a" or "an", by its first letter."""
+    first = word[:1].lower()
+    return first in "uh" or not first.isalpha() or (first in "aeio") == (article.lower() == "an")
