@@ -183,6 +183,21 @@ def test_type_swap_undo_redo_reset(visit: Visit, address: str, run: Run) -> None
     settled(page, text)
 
 
+def test_what_the_model_says_with_the_strongest_word_put_in_is_told(visit: Visit, address: str, run: Run) -> None:
+    page = visit.open(address)
+    page.fill("#text", TEXT)
+    settled(page, TEXT)
+    (explained,) = run.explain([TEXT])
+    place = explained.strongest
+    assert place is not None
+    assert place.pull is not None
+    told = page.locator("#legend .effect")
+    expect(told).to_contain_text(f"{place.word} → {place.pull.toward}: {explained.predicted}")
+    assert place.pull.prediction is not None
+    if place.pull.prediction != explained.predicted:
+        expect(told).to_contain_text(f"so {place.pull.prediction}")
+
+
 @pytest.fixture
 def every_pull(run: Run, tmp_path: Path) -> Iterator[str]:
     """A server of the same run without its counts of words by label, so that all pulls are shown."""

@@ -3,7 +3,7 @@
 import { Refusal, answer, page, served } from "./ask.js";
 import { report } from "./attacked.js";
 import { choices, titles } from "./choices.js";
-import { change, characters, el, percent, prediction, rungs, sentence } from "./draw.js";
+import { change, characters, effect, el, percent, prediction, rungs, sentence } from "./draw.js";
 import { History } from "./history.js";
 
 const WAIT = 250; // milliseconds without a key before a typed text is explained
@@ -220,6 +220,7 @@ function legend() {
     : method.needs_label ? `a step that way makes ${whose} less likely` : "a step that way changes the prediction";
   const named = method.points === "words" ? "that pulls hardest" : "nearest to where the perturbation points";
   const parts = [
+    el("strong", { class: "effect" }, effect(first)),
     `Each bar names the word ${named}: ${aim}. The deeper the shade, the stronger the pull; `,
     "the number is its strength relative to the text’s strongest. Click a bar to swap its word in.",
   ];

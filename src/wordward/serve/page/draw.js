@@ -69,6 +69,17 @@ export function change(explanation, before) {
   return `${percent(was)} ${predicted} before the swaps`;
 }
 
+// What the model says with the word of the strongest pull put in; nothing where it was not asked.
+export function effect({ label, predicted, probabilities, places }) {
+  const asked = places.find((place) => place.pulls[0]?.probability != null);
+  const before = probabilities[label ?? predicted];
+  if (asked == null || before == null) return "";
+  const { toward, probability, prediction } = asked.pulls[0];
+  const [was, is] = [percent(before), percent(probability)];
+  if (was === is) return `${label ?? predicted} stays at ${was} with every word tried, one at a time. `;
+  return `${asked.word} → ${toward}: ${label ?? predicted} ${was} → ${is}${prediction === predicted ? "" : `, so ${prediction}`}. `;
+}
+
 function tags(explanation, before) {
   const counts = new Map();
   for (const place of explanation.places) counts.set(place.label, (counts.get(place.label) ?? 0) + 1);
