@@ -13,7 +13,6 @@ was judged, to read and judge oneself.
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -28,7 +27,8 @@ from wordward.attack.ngrams import NGrams, split
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
-from wordward.explain.explanation import Explanation
+from wordward.explain.explanation import Explanation, Place
+from wordward.explain.swaps import keeps_articles
 from wordward.explain.word_kinds import PIECES, case, fold
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.metrics import share
@@ -75,9 +75,8 @@ def grammatical(before: str, after: str, word: str, toward: str, start: int) -> 
     """Whether a swap keeps to simple rules of English: case, contractions, "a" before a vowel."""
     same_case = case(word) == case(toward) or 3 in (case(word), case(toward))
     joined = after[start + len(toward) : start + len(toward) + 1] in ("'", "’") or after[:start][-1:] in ("'", "’")
-    articles = len(re.findall(r"\ba [aeio]\w|\ban [^aeiouh\W]\w", after.lower()))
-    articles -= len(re.findall(r"\ba [aeio]\w|\ban [^aeiouh\W]\w", before.lower()))
-    return same_case and not joined and fold(toward) not in PIECES and articles <= 0
+    articles = keeps_articles(before, Place(0, word, start, start + len(word), True, ()), toward)
+    return same_case and not joined and fold(toward) not in PIECES and articles
 
 
 def evidence_for(run: Run, labelled: Sequence[Example]) -> Evidence:

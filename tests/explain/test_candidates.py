@@ -13,7 +13,7 @@ from untrained import MODEL
 from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.explain import candidates
-from wordward.explain.candidates import CLOSE, FittingWords, fit_words
+from wordward.explain.candidates import CLOSE, FAR, FittingWords, fit_words
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier, Tagger
@@ -73,13 +73,13 @@ def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer
     others = torch.arange(own + 1, len(run.vocabulary))
     close = torch.cosine_similarity(table[own].unsqueeze(0), table[others])
     other = evidence[others] - evidence[own]
-    apart = (other.amax(-1) - other.amin(-1)) * close
+    apart = (other.amax(-1) - other.amin(-1)) * close.clamp(min=FAR)  # a word that is not near counts little
     apart[1] = 0.0
     chosen = others[apart > 0]
     expected = chosen[apart[apart > 0].argsort(descending=True)].tolist()
     found = fit.of(torch.tensor([[own]]), run.table)[0, 0].tolist()
     assert found[: len(expected)] == expected
-    assert len(expected) > 2
+    assert len(expected) == len(others) - 2
     assert set(found[len(expected) :]) == set(others.tolist()) - set(expected)  # the rest
 
 
@@ -137,7 +137,7 @@ def test_a_word_that_none_fits_has_no_pull() -> None:
     assert pulls["t"] == set()
     assert pulls["This"] <= {"The"}
     assert pulls["is"] <= {"was"}
-    assert pulls["good"] <= {"bad", "works", "failed"}  # "works" of no "work" that is known may be anything
+    assert pulls["good"] <= {"bad", "works"}  # "works" of no "work" that is known may be anything
     assert pulls["film"] <= {"story", "works"}
     assert pulls["and"] <= {"but"}
     free = explain(run, ["This film is good and t"], top=9, words="any")[0]

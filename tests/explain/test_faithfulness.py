@@ -113,7 +113,7 @@ def test_the_word_that_matters_is_found(run: Run):
         telling = {at for at in one.candidates if one.reading.tokens[at].text in PRAISE + BLAME}
         if telling:
             hits.append(max(one.candidates, key=lambda place: one.pulls[place]) in telling)
-    assert sum(hits) > 0.6 * len(hits) > 5
+    assert sum(hits) > 0.65 * len(hits) > 5
 
 
 def test_without_captum(run: Run, monkeypatch: pytest.MonkeyPatch):

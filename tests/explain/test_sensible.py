@@ -11,8 +11,9 @@ from untrained import MODEL
 
 from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig
 from wordward.explain import sensible
+from wordward.explain.candidates import FAR
 from wordward.explain.kin import NOISE, RIDGE, foretell, kin_evidence
-from wordward.explain.sensible import FAR, LESS, RARE, SILENT, Sensible
+from wordward.explain.sensible import LESS, RARE, SILENT, Sensible
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.lstm import LstmRun

@@ -16,7 +16,7 @@ from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.scoring import log_odds, logits_of
 
-ASKED, EACH = 8, 3  # of a text's pulls, the strongest; of one word
+ASKED, EACH = 8, 3  # of a text's pulls, the most promising; of one word
 LEAST = 0.01  # what counts of a pull that no evidence speaks for
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import same_word
-from wordward.explain.word_kinds import CRUDE, Fitting, fold
+from wordward.explain.word_kinds import Fitting
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import NearestWords, nearest
 from wordward.runs.entities import mark_entities
@@ -20,6 +20,7 @@ AROUND = 20  # nearest words among which those that fit are looked for
 NUMBERS = 1 << 24  # of the vectors that are compared at a time
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
 WIDE, WIDELY = 100, 0.2  # the same where words that differ most in what they speak for come first
+FAR = 0.05  # what a word counts that is not near, instead of its cosine
 MANY = 500  # words to choose from; of fewer any that fits may pull
 SEEN, ONCE_IN = (
     10,
@@ -88,7 +89,7 @@ class FittingWords(NearestWords):
             fit &= ~self._forms(ids, near, fit)
         order = (~fit).float()  # those that fit first
         if self.speaking is not None:
-            order -= torch.where(fit, self.speaking.differs(ids, near) * closeness.clamp(min=0), 0.0)
+            order -= torch.where(fit, self.speaking.differs(ids, near) * closeness.clamp(min=FAR), 0.0)
         order = torch.sort(order, dim=-1, stable=True).indices[:, : self.k]
         found = torch.where(fit.gather(-1, order), near.gather(-1, order), ids.unsqueeze(-1))
         missing = self.k - found.shape[-1]
@@ -128,23 +129,15 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
         return False
-    vectors, allowed = word_space(run, space), _not_crude(run, _frequent(run))
+    vectors, allowed, fits = word_space(run, space), _frequent(run), fitting_of(run).to(run.device)
+    allowed = allowed[~fits.crude[allowed]]
     if vectors is not None:
         allowed = allowed[vectors.known[allowed]]
     if len(allowed) < 2:
         return False
-    fits = fitting_of(run).to(run.device)
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
     adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
     return True
-
-
-def _not_crude(run: Run, ids: Tensor) -> Tensor:
-    """The ids without those of words that are not put into a text."""
-    words = run.vocabulary.words
-    return ids[
-        torch.tensor([fold(words[at]) not in CRUDE for at in ids.tolist()], dtype=torch.bool, device=ids.device)
-    ]
 
 
 def _frequent(run: Run) -> Tensor:

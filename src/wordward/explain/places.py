@@ -58,7 +58,7 @@ class PlaceMaker:
                 each = zip(pulls.words[at], pulls.strengths[at], pulls.cosines[at], kept[at], strict=True)
                 pulling = [(word(number), strength, cosine) for number, strength, cosine, stays in each if stays]
                 shown = pulls_of(pulling, word=token.text, largest=largest, most=self.top)
-            if answer is not None and at == answer.position:
+            if shown and answer is not None and at == answer.position:
                 told = {"probability": round(answer.probability, 6), "prediction": self.labels[answer.predicted]}
                 shown = (replace(shown[0], **told), *shown[1:])
             tag = self._tag(found, at) if self.tagging else (None, None)

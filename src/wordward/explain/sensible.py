@@ -5,7 +5,7 @@ from math import log
 import torch
 from torch import Tensor
 
-from wordward.explain.candidates import Speaking
+from wordward.explain.candidates import FAR, Speaking
 from wordward.explain.kin import kin_evidence, vectors_of
 from wordward.explain.word_kinds import BIT, fitting, fold
 from wordward.runs.evidence import Evidence, evidence_of
@@ -15,7 +15,6 @@ from wordward.runs.word_space import WordSpace
 # In log-odds of training texts, or deviations of those of words read alone, which are about as large:
 SILENT = 0.3  # what a word that speaks for none has at most
 LESS = 1.5  # by what factor the odds of a label must fall with a pull
-FAR = 0.05  # what a pull toward a word counts that is not near, beside its cosine
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
 TELLING, IN_ALL = 20, 100  # words that speak most for a class, at most; and of all classes

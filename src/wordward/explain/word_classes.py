@@ -10,7 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from wordward.explain.kin import foretell
-from wordward.explain.word_kinds import BIT, CLOSED, PIECES, QUALITIES, TIMES, Fitting, fitting, fold, inflection
+from wordward.explain.word_kinds import (
+    ADJECTIVES,
+    BIT,
+    CLOSED,
+    PIECES,
+    QUALITIES,
+    TIMES,
+    Fitting,
+    fitting,
+    fold,
+    inflection,
+    other_forms,
+)
 from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.run import Run
 
@@ -28,9 +40,8 @@ NAMES = frozenset(
     monday tuesday wednesday thursday friday saturday sunday
     """.split()
 )
-ADJECTIVES = ("ful", "less", "ous", "ive", "able", "ible", "ish")
-LONG = 6  # letters of a word that has such an ending, not only its letters: no table, no fish
-NOUNS = ("tion", "sion", "ment", "ness", "ity", "ship", "ism")
+LONG = 6  # letters of a word that has an adjective's ending, not only its letters: no table, no fish
+SURE = ("tion", "sion", "ment", "ness", "ity", "ship", "ism")  # of NOUNS
 FEW = 20  # words of each class whose form tells are needed
 RIGHT = 0.7  # share of those of each class that the others must foretell, or the vectors do not know
 SPREAD = 0.2  # variance of the rarest class, that of others as much larger as they are more frequent
@@ -45,15 +56,12 @@ def class_by_form(word: str, known: Set[str]) -> str | None:
         return None
     if word in QUALITIES:
         return "adjective"
-    if word in TIMES or word.endswith(NOUNS):
+    if word in TIMES or word.endswith(SURE):
         return "noun"
-    short, doubled = word.removesuffix("e"), word + word[-1]
-    verb = any(f"{form}ing" in known for form in (word, short, doubled))
-    noun = not known.isdisjoint((f"{word}s", f"{word}es", f"{word[:-1]}ies"))
-    qualities = f"{word}ly", f"{word[:-1]}ily", f"un{word}", f"{word}ness", f"{short}est", f"{doubled}est"
-    adjective = (len(word) > LONG and word.endswith(ADJECTIVES)) or not known.isdisjoint(qualities)
-    found = [name for name, is_it in zip(CLASSES, (noun, verb, adjective), strict=False) if is_it]
-    return found[0] if len(found) == 1 else None
+    found = set(other_forms(word, known))
+    if len(word) > LONG and word.endswith(ADJECTIVES):
+        found.add("adjective")
+    return found.pop() if len(found) == 1 else None
 
 
 def told_by_form(words: Sequence[str]) -> Tensor:
@@ -140,7 +148,7 @@ def by_class(fits: Fitting, classes: Tensor) -> Fitting:
     kinds, known = fits.kinds.cpu(), ~classes.isnan().any(-1)
     best = classes[:, :3].amax(-1, keepdim=True)
     noun, verb, adjective = (classes[:, :3] >= best - NEAR).unbind(-1)
-    surely_adjective = classes.argmax(-1) == CLASSES.index("adjective")
+    surely_adjective = adjective & ~verb & (classes.argmax(-1) == CLASSES.index("adjective"))  # not "failed"
     changed = kinds.clone()
 
     def put(those: Tensor, may: dict[str, Tensor]) -> None:

@@ -102,6 +102,7 @@ CRUDE = frozenset(
 )
 TIMES = frozenset("second minute hour day night week weekend month year time home man woman friend part cost".split())
 NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
+ADJECTIVES = ("ful", "less", "ous", "ive", "able", "ible", "ish")
 CLOSED = frozenset().union(*GROUPS, ALONE)
 # Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be. An
 # "s" is a noun's, or anything's; "verbs" is given where that is known to be of a verb (`word_classes`).
@@ -164,21 +165,26 @@ def parts_of_speech(word: str, known: Set[str]) -> list[str]:
     """What a word without an ending may be, by its form and by which of its other forms are known."""
     if word in TIMES:
         return ["noun"]
-    short = word.removesuffix("e")
-    doubled = word + word[-1]
-    found = []
-    if any(f"{form}ing" in known for form in (word, short, doubled)):
-        found += ["verb", "noun"]
-    of_quality = (f"{word}ly", f"{word[:-1]}ily", f"un{word}", f"{word}ness", f"{short}est", f"{doubled}est")
-    if word in QUALITIES or word.endswith(("ful", "less", "ous", "ive", "able", "ible", "ish")):
+    forms = other_forms(word, known)
+    found = ["verb", "noun"] if "verb" in forms else []
+    if word in QUALITIES or word.endswith(ADJECTIVES):
         found = ["adjective"]
-    elif not word.endswith(NOUNS) and any(form in known for form in of_quality):
+    elif not word.endswith(NOUNS) and "adjective" in forms:
         found += ["adjective"]
     if found:
         return found
-    if word.endswith(NOUNS) or any(form in known for form in (f"{word}s", f"{word}es", f"{word[:-1]}ies")):
-        return ["noun"]
-    return ["noun", "adjective"]
+    return ["noun"] if word.endswith(NOUNS) or "noun" in forms else ["noun", "adjective"]
+
+
+def other_forms(word: str, known: Set[str]) -> list[str]:
+    """What a word is by which of its other forms are known: a plural, -ing, -ly and others of an adjective."""
+    short, doubled = word.removesuffix("e"), word + word[-1]
+    forms = {
+        "noun": (f"{word}s", f"{word}es", f"{word[:-1]}ies"),
+        "verb": (f"{word}ing", f"{short}ing", f"{doubled}ing"),
+        "adjective": (f"{word}ly", f"{word[:-1]}ily", f"un{word}", f"{word}ness", f"{short}est", f"{doubled}est"),
+    }
+    return [name for name, of_name in forms.items() if not known.isdisjoint(of_name)]
 
 
 def _bases(base: str, ending: str) -> list[str]:
@@ -231,6 +237,7 @@ class Fitting:
         kinds = [kind(word, known) if case(word) != 3 else 0 for word in words]
         self.kinds = torch.tensor(kinds)  # (words,) int64
         self.cases = torch.tensor([case(word) for word in words])
+        self.crude = torch.tensor([fold(word) in CRUDE for word in words])
         self.stems = torch.from_numpy(
             np.array([numbers.setdefault(each, len(numbers)) for each in stems], dtype=np.int64)
         )
@@ -238,7 +245,8 @@ class Fitting:
     def to(self, device: torch.device) -> "Fitting":
         """The same on a device."""
         moved = copy(self)
-        moved.kinds, moved.cases, moved.stems = (each.to(device) for each in (self.kinds, self.cases, self.stems))
+        for name, values in vars(self).items():
+            setattr(moved, name, values.to(device))
         return moved
 
     def __call__(self, words: Tensor, others: Tensor) -> Tensor:

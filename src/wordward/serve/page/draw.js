@@ -69,6 +69,8 @@ export function change(explanation, before) {
   return `${percent(was)} ${predicted} before the swaps`;
 }
 
+const LITTLE = 0.9; // of its odds, as in the terminal and on the pages that are written
+
 // What the model says with the word of the strongest pull put in; nothing where it was not asked.
 export function effect({ label, predicted, probabilities, places }) {
   const asked = places.find((place) => place.pulls[0]?.probability != null);
@@ -76,7 +78,8 @@ export function effect({ label, predicted, probabilities, places }) {
   if (asked == null || before == null) return "";
   const { toward, probability, prediction } = asked.pulls[0];
   const [was, is] = [percent(before), percent(probability)];
-  if (was === is) return `${label ?? predicted} stays at ${was} with every word tried, one at a time. `;
+  const stays = probability * (1 - before) > LITTLE * before * (1 - probability);
+  if (was === is || stays) return `${label ?? predicted} stays at ${was} with every word tried, one at a time. `;
   return `${asked.word} → ${toward}: ${label ?? predicted} ${was} → ${is}${prediction === predicted ? "" : `, so ${prediction}`}. `;
 }
 
