@@ -130,7 +130,7 @@ class ResultsFile:
         lines = [json.dumps({"number": self.done, **record}, ensure_ascii=False) for record in records]
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write("".join(f"{line}\n" for line in lines))
-        self.done += 1
+            self.done += 1  # before the file is closed, which Ctrl-C does too
 
 
 @contextmanager
