@@ -33,10 +33,9 @@ class Swap(NamedTuple):
     """One pull, to be asked about."""
 
     position: int  # of the word
-    own: int  # its id
     column: int  # of the pull among the word's
-    word: int  # for the evidence
     toward: int
+    near: float  # how near the two words are
 
 
 class Answer(NamedTuple):
@@ -90,18 +89,19 @@ def _promising(sensible: Sensible, question: Question) -> Iterator[Swap]:
     if not pulls.words:
         return
     toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
-    own, words = (torch.from_numpy(values[row.first]).long() for values in (row.ids, row.numbers))
-    may = sensible.may(question.label, words, own, toward) & (toward != own.unsqueeze(-1)) & (strengths > 0)
+    own, sense = torch.from_numpy(row.ids[row.first]).unsqueeze(-1), sensible.of(row, question.label)
+    may = sense.may(toward) & (toward != own) & (strengths > 0)
     may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
-    promise = strengths * sensible.promised(question.label, words, toward).clamp(min=LEAST)
-    promise *= sensible.nearness(own.unsqueeze(-1), toward)
-    taken = [0] * len(words)
+    near = sense.nearness(toward)
+    promise = strengths * sense.promised(toward).clamp(min=LEAST) * near
+    taken = [0] * len(own)
     order = promise.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
     for at in order[: int(may.sum())].tolist():
         position, column = divmod(at, toward.shape[1])
         taken[position] += 1
         if taken[position] <= EACH:
-            yield Swap(position, int(own[position]), column, int(words[position]), int(toward[position, column]))
+            which = position, column
+            yield Swap(*which, int(toward[which]), float(near[which]))
 
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
@@ -120,9 +120,10 @@ def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits:
     log_p = logits.double().log_softmax(-1)
     gains = log_p - before.double().log_softmax(-1)
     gains[:, label] = -torch.inf
-    own, words, toward = (torch.tensor([getattr(swap, name) for swap in swaps]) for name in ("own", "word", "toward"))
-    contrast = sensible.contrast(label, gains.argmax(-1), words, toward).clamp(min=LEAST)
-    telling = fall * contrast * sensible.nearness(own, toward)
+    positions, _, toward, near = map(torch.tensor, zip(*swaps, strict=True))
+    sense = sensible.of(question.text.row, label)
+    contrast = sense.contrast(gains.argmax(-1), positions, toward).clamp(min=LEAST)
+    telling = fall * contrast * near
     best = int(telling.argmax())
     if telling[best] <= 0:
         return None

@@ -1,6 +1,8 @@
 """The words that may pull a word, or be put in its place: near it in a good word space, and fit to stand there."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -35,6 +37,11 @@ class Speaking(NamedTuple):
     doubt: Tensor  # (ids,), its standard deviation
     telling: Tensor  # ids of words that speak for one class or another more than most do
 
+    def with_words(self, evidence: Tensor) -> "Speaking":
+        """The same with more words after the others, which speak for what `evidence`, (words, classes), says."""
+        doubt = torch.cat([self.doubt, self.doubt.new_zeros(len(evidence))])
+        return self._replace(evidence=torch.cat([self.evidence, evidence.to(self.evidence)]), doubt=doubt)
+
     def differs(self, ids: Tensor, others: Tensor) -> Tensor:
         """How much `others`, (n, m), surely differ from words (n,): by two of their deviations less than it seems."""
         other = self.evidence[others] - self.evidence[ids].nan_to_num(0.0).unsqueeze(1)  # (n, m, classes)
@@ -65,6 +72,25 @@ class FittingWords(NearestWords):
         if len(missing):
             self._rows[missing] = self._search(missing, table() if self.space is None else self.space.table)
         return self._rows[ids]
+
+    def of_others(self, words: Sequence[str], vectors: Tensor, table: Tensor, evidence: Tensor | None) -> Tensor:
+        """Candidates for words that have no id: (n, k), filled up with -1.
+
+        `vectors`: theirs, (n, dim); `table`: those of all ids; `evidence`: what they speak for, (n, classes), if known.
+        """
+        size, other = len(table), copy(self)
+        other.fits = self.fits.with_words(words)
+        if self.words is not None:
+            other.words = [*self.words, *words]
+        if self.space is not None:
+            known = torch.cat([self.space.known, self.space.known.new_ones(len(words))])
+            other.space = replace(self.space, known=known)
+        if self.speaking is not None:
+            assert evidence is not None
+            other.speaking = self.speaking.with_words(evidence)
+        ids = torch.arange(size, size + len(words), device=table.device)
+        found = other._search(ids, torch.cat([table, vectors]))
+        return torch.where(found < size, found, -1)
 
     def _search(self, ids: Tensor, table: Tensor) -> Tensor:
         """The candidates of words (n,): (n, k), the nearest first, or those first that differ most."""

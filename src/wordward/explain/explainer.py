@@ -11,6 +11,7 @@ from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.places import PlaceMaker
 from wordward.explain.pulls import TextPulls, text_pulls
 from wordward.explain.sensible import sensible
+from wordward.explain.whole_words import WholeWords
 from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
@@ -98,7 +99,12 @@ class Explainer:
         self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
         if self.sensible is not None and isinstance(near, FittingWords) and not forms:
             near.speaking = self.sensible.speaking(near.allowed)
-        self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, self.sensible)
+        self.wholes = None
+        steepest = self.adversary.method.recipe.choice == "steepest" and self.adversary.method.recipe.follows_gradient
+        if isinstance(near, FittingWords) and run.config.transformer is not None and steepest:
+            self.wholes = WholeWords(run, near, self.sensible)
+        pieces = self.wholes is not None
+        self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, pieces, self.sensible)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""
@@ -115,7 +121,8 @@ class Explainer:
         filled = [at for at, reading in enumerate(readings) if reading.filled]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
         top = self.top if self.sensible is None else max(self.top, self.adversary.method.settings.k or 1)
-        pulls = list(text_pulls(run, self.adversary, *chosen, top=top, focus=focus))
+        wholes = None if self.wholes is None else self.wholes(chosen[0])
+        pulls = list(text_pulls(run, self.adversary, *chosen, top=top, focus=focus, wholes=wholes))
         places = [filled[found.number] for found in pulls]
         telling = None
         if self.sensible is not None:

@@ -26,6 +26,7 @@ class PlaceMaker:
     tagging: bool
     top: int  # pulls shown of each word
     fitting: bool  # whether only fitting words pull
+    pieces: bool  # whether words of several pieces are pulled as wholes
     sensible: Sensible | None
 
     def __call__(
@@ -73,11 +74,12 @@ class PlaceMaker:
     def whole(self, text: Reading) -> np.ndarray:
         """Which words may be pulled, (words,) bool: where only fitting words pull, what is a word by itself.
 
-        Not so is a piece of a contraction, or a word of several pieces, each of which has neighbours of its own.
+        Not so is a piece of a contraction, nor a word of several pieces if only each of these is pulled, which has
+        neighbours of its own.
         """
         if not self.fitting:
             return np.ones(len(text.spans), dtype=bool)
-        return text.row.single & in_one_piece_each(text.text, text.spans)
+        return in_one_piece_each(text.text, text.spans) & (self.pieces | text.row.single)
 
     def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answer: Answer | None) -> Tensor:
         """Which pulls are shown, (words, top) bool.
@@ -92,8 +94,7 @@ class PlaceMaker:
         all_of_them = alone & (toward != own.unsqueeze(-1))  # a word that no other fits is filled up with itself
         if self.sensible is None or label is None:
             return all_of_them
-        words = torch.from_numpy(text.row.numbers[text.row.first]).long()
-        shown = all_of_them & self.sensible.may(self.labels.index(label), words, own, toward)
+        shown = all_of_them & self.sensible.of(text.row, self.labels.index(label)).may(toward)
         if answer is not None:
             first = answer.position, answer.column
             shown &= strengths < strengths[first]

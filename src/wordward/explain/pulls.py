@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wordward.explain.labels import Labels, numbered
+from wordward.explain.whole_words import Whole, whole_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
 from wordward.perturbation.nearest import BLOCK, largest
@@ -65,8 +66,11 @@ def text_pulls(
     *,
     top: int,
     focus: int | None,
+    wholes: Sequence[Sequence[Whole]] | None = None,
 ) -> Iterator[TextPulls]:
     """What a run's model says of each text, and what pulls its pieces.
+
+    `wholes`: of each text the words that are pulled as wholes; what pulls one stands at its first piece.
 
     The texts come in any order, since those of similar length are read together.
     """
@@ -80,7 +84,8 @@ def text_pulls(
             batch = batch._replace(mask=run.perturbed(batch))
             counted = _counted(batch.mask, rows, focus) if run.tagging else None
             seed = run.config.training.seed
-            pulls = find_pulls(adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed)
+            those = [] if wholes is None else [(at, each) for at, number in enumerate(index) for each in wholes[number]]
+            pulls = find_pulls(adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed, wholes=those)
             logits = pulls.logits.float()
             found, logits = logits.softmax(-1).cpu().numpy(), logits.cpu().numpy()
             of_pieces = [values.cpu().numpy() for values in pulls[1:]]
@@ -115,6 +120,7 @@ def find_pulls(
     top: int,
     seed: int,
     allowed: Tensor,
+    wholes: Sequence[tuple[int, Whole]] = (),
 ) -> BatchPulls:
     """The `top` words that pull each token hardest; a label IGNORE stands for the predicted one.
 
@@ -125,8 +131,21 @@ def find_pulls(
     gradient, logits = gradient_of(adversary, forward, batch, noise, counted)
     found = adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
     if found.candidates is not None:
-        return BatchPulls(logits.detach(), *_toward_words(adversary, found, batch, top))
+        pulls = BatchPulls(logits.detach(), *_toward_words(adversary, found, batch, top))
+        if wholes:
+            assert gradient is not None
+            _put(pulls, wholes, whole_pulls(adversary, batch.ids, gradient, found, wholes))
+        return pulls
     return BatchPulls(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
+
+
+def _put(pulls: BatchPulls, wholes: Sequence[tuple[int, Whole]], found: tuple[Tensor, Tensor, Tensor]) -> None:
+    """Put what pulls words of several pieces at the first piece of each, so that no other piece is pulled."""
+    width = pulls.words.shape[-1]
+    for number, (at, whole) in enumerate(wholes):
+        pulls.strengths[at, whole.pieces] = -torch.inf
+        for into, values in zip(pulls[1:], found, strict=True):
+            into[at, whole.pieces[0]] = values[number, :width]
 
 
 def gradient_of(

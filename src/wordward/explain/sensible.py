@@ -1,14 +1,17 @@
 """Which pulls a reader is shown: toward words that do not speak for the label, by evidence and by kin."""
 
+from dataclasses import dataclass
 from math import log
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.candidates import FAR, Speaking
-from wordward.explain.kin import kin_evidence, vectors_of
+from wordward.explain.kin import Kin, vectors_of
 from wordward.explain.word_kinds import BIT, fitting, fold
 from wordward.runs.evidence import Evidence, evidence_of
+from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
 
@@ -36,15 +39,14 @@ class Sensible:
         kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.cpu()  # as for candidates: found once
         saying = torch.tensor([fold(word) in SAYING for word in run.vocabulary.words])
         self._grammar = (kinds < BIT["s"]) & ~saying  # (ids,)
-        self._table = vectors_of(run, space)
-        self._kin = kin_evidence(run, evidence, space).cpu()  # (rows of the evidence, classes)
-        self._variance = evidence.variance.cpu()
-        trust = OWN / (OWN + self._variance)  # in counts, the more the more texts hold a word
-        self._both = self._kin + torch.where(trust > 0, trust * (evidence.evidence.cpu() - self._kin), 0.0)
+        self.table = vectors_of(run, space)
+        self._kin, self._evidence = Kin(run, evidence, space), evidence.evidence.cpu()
+        self.variance = evidence.variance.cpu()  # (rows of the evidence, classes), like the following
+        self.both = self._mixed(self._kin.evidence, torch.arange(len(self.variance)))
         # Most words of a Transformer are in no training text: what they speak for is doubted.
         self._pieces = run.config.transformer is not None
-        left = OWN * (1 - trust)  # variance of both together
-        self._doubt = left.sqrt() if self._pieces else torch.zeros_like(left)  # (rows of the evidence, classes)
+        left = OWN * (1 - OWN / (OWN + self.variance))  # variance of both together
+        self.doubt = left.sqrt() if self._pieces else torch.zeros_like(left)
 
     def speaking(self, allowed: Tensor) -> Speaking:
         """What words speak for; `allowed`: ids of those that may pull.
@@ -53,13 +55,13 @@ class Sensible:
         are mostly near each other, too, if they can stand in each other's place.
         """
         ids, device = len(self._grammar), allowed.device
-        doubt, telling = self._doubt[:ids], torch.zeros(0, dtype=torch.long)
+        doubt, telling = self.doubt[:ids], torch.zeros(0, dtype=torch.long)
         if self._pieces:  # all of them common words
-            evidence = self._both[:ids]
+            evidence = self.both[:ids]
             telling = self._telling(allowed.cpu(), evidence - doubt)
         else:
-            evidence = self._kin[:ids].clone()
-            evidence[self._variance[:ids].amin(-1) >= RARE] = torch.nan
+            evidence = self._kin.evidence[:ids].clone()
+            evidence[self.variance[:ids].amin(-1) >= RARE] = torch.nan
         return Speaking(evidence.to(device), doubt.mean(-1).to(device), telling.to(device))
 
     def _telling(self, allowed: Tensor, surely: Tensor) -> Tensor:
@@ -69,55 +71,85 @@ class Sensible:
         most = max(1, min(TELLING, IN_ALL // surely.shape[1]))
         return content[order[:most]][values[:most] > 0].unique()
 
-    def may(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
+    def of(self, row: Row, label: int) -> "TextSense":
+        """The same for one text, and the label that pulls must speak less for."""
+        vectors = self._vectors(row)
+        numbers, single = torch.from_numpy(row.numbers[row.first]).long(), torch.from_numpy(row.single)
+        kin, both = self._kin.evidence[numbers], self.both[numbers]
+        if not bool(single.all()):  # words of several pieces, of which a table has no vector
+            kin[~single] = self._kin.of(vectors[~single]).to(kin)
+            both[~single] = self._mixed(kin[~single], numbers[~single])
+        grammar = self._grammar[torch.from_numpy(row.ids[row.first]).long()] & single
+        return TextSense(label, vectors, both, both - kin, grammar, self)
+
+    def _vectors(self, row: Row) -> Tensor:
+        """The vectors of a text's words, (words, dim): of several pieces the middle."""
+        real = torch.from_numpy(row.word >= 0)
+        words, ids = (torch.from_numpy(values).long()[real].to(self.table.device) for values in (row.word, row.ids))
+        sums = self.table.new_zeros(len(row.first), self.table.shape[1]).index_add_(0, words, self.table[ids])
+        return sums / words.bincount(minlength=len(row.first)).unsqueeze(-1)
+
+    def _mixed(self, kin: Tensor, numbers: Tensor) -> Tensor:
+        """What words speak for by kin, (words, classes), and by the texts that hold them, the more the more do."""
+        trust = OWN / (OWN + self.variance[numbers])
+        return kin + torch.where(trust > 0, trust * (self._evidence[numbers] - kin), 0.0)
+
+
+@dataclass(frozen=True)
+class TextSense:
+    """Which of the pulls on one text's words are shown; words that pull are given by their ids, (words, top)."""
+
+    label: int
+    vectors: Tensor  # (words, dim) of the text's words
+    speaks: Tensor  # (words, classes) what they speak for
+    beyond: Tensor  # of it, what their kin do not
+    grammar: Tensor  # (words,) bool: which carry grammar
+    rule: Sensible
+
+    def may(self, toward: Tensor) -> Tensor:
         """Which pulls may be shown, (words, top) bool: toward words that speak less for the label, and not for it.
 
         None of a word of grammar, but for SAYING.
-
-        Args:
-            label: Its number.
-            words: The numbers of the text's words for the evidence, (words,).
-            ids: Their ids, (words,).
-            toward: Ids of the words that pull, (words, top).
         """
-        words, ids = words.unsqueeze(-1).expand_as(toward), ids.unsqueeze(-1).expand_as(toward)
-        left = self._both[toward, label] + self._carried(label, words, ids, toward)
-        return (left <= SILENT) & (self._both[words, label] - left >= log(LESS)) & ~self._grammar[ids]
+        left = self.rule.both[toward, self.label] + self._carried(toward)
+        falls = self.speaks[:, self.label, None] - left >= log(LESS)
+        return (left <= SILENT) & falls & ~self.grammar.unsqueeze(-1)
 
-    def contrast(self, label: int, rivals: Tensor, words: Tensor, toward: Tensor) -> Tensor:
-        """How much more the words `toward` surely speak for rivals of the label than `words`, all (n,), in log-odds.
+    def contrast(self, rivals: Tensor, positions: Tensor, toward: Tensor) -> Tensor:
+        """How much more words surely speak for rivals of the label than the text's, all (n,), in log-odds.
 
         By a standard deviation less for the label and for the rival than training texts and kin have it: a word that
         no training text holds has to be far from others to count as much as one that many hold.
         """
-        both, doubt = self._both, self._doubt
-        seems = (both[words, label] - both[words, rivals]) - (both[toward, label] - both[toward, rivals])
-        return seems - doubt[toward, label] - doubt[toward, rivals]
+        both, doubt, label = self.rule.both, self.rule.doubt, self.label
+        own = self.speaks[positions, label] - self.speaks[positions, rivals]
+        return own - (both[toward, label] - both[toward, rivals]) - doubt[toward, label] - doubt[toward, rivals]
 
-    def promised(self, label: int, words: Tensor, toward: Tensor) -> Tensor:
-        """As `contrast` with the rival that each of `toward`, (words, top), surely speaks most for."""
-        both, doubt = self._both, self._doubt
-        own, other = (both[at, label].unsqueeze(-1) - both[at] for at in (words, toward))  # (..., classes)
-        surely = own.unsqueeze(1) - other - doubt[toward, label].unsqueeze(-1) - doubt[toward]
+    def promised(self, toward: Tensor) -> Tensor:
+        """As `contrast` with the rival that each of `toward` surely speaks most for."""
+        both, doubt, label = self.rule.both, self.rule.doubt, self.label
+        own, other = self.speaks[:, label, None] - self.speaks, both[toward, label].unsqueeze(-1) - both[toward]
+        surely = own.unsqueeze(1) - other - doubt[toward, label].unsqueeze(-1) - doubt[toward]  # (..., classes)
         surely[..., label] = -torch.inf
         return surely.amax(-1)
 
-    def nearness(self, ids: Tensor, toward: Tensor) -> Tensor:
-        """What pulls of words count beside each other: the cosine of the two."""
-        near = torch.nn.functional.cosine_similarity(self._table[ids], self._table[toward], dim=-1)
-        return near.cpu().clamp(min=FAR)
+    def nearness(self, toward: Tensor) -> Tensor:
+        """What pulls count beside each other: the cosine of the two words."""
+        return self._cosines(toward).clamp(min=FAR)
 
-    def _carried(self, label: int, words: Tensor, ids: Tensor, toward: Tensor) -> Tensor:
+    def _cosines(self, toward: Tensor) -> Tensor:
+        return F.cosine_similarity(self.vectors.unsqueeze(1), self.rule.table[toward], dim=-1).cpu()
+
+    def _carried(self, toward: Tensor) -> Tensor:
         """What a word that no training text holds has of the evidence of the word it pulls, more the closer it is.
 
         Kin alone do not tell that a "picture" is an "image", which speaks for its label far more than its kin do.
         """
-        unseen, carried = self._variance[toward, label].isinf(), torch.zeros(toward.shape)
-        if bool(unseen.any()):
-            beyond = (self._both[words, label] - self._kin[words, label])[unseen].clamp(min=0)
-            near = self._table[ids[unseen]], self._table[toward[unseen]]
-            carried[unseen] = torch.nn.functional.cosine_similarity(*near, dim=-1).cpu().clamp(min=0) * beyond
-        return carried
+        unseen = self.rule.variance[toward, self.label].isinf()
+        if not bool(unseen.any()):
+            return torch.zeros(toward.shape)
+        beyond = self.beyond[:, self.label, None].clamp(min=0)
+        return torch.where(unseen, self._cosines(toward).clamp(min=0) * beyond, 0.0)
 
 
 def sensible(run: Run, space: WordSpace | None) -> Sensible | None:

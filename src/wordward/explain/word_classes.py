@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from wordward.explain.kin import foretell
+from wordward.explain.kin import Ridge
 from wordward.explain.word_kinds import (
     ADJECTIVES,
     BIT,
@@ -79,7 +79,7 @@ def foretold(told: Tensor, vectors: Tensor) -> Tensor:
     counts = told[told >= 0].bincount(minlength=len(CLASSES))
     given = torch.nn.functional.one_hot(told.clamp(min=0), len(CLASSES)).float()
     variance = torch.where(told >= 0, SPREAD * (counts / counts.min())[told], torch.inf)
-    return foretell(vectors.cpu().float(), given, variance)
+    return Ridge(vectors.cpu().float(), given, variance).fitted
 
 
 def word_classes(words: Sequence[str], vectors: Tensor) -> Tensor | None:

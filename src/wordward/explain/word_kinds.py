@@ -232,21 +232,35 @@ class Fitting:
 
         `names`: capitalised words are names, those that begin alike forms of one (Japan, Japanese; Poland, Polish).
         """
-        numbers: dict[str, int] = {}
-        stems = [word[:3].lower() if names and case(word) in (1, 2) else stem(word, known) for word in words]
+        self._known, self._names = known, names
+        self._numbers: dict[str, int] = {}  # of stems
         kinds = [kind(word, known) if case(word) != 3 else 0 for word in words]
         self.kinds = torch.tensor(kinds)  # (words,) int64
         self.cases = torch.tensor([case(word) for word in words])
         self.crude = torch.tensor([fold(word) in CRUDE for word in words])
+        stems = [self._stem(word) for word in words]
         self.stems = torch.from_numpy(
-            np.array([numbers.setdefault(each, len(numbers)) for each in stems], dtype=np.int64)
+            np.array([self._numbers.setdefault(each, len(self._numbers)) for each in stems], dtype=np.int64)
         )
+
+    def _stem(self, word: str) -> str:
+        return word[:3].lower() if self._names and case(word) in (1, 2) else stem(word, self._known)
+
+    def with_words(self, words: Sequence[str]) -> "Fitting":
+        """The same with more words, after the others."""
+        more, result = Fitting(words, self._known, names=self._names), copy(self)
+        more.stems = torch.tensor([self._numbers.get(self._stem(word), -1) for word in words])
+        for name, values in vars(self).items():
+            if isinstance(values, Tensor):
+                setattr(result, name, torch.cat([values, getattr(more, name).to(values.device)]))
+        return result
 
     def to(self, device: torch.device) -> "Fitting":
         """The same on a device."""
         moved = copy(self)
         for name, values in vars(self).items():
-            setattr(moved, name, values.to(device))
+            if isinstance(values, Tensor):
+                setattr(moved, name, values.to(device))
         return moved
 
     def __call__(self, words: Tensor, others: Tensor) -> Tensor:
