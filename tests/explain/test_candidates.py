@@ -127,7 +127,7 @@ def test_of_taggers_those_of_names_have_fitting_words(tags: tuple[str, ...], fit
     config = TrainConfig(task="tag", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=3))
     model = Tagger(len(vocabulary), len(tags), MODEL).eval()
     run = LstmRun(Path("nowhere"), config, vocabulary, tags, model, torch.device("cpu"))
-    assert fit_words(run, run.adversary("iadvt")) == fit
+    assert (fit_words(run, run.adversary("iadvt")) is not None) == fit
 
 
 def test_a_word_that_none_fits_has_no_pull() -> None:

@@ -12,11 +12,12 @@ from untrained import MODEL
 from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig
 from wordward.explain import sensible
 from wordward.explain.candidates import FAR
-from wordward.explain.kin import NOISE, RIDGE, foretell, kin_evidence
+from wordward.explain.kin import NOISE, RIDGE, Kin, Ridge
 from wordward.explain.sensible import LESS, RARE, SILENT, Sensible
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.lstm import LstmRun
+from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
 from wordward.text.vocabulary import SPECIALS, Vocabulary
@@ -57,12 +58,12 @@ def test_what_kin_say_is_a_regression_without_the_word_itself() -> None:
             x[rest].T @ (weights * x[rest]) + RIDGE * torch.eye(6, dtype=x.dtype),
             x[rest].T @ (weights * values[rest].double()),
         )
-        torch.testing.assert_close(foretell(vectors, values, variance)[left_out], (x[left_out] @ solved).float())
+        torch.testing.assert_close(Ridge(vectors, values, variance).fitted[left_out], (x[left_out] @ solved).float())
 
 
 def test_kin_speak_for_a_label_where_the_words_near_do() -> None:
     run, evidence, space = a_run()
-    kin = kin_evidence(run, evidence, space)[:, LABEL]
+    kin = Kin(run, evidence, space).evidence[:, LABEL]
     assert (kin[ids(run, *GOOD)] > 0.3).all()
     assert (kin[ids(run, *BAD)] < -0.3).all()
     lovely, harbor = (evidence.evidence[ids(run, word), LABEL] for word in ("lovely", "harbor"))
@@ -76,28 +77,29 @@ def test_words_that_speak_for_the_label_never_pull_nor_such_as_speak_for_it_more
     pulls = [("lovely", "dull"), ("lovely", "charming"), ("dull", "lovely"), ("dull", "stale")]
     assert may(run, rule, pulls) == [True, False, False, False]
     # At the edges: how much the new word may speak for the label, and how much less it must.
-    rule._both[ids(run, "harbor"), LABEL] = SILENT - 0.01
-    rule._both[ids(run, "lovely"), LABEL] = SILENT - 0.01 + log(LESS)
+    rule.both[ids(run, "harbor"), LABEL] = SILENT - 0.01
+    rule.both[ids(run, "lovely"), LABEL] = SILENT - 0.01 + log(LESS)
     assert may(run, rule, [("lovely", "harbor"), ("witty", "harbor")]) == [True, True]
-    rule._both[ids(run, "lovely"), LABEL] -= 0.02
+    rule.both[ids(run, "lovely"), LABEL] -= 0.02
     assert may(run, rule, [("lovely", "harbor")]) == [False]
-    rule._both[ids(run, "harbor"), LABEL] = SILENT + 0.01
+    rule.both[ids(run, "harbor"), LABEL] = SILENT + 0.01
     assert may(run, rule, [("witty", "harbor")]) == [False]
 
 
 def test_contrast_is_what_the_new_word_says_for_the_rival_and_against_the_label() -> None:
     run, evidence, space = a_run()
     rule = Sensible(run, evidence, space)
-    words, toward = ids(run, "lovely", "dull", "witty"), ids(run, "dull", "lovely", "graceful")
-    found = rule.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward)
+    row, toward = row_of(run, "lovely", "dull", "witty"), ids(run, "dull", "lovely", "graceful")
+    rivals, positions = torch.tensor([0, 0, 0]), torch.arange(3)
+    found = rule.of(row, LABEL).contrast(rivals, positions, toward)
     lost, other, none = found.tolist()
     assert lost > 2
     assert lost == pytest.approx(-other)
     assert abs(none) < 0.5
     doubting = Sensible(of_pieces(run), evidence, space)
-    doubt = doubting._doubt[toward].sum(-1)  # of two classes
+    doubt = doubting.doubt[toward].sum(-1)  # of two classes
     assert (doubt > 0).all()
-    torch.testing.assert_close(doubting.contrast(LABEL, torch.tensor([0, 0, 0]), words, toward), found - doubt)
+    torch.testing.assert_close(doubting.of(row, LABEL).contrast(rivals, positions, toward), found - doubt)
 
 
 class OfPieces(LstmRun):
@@ -122,7 +124,7 @@ def test_what_few_texts_hold_is_doubted_more_and_what_many_hold_tells_most() -> 
     found = rule.speaking(ids(run, *WORDS))
     assert found.doubt[lovely] == pytest.approx((0.5 * 0.01 / 0.51) ** 0.5)
     assert found.doubt[charming] == pytest.approx(0.5**0.5)
-    surely = rule._both - rule._doubt
+    surely = rule.both - rule.doubt
     assert {int(at) for at in found.telling} == {int(at) for at in ids(run, *WORDS) if (surely[at] > 0).any()}
     assert {lovely, dull} <= set(found.telling.tolist())
     assert lovely not in rule.speaking(ids(run, "dull", "stale")).telling
@@ -168,17 +170,23 @@ def test_kin_foretell_words_that_no_training_text_holds() -> None:
     unseen = int(run.vocabulary["witty"])
     variance, said = evidence.variance.clone(), evidence.evidence.clone()
     variance[unseen], said[unseen] = torch.inf, -9.0  # what stands there counts for nothing
-    kin = kin_evidence(run, Evidence(said, variance), space)
+    kin = Kin(run, Evidence(said, variance), space).evidence
     assert 0.3 < kin[unseen, LABEL] < 3
     seen = [at for at in range(len(SPECIALS), len(run.vocabulary)) if at != unseen]
-    without = foretell(space.table[seen], evidence.evidence[seen], evidence.variance[seen].mean(-1))
-    torch.testing.assert_close(kin[seen], without)
+    without = Ridge(space.table[seen], evidence.evidence[seen], evidence.variance[seen].mean(-1))
+    torch.testing.assert_close(kin[seen], without.fitted)
+
+
+def row_of(run: Run, *words: str) -> Row:
+    """A text of words, one id each."""
+    numbers = ids(run, *words).numpy()
+    return Row(numbers, np.arange(len(words)), np.arange(len(words)), numbers)
 
 
 def may(run: Run, rule: Sensible, pulls: list[tuple[str, str]]) -> list[bool]:
     """Which pulls may be shown, each on a word of its own."""
-    words, toward = (ids(run, *each) for each in zip(*pulls, strict=True))
-    return rule.may(LABEL, words, words, toward.unsqueeze(-1)).flatten().tolist()
+    words, toward = zip(*pulls, strict=True)
+    return rule.of(row_of(run, *words), LABEL).may(ids(run, *toward).unsqueeze(-1)).flatten().tolist()
 
 
 def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> None:
@@ -187,11 +195,11 @@ def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> 
     evidence.evidence[lovely, LABEL], evidence.variance[lovely] = 4.0, 0.01
     evidence.variance[charming] = torch.inf
     rule = Sensible(run, evidence, space)
-    words, toward = ids(run, "lovely", "lovely", "dull"), torch.stack([charming, tunnel, charming])
-    carried = rule._carried(LABEL, words, words, toward)
+    row, toward = row_of(run, "lovely", "lovely", "dull"), torch.stack([charming, tunnel, charming])
+    carried = rule.of(row, LABEL)._carried(toward.unsqueeze(-1)).flatten()
     close = torch.cosine_similarity(space.table[lovely], space.table[charming], dim=0)
     assert 0.8 < close < 1
-    beyond = rule._both[lovely, LABEL] - rule._kin[lovely, LABEL]
+    beyond = rule.both[lovely, LABEL] - rule._kin.evidence[lovely, LABEL]
     assert beyond > 1
     torch.testing.assert_close(carried, torch.stack([close * beyond, torch.tensor(0.0), torch.tensor(0.0)]))
     assert may(run, rule, [("lovely", "charming"), ("witty", "dull")]) == [False, True]
@@ -200,8 +208,8 @@ def test_a_word_that_no_text_holds_has_evidence_of_the_word_it_is_close_to() -> 
 def test_near_words_count_more() -> None:
     run, evidence, space = a_run()
     rule = Sensible(run, evidence, space)
-    own, toward = ids(run, "lovely", "lovely", "lovely"), ids(run, "charming", "dull", "lovely")
-    near, far, itself = rule.nearness(own, toward).tolist()
+    toward = ids(run, "charming", "dull", "lovely").unsqueeze(0)
+    near, far, itself = rule.of(row_of(run, "lovely"), LABEL).nearness(toward).flatten().tolist()
     assert FAR <= far < near < itself == pytest.approx(1.0)
 
 

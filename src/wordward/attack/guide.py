@@ -122,7 +122,8 @@ class Guide:
         self.run, self.settings = run, settings
         self.judge = judge if settings.sense == "kept" else None
         self.adversary = run.adversary(settings.method)
-        self.fitting = settings.only_fitting and fit_words(run, self.adversary, space=settings.word_space)
+        near = fit_words(run, self.adversary, space=settings.word_space) if settings.only_fitting else None
+        self.fitting = near is not None
         self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
         recipe = self.adversary.method.recipe
         self.by_strength = settings.by_strength or not recipe.follows_gradient

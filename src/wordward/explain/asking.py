@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from wordward.explain.pulls import TextPulls
-from wordward.explain.sensible import Sensible
+from wordward.explain.sensible import Sensible, TextSense
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
@@ -73,35 +73,34 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
     log-odds, of how much more the new word speaks for the label that gains, and of how near it is. Asked are the
     ASKED that promise most: the same product with the strength of a pull for the fall.
     """
-    asked = [list(islice(_promising(sensible, question), ASKED)) for question in questions]
+    senses = [sensible.of(question.text.row, question.label) for question in questions]
+    asked = [list(islice(_promising(*each), ASKED)) for each in zip(questions, senses, strict=True)]
     rows = [
         question.text.row.swapped(swap.position, swap.toward).ids
         for question, swaps in zip(questions, asked, strict=True)
         for swap in swaps
     ]
     answers = iter(_read(run, rows).split([len(swaps) for swaps in asked]))
-    return [_most(sensible, *each) for each in zip(questions, asked, answers, strict=True)]
+    return [_most(*each) for each in zip(questions, senses, asked, answers, strict=True)]
 
 
-def _promising(sensible: Sensible, question: Question) -> Iterator[Swap]:
+def _promising(question: Question, sense: TextSense) -> Iterator[Swap]:
     """The pulls of a text that may be shown, those that promise most first, not more than EACH of a word."""
     row, pulls = question.text.row, question.found.of_words(question.text.row)
     if not pulls.words:
         return
     toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
-    own, sense = torch.from_numpy(row.ids[row.first]).unsqueeze(-1), sensible.of(row, question.label)
-    may = sense.may(toward) & (toward != own) & (strengths > 0)
+    may = sense.may(toward) & (toward != torch.from_numpy(row.ids[row.first]).unsqueeze(-1)) & (strengths > 0)
     may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
     near = sense.nearness(toward)
     promise = strengths * sense.promised(toward).clamp(min=LEAST) * near
-    taken = [0] * len(own)
+    taken = [0] * len(toward)
     order = promise.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
     for at in order[: int(may.sum())].tolist():
-        position, column = divmod(at, toward.shape[1])
-        taken[position] += 1
-        if taken[position] <= EACH:
-            which = position, column
-            yield Swap(*which, int(toward[which]), float(near[which]))
+        place = divmod(at, toward.shape[1])
+        taken[place[0]] += 1
+        if taken[place[0]] <= EACH:
+            yield Swap(*place, int(toward[place]), float(near[place]))
 
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
@@ -111,7 +110,7 @@ def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 
-def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits: Tensor) -> Answer | None:
+def _most(question: Question, sense: TextSense, swaps: Sequence[Swap], logits: Tensor) -> Answer | None:
     """The swap that tells most, by the logits of the text with each, (swaps, classes)."""
     if not swaps:
         return None
@@ -121,7 +120,6 @@ def _most(sensible: Sensible, question: Question, swaps: Sequence[Swap], logits:
     gains = log_p - before.double().log_softmax(-1)
     gains[:, label] = -torch.inf
     positions, _, toward, near = map(torch.tensor, zip(*swaps, strict=True))
-    sense = sensible.of(question.text.row, label)
     contrast = sense.contrast(gains.argmax(-1), positions, toward).clamp(min=LEAST)
     telling = fall * contrast * near
     best = int(telling.argmax())

@@ -76,7 +76,7 @@ class FittingWords(NearestWords):
     def of_others(self, words: Sequence[str], vectors: Tensor, table: Tensor, evidence: Tensor | None) -> Tensor:
         """Candidates for words that have no id: (n, k), filled up with -1.
 
-        `vectors`: theirs, (n, dim); `table`: those of all ids; `evidence`: what they speak for, (n, classes), if known.
+        `vectors`: theirs, (n, dim); `table`: those of ids; `evidence`: what they speak for, (n, classes), if known.
         """
         size, other = len(table), copy(self)
         other.fits = self.fits.with_words(words)
@@ -145,8 +145,8 @@ class FittingWords(NearestWords):
         return torch.tensor(forms, dtype=torch.bool, device=near.device).view_as(near)
 
 
-def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: bool = True) -> bool:
-    """Let only words pull that fit the place of the word they pull; whether that is possible.
+def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: bool = True) -> FittingWords | None:
+    """Let only words pull that fit the place of the word they pull; None where that is not possible.
 
     It is for a classifier or a tagger of names, and a method with k nearest words: other taggers may look for wrong
     inflections, and without k every word is a candidate. Directions and strengths are those of the model's own table
@@ -154,16 +154,17 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     """
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
-        return False
+        return None
     vectors, allowed, fits = word_space(run, space), _frequent(run), fitting_of(run).to(run.device)
     allowed = allowed[~fits.crude[allowed]]
     if vectors is not None:
         allowed = allowed[vectors.known[allowed]]
     if len(allowed) < 2:
-        return False
+        return None
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
-    adversary.directions.nearest = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
-    return True
+    near = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
+    adversary.directions.nearest = near
+    return near
 
 
 def _frequent(run: Run) -> Tensor:

@@ -1,17 +1,17 @@
 """From a perturbation to words: which word is pulled toward which word, how strongly."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from wordward.explain.asking import Answer, Question, Telling
-from wordward.explain.candidates import FittingWords, fit_words
+from wordward.explain.candidates import fit_words
 from wordward.explain.explanation import Explanation
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.places import PlaceMaker
 from wordward.explain.pulls import TextPulls, text_pulls
 from wordward.explain.sensible import sensible
-from wordward.explain.whole_words import WholeWords
+from wordward.explain.whole_words import whole_words
 from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
@@ -94,16 +94,13 @@ class Explainer:
             raise SettingError("words", f"words must be fitting or any, but is {words!r}")
         self.run, self.top = run, top
         self.adversary = run.adversary(method)
-        self.fitting = words == "fitting" and fit_words(run, self.adversary, space=word_space, forms=forms)
-        near = self.adversary.directions.nearest
-        self.sensible = sensible(run, near.space) if self.fitting and isinstance(near, FittingWords) else None
-        if self.sensible is not None and isinstance(near, FittingWords) and not forms:
+        near = fit_words(run, self.adversary, space=word_space, forms=forms) if words == "fitting" else None
+        self.fitting = near is not None
+        self.sensible = None if near is None else sensible(run, near.space)
+        if near is not None and self.sensible is not None and not forms:
             near.speaking = self.sensible.speaking(near.allowed)
-        self.wholes = None
-        steepest = self.adversary.method.recipe.choice == "steepest" and self.adversary.method.recipe.follows_gradient
-        if isinstance(near, FittingWords) and run.config.transformer is not None and steepest:
-            self.wholes = WholeWords(run, near, self.sensible)
-        pieces = self.wholes is not None
+        self._wholes = None if near is None else whole_words(run, self.adversary.method, near, self.sensible)
+        pieces = self._wholes is not None
         self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, pieces, self.sensible)
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
@@ -121,8 +118,7 @@ class Explainer:
         filled = [at for at, reading in enumerate(readings) if reading.filled]
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
         top = self.top if self.sensible is None else max(self.top, self.adversary.method.settings.k or 1)
-        wholes = None if self.wholes is None else self.wholes(chosen[0])
-        pulls = list(text_pulls(run, self.adversary, *chosen, top=top, focus=focus, wholes=wholes))
+        pulls = list(self.pulls(*chosen, top=top, focus=focus))
         places = [filled[found.number] for found in pulls]
         telling = None
         if self.sensible is not None:
@@ -133,6 +129,13 @@ class Explainer:
             first = None if telling is None else partial(telling, number)
             explanations[at] = self._explained(explanations[at], readings[at], found, first)
         return explanations
+
+    def pulls(
+        self, texts: Sequence[Reading], labels: Sequence[Labels], *, top: int, focus: int | None = None
+    ) -> Iterator[TextPulls]:
+        """As `text_pulls`, with words of several pieces pulled as wholes where only fitting words pull."""
+        wholes = None if self._wholes is None else self._wholes(texts)
+        return text_pulls(self.run, self.adversary, texts, labels, top=top, focus=focus, wholes=wholes)
 
     def _question(self, known: Explanation, text: Reading, found: TextPulls) -> Question:
         """A text to ask the model about: which of its pulls tells most against the label given or predicted."""

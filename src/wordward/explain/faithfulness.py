@@ -13,7 +13,7 @@ from wordward.datasets import DataError
 from wordward.explain.explainer import Explainer
 from wordward.explain.explanation import Place
 from wordward.explain.labels import Labels
-from wordward.explain.pulls import WordPulls, gradient_of, text_pulls
+from wordward.explain.pulls import WordPulls, gradient_of
 from wordward.explain.swaps import apply
 from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.tap import evaluating
@@ -176,7 +176,7 @@ def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
     chosen, writable = [readings[at] for at in right], run.writable()
     k = explainer.adversary.method.settings.k or explainer.top
     found: dict[int, _Choosable] = {}
-    for pulls in text_pulls(run, explainer.adversary, chosen, names, top=k, focus=None):
+    for pulls in explainer.pulls(chosen, names, top=k):
         reading = chosen[pulls.number]
         of_words = _candidates(explainer, reading, pulls.of_words(reading.row), writable)
         if len(of_words) > 1:

@@ -37,7 +37,7 @@ class Kin:
         if int(torch.isfinite(evidence.variance[ids]).all(-1).sum()) > 1:
             self._ridge = Ridge(table[ids], evidence.evidence[ids], evidence.variance[ids].mean(-1))
             self.evidence[ids] = self._ridge.fitted
-        if (after := len(run.vocabulary)) < len(self.evidence):  # pieces, each as the word that it spells; then the words
+        if (after := len(run.vocabulary)) < len(self.evidence):  # pieces, each as the word it spells; then the words
             pieces = {run.vocabulary.word(at).lower(): at for at in ids.tolist()}
             words = run.learnt.words if len(self.evidence) > after + 1 else [""]  # none were counted: one row for all
             rows = torch.tensor([pieces.get(word, -1) for word in words], device=self.evidence.device)

@@ -84,8 +84,12 @@ def text_pulls(
             batch = batch._replace(mask=run.perturbed(batch))
             counted = _counted(batch.mask, rows, focus) if run.tagging else None
             seed = run.config.training.seed
-            those = [] if wholes is None else [(at, each) for at, number in enumerate(index) for each in wholes[number]]
-            pulls = find_pulls(adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed, wholes=those)
+            of_batch = [
+                (at, whole) for at, number in enumerate(index) for whole in (wholes[number] if wholes else ())
+            ]
+            pulls = find_pulls(
+                adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed, wholes=of_batch
+            )
             logits = pulls.logits.float()
             found, logits = logits.softmax(-1).cpu().numpy(), logits.cpu().numpy()
             of_pieces = [values.cpu().numpy() for values in pulls[1:]]

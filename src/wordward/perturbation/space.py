@@ -69,6 +69,13 @@ class Neighbors:
         self._seed = int(torch.randint(SEEDS, (), device="cpu")) if dropout else 0
         self._kept: list[Tensor] = []
 
+    @classmethod
+    def around(cls, origins: Tensor, candidates: Tensor, words: Words) -> "Neighbors":
+        """Directions to candidates from any vectors, (batch, time, dim), instead of those of words."""
+        space = cls(candidates[..., 0], candidates, words)
+        space._origins = origins
+        return space
+
     def _units(self) -> Iterable[Tensor]:
         """d_k for a few k at a time, (batch, time, count, dim); the zero vector where two words coincide."""
         numbers = self.candidates.numel() * self._origins.shape[-1]

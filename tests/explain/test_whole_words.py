@@ -1,0 +1,150 @@
+"""Words of several pieces are pulled as wholes, toward words that fit the place of the whole word."""
+
+from itertools import chain, product
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hf_tiny import bert, word_pieces
+
+from wordward.datasets import Example
+from wordward.explain.explainer import Explainer
+from wordward.explain.kin import Ridge
+from wordward.explain.pulls import gradient_of
+from wordward.explain.whole_words import Whole, whole_pulls
+from wordward.explain.word_kinds import Fitting
+from wordward.hf.explainer import open_model
+from wordward.hf.trainer import AdversarialSettings
+from wordward.perturbation.objective import label_loss
+from wordward.runs.run import Run
+
+TEXT = "the film was empty and warm"  # all are one piece each but for "empty", which is five
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    tokenizer = word_pieces()
+    torch.manual_seed(0)
+    model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"}).double().eval()
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return open_model(model, tokenizer, AdversarialSettings(k=4), tagging=False)
+
+
+def test_a_strength_is_the_slope_of_the_loss_if_all_pieces_move_alike(run: Run) -> None:
+    """By differences of the loss, for a word of several pieces and one of a single piece in the same text."""
+    adversary, tap = run.adversary("iadvt"), run.adversary("iadvt").tap
+    row = run.read(Example(TEXT)).row
+    batch = run.corpus([row.ids], [1]).batch(np.array([0]), run.device)
+    (pieces,) = np.nonzero(row.word == 3)
+    assert len(pieces) > 1
+    candidates = torch.tensor([run.vocabulary.words.index(word) for word in ("dull", "cold", "story", "well")])
+    gradient, _ = gradient_of(adversary, lambda: run.model(batch.ids, batch.mask), batch, None)
+    assert gradient is not None
+    found = adversary.perturb(batch.ids, gradient, batch.mask)
+    words, strengths, cosines = whole_pulls(adversary, batch.ids, gradient, found, [(0, Whole(pieces, candidates))])
+
+    def slope(places: np.ndarray, candidate: int) -> float:
+        """Of the loss along a direction of length 1 that moves the pieces from their middle toward a word."""
+        direction = F.normalize(tap.table()[candidate] - tap.words(batch.ids)[0, places].mean(0), dim=0)
+        step = torch.zeros(*batch.ids.shape, tap.dim, dtype=torch.float64)
+        step[0, places] = 1e-5 * direction / len(places) ** 0.5
+        ends = (tap.run(lambda: run.model(batch.ids, batch.mask), sign * step).logits.detach() for sign in (1, -1))
+        up, down = (float(label_loss(logits, torch.tensor([1]))) for logits in ends)
+        return (up - down) / 2e-5
+
+    single = row.first[5:6]  # "warm"
+    assert found.candidates is not None
+    scale = float(found.strengths[0, single[0], 0]) / slope(single, int(found.candidates[0, single[0], 0]))
+    slopes = {int(word): scale * slope(pieces, int(word)) for word in candidates}
+    assert words[0].tolist() == sorted(slopes, key=lambda word: -slopes[word])
+    torch.testing.assert_close(
+        strengths[0], strengths.new_tensor(sorted(slopes.values(), reverse=True)), rtol=1e-5, atol=1e-9
+    )
+    units = F.normalize(tap.table()[words[0]] - tap.words(batch.ids)[0, pieces].mean(0), dim=-1)
+    r = (strengths[0].unsqueeze(-1) * units).sum(0)
+    torch.testing.assert_close(cosines[0], units @ F.normalize(r, dim=0))
+
+
+def pulls(run: Run, texts: list[str], method: str = "iadvt") -> list[list[list[tuple[str, float]]]]:
+    """Of each word of each text what pulls it, whatever is shown of it."""
+    explainer, readings = Explainer(run, method, forms=True), run.read_all(run.examples(texts))
+    found: list[list[list[tuple[str, float]]]] = [[] for _ in texts]
+    for of_text in explainer.pulls(readings, [["good"]] * len(texts), top=4):
+        row = readings[of_text.number].row
+        towards, strengths, _ = of_text.of_words(row)
+        found[of_text.number] = [
+            [(run.vocabulary.word(to), strength) for to, strength in zip(*each, strict=True) if to != own]
+            for own, *each in zip(row.ids[row.first].tolist(), towards, strengths, strict=True)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("method", ["iadvt", "ivat"])
+def test_only_words_that_fit_the_whole_word_pull_it(run: Run, method: str) -> None:
+    found = pulls(run, [TEXT, "our music was empty, moving and tired"], method)
+    (empty, other), (moving, tired) = (found[0][3], found[1][3]), (found[1][5], found[1][7])
+    assert empty
+    assert other
+    adjectives = {"warm", "funny", "bright", "lovely", "dull", "cold", "clumsy", "bland"}
+    things = {"film", "story", "ending", "script", "cast", "music", "well"}  # by their form these may be either
+    assert {word for word, _ in (*empty, *other)} <= adjectives | things
+    assert [word for word, _ in moving] == ["ending"]  # the only other word in -ing
+    assert {word for word, _ in tired} <= {"said"}  # and of the past there is one
+
+
+def test_words_alone_are_pulled_as_in_a_batch(run: Run) -> None:
+    texts = [TEXT, "empty", "their tired script was dull and empty and the cast was cold", "warm"]
+    together = pulls(run, texts)
+    for text, found in zip(texts, together, strict=True):
+        (alone,) = pulls(run, [text])
+        assert [[word for word, _ in of] for of in alone] == [[word for word, _ in of] for of in found]
+        for (_, one), (_, other) in zip(chain(*alone), chain(*found), strict=True):
+            assert one == pytest.approx(other, rel=1e-5)
+
+
+def test_methods_that_move_one_word_or_by_chance_pull_no_whole_word(run: Run) -> None:
+    text = run.read(Example(TEXT))
+    assert Explainer(run).places.whole(text).tolist() == [True] * 6
+    for method in ("iadvt-best", "iadvt-rand"):
+        assert Explainer(run, method).places.whole(text).tolist() == [True] * 3 + [False] + [True] * 2
+
+
+def test_more_words_fit_as_they_would_in_the_vocabulary() -> None:
+    known, more = (
+        ("love", "loves", "walked", "walks", "Good", "bad", "the", "this"),
+        ("loved", "Bad", "a", "walking", "talked"),
+    )
+    real = frozenset(word.lower() for word in (*known, *more))
+    extended, whole = Fitting(known, real).with_words(more), Fitting((*known, *more), real)
+    for word, other in product(range(len(known) + len(more)), range(len(known))):
+        pair = torch.tensor([word]), torch.tensor([other])
+        assert extended(*pair) == whole(*pair)
+
+
+def test_kin_foretell_words_of_several_pieces(run: Run) -> None:
+    """A word that no table has speaks for what the words do that the middle of its pieces is near."""
+    rule = Explainer(run).sensible
+    assert rule is not None
+    reading = run.read(Example(TEXT))
+    sense = rule.of(reading.row, 1)
+    (pieces,) = np.nonzero(reading.row.word == 3)
+    middle = run.table()[torch.from_numpy(reading.row.ids[pieces])].float().mean(0)
+    torch.testing.assert_close(sense.vectors[3].float(), middle)
+    warm = run.vocabulary.words.index("warm")
+    torch.testing.assert_close(sense.speaks[5], rule.both[warm])
+    torch.testing.assert_close(sense.speaks[3], rule._kin.of(middle.unsqueeze(0))[0].to(sense.speaks))
+    assert sense.speaks[3].abs().max() > 0
+    assert not sense.beyond[3].any()  # it is all from kin
+
+
+def test_a_regression_foretells_what_it_was_not_given() -> None:
+    vectors = torch.randn(40, 5, generator=torch.Generator().manual_seed(2))
+    values, variance = vectors[:, :2] * 2, torch.full((40,), 0.01)
+    variance[30:] = torch.inf
+    ridge = Ridge(vectors, values, variance)
+    torch.testing.assert_close(ridge(vectors[30:]).float(), ridge.fitted[30:])
+    without = Ridge(vectors[:30], values[:30], variance[:30])
+    torch.testing.assert_close(without(vectors[30:]), ridge(vectors[30:]))
