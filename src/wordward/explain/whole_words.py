@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wordward.explain.candidates import FittingWords
 from wordward.explain.sensible import Sensible
+from wordward.explain.word_classes import fitting_others
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.recipes import Method
@@ -46,7 +47,8 @@ class WholeWords:
         if self._sensible is not None:
             evidence = torch.cat([self._sensible.of(text.row, 0).speaks[~text.row.single] for text in texts])
         spelt = [self._spelt(text, at) for text, at in found]
-        candidates = self._near.of_others(spelt, middles, table, evidence).cpu()
+        fits = fitting_others(self._run, spelt, self._near.fits)
+        candidates = self._near.of_others(spelt, fits, middles, table, evidence).cpu()
         first = torch.tensor([int(of_word[0]) for of_word in ids]).unsqueeze(-1)
         wholes = map(Whole, pieces, torch.where(candidates >= 0, candidates, first))
         return [[next(wholes) for _ in of_text] for of_text in positions]

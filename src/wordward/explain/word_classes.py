@@ -1,6 +1,6 @@
 """Whether words are nouns, verbs, adjectives or names: learnt from the vectors of those whose form tells."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
@@ -40,6 +40,8 @@ NAMES = frozenset(
     monday tuesday wednesday thursday friday saturday sunday
     """.split()
 )
+SHORTEST, LONGEST = 2, 4  # letters of an ending
+SHARED = 3  # words that must share it
 LONG = 6  # letters of a word that has an adjective's ending, not only its letters: no table, no fish
 SURE = ("tion", "sion", "ment", "ness", "ity", "ship", "ism")  # of NOUNS
 FEW = 20  # words of each class whose form tells are needed
@@ -99,6 +101,29 @@ def word_classes(words: Sequence[str], vectors: Tensor) -> Tensor | None:
     return torch.where(sure.unsqueeze(-1), given, found)
 
 
+class Endings:
+    """What words are by how they end: as the known words that share most of their last letters."""
+
+    def __init__(self, classes: Mapping[str, Tensor]) -> None:
+        """`classes`: of known words, in lower case, each (CLASSES,)."""
+        of_endings: dict[str, list[Tensor]] = {}
+        for word, each in classes.items():
+            if word not in CLOSED and int(each.argmax()) != CLASSES.index("name"):
+                for length in range(SHORTEST, min(LONGEST, len(word) - 1) + 1):
+                    of_endings.setdefault(word[-length:], []).append(each)
+        self._means = {
+            ending: torch.stack(each).mean(0) for ending, each in of_endings.items() if len(each) >= SHARED
+        }
+
+    def __call__(self, words: Sequence[str]) -> Tensor:
+        """How much words are of each class, (words, CLASSES); nan where no words end alike."""
+        unknown = torch.full((len(CLASSES),), torch.nan)
+        endings = ([fold(word)[-length:] for length in range(LONGEST, SHORTEST - 1, -1)] for word in words)
+        return torch.stack(
+            [next((self._means[each] for each in of_word if each in self._means), unknown) for of_word in endings]
+        )
+
+
 def fitting_of(run: Run) -> Fitting:
     """Which words of a run fit which, by their form and by what they are.
 
@@ -110,17 +135,31 @@ def fitting_of(run: Run) -> Fitting:
         return fitting(words, names=run.tagging)
     if folder is not None:
         return _by_installed(words, folder)
-    if run.model not in _by_own:
-        ids = run.ordinary().cpu()
-        found = word_classes([words[at] for at in ids.tolist()], run.table().cpu()[ids])
+    return _by_own(run)[0]
+
+
+def fitting_others(run: Run, words: Sequence[str], fits: Fitting) -> Fitting:
+    """As `fitting_of`, which is `fits`, for words that are not in the vocabulary: by their form and their endings."""
+    others, folder = fits.of_others(words), installed_model()
+    if run.tagging or (folder is None and run.config.transformer is None):
+        return others
+    return by_class(others, (_by_own(run)[1] if folder is None else _endings(folder))(words))
+
+
+_own: WeakKeyDictionary[nn.Module, tuple[Fitting, Endings]] = WeakKeyDictionary()
+
+
+def _by_own(run: Run) -> tuple[Fitting, Endings]:
+    """Which words of a Transformer fit which, by its own vectors; found once, since training does not change it."""
+    if run.model not in _own:
+        words, ids = tuple(run.vocabulary.words), run.ordinary().cpu()
+        ordinary = [words[at] for at in ids.tolist()]
+        found = word_classes(ordinary, run.table().cpu()[ids])
         classes = torch.full((len(words), len(CLASSES)), torch.nan)
-        _by_own[run.model] = by_class(
-            fitting(words, names=False), classes if found is None else classes.index_copy(0, ids, found)
-        )
-    return _by_own[run.model]
-
-
-_by_own: WeakKeyDictionary[nn.Module, Fitting] = WeakKeyDictionary()  # what words are does not change in training
+        fits = by_class(fitting(words, names=False), classes if found is None else classes.index_copy(0, ids, found))
+        by_word = {} if found is None else dict(zip(map(fold, ordinary), found.unbind(), strict=True))
+        _own[run.model] = fits, Endings(by_word)
+    return _own[run.model]
 
 
 @lru_cache(maxsize=4)
@@ -128,6 +167,11 @@ def _by_installed(words: tuple[str, ...], folder: Path) -> Fitting:
     """Which of these words fit which, by the vectors of an installed BERT."""
     by_word, unknown = installed_classes(folder), torch.full((len(CLASSES),), torch.nan)
     return by_class(fitting(words, names=False), torch.stack([by_word.get(fold(word), unknown) for word in words]))
+
+
+@lru_cache(maxsize=1)
+def _endings(folder: Path) -> Endings:
+    return Endings(installed_classes(folder))
 
 
 @lru_cache(maxsize=1)  # the same for all runs

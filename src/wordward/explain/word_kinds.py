@@ -246,13 +246,18 @@ class Fitting:
     def _stem(self, word: str) -> str:
         return word[:3].lower() if self._names and case(word) in (1, 2) else stem(word, self._known)
 
-    def with_words(self, words: Sequence[str]) -> "Fitting":
-        """The same with more words, after the others."""
-        more, result = Fitting(words, self._known, names=self._names), copy(self)
-        more.stems = torch.tensor([self._numbers.get(self._stem(word), -1) for word in words])
+    def of_others(self, words: Sequence[str]) -> "Fitting":
+        """The same for words that are not in the vocabulary."""
+        others = Fitting(words, self._known, names=self._names)
+        others.stems = torch.tensor([self._numbers.get(self._stem(word), -1) for word in words])
+        return others
+
+    def joined(self, others: "Fitting") -> "Fitting":
+        """These words, then others."""
+        result = copy(self)
         for name, values in vars(self).items():
             if isinstance(values, Tensor):
-                setattr(result, name, torch.cat([values, getattr(more, name).to(values.device)]))
+                setattr(result, name, torch.cat([values, getattr(others, name).to(values.device)]))
         return result
 
     def to(self, device: torch.device) -> "Fitting":
