@@ -15,7 +15,8 @@ from torch import nn
 from wordward.attack import attacker, search
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
-from wordward.attack.guide import Case, Guide, Replacement, Target, gains
+from wordward.attack.cases import Case, Replacement, Target
+from wordward.attack.guide import Guide, gains
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (

@@ -14,9 +14,9 @@ from rich.console import Console
 from wordward.attack import edit_search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
+from wordward.attack.cases import Case, Target
 from wordward.attack.edits import Edit
 from wordward.attack.files import from_record, marked
-from wordward.attack.guide import Case, Target
 from wordward.attack.sense import Judge
 from wordward.attack.summary import show, summarise, told
 from wordward.cli.main import main

@@ -18,8 +18,8 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
 from wordward.attack import AttackSettings, CheckLimits, Guard, check
+from wordward.attack.cases import Target
 from wordward.attack.guard import STEP, guard_at
-from wordward.attack.guide import Target
 from wordward.cli.main import main
 from wordward.datasets import Example
 from wordward.runs.prediction import Prediction

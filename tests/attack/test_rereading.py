@@ -11,7 +11,7 @@ from hf_tiny import byte_pieces, saved
 from untrained import a_run
 
 from wordward.attack.attacker import attack_texts
-from wordward.attack.guide import Case, Replacement, State, Target
+from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.ngrams import NGrams, around, split
 from wordward.attack.rereading import swapped_rows, text_with
 from wordward.config.attack import AttackSettings

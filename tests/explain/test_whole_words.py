@@ -1,6 +1,8 @@
 """Words of several pieces are pulled as wholes, toward words that fit the place of the whole word."""
 
+from functools import partial
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,12 +10,17 @@ import torch
 import torch.nn.functional as F
 from hf_tiny import bert, word_pieces
 
+from wordward.attack.attacker import attack, cases_of
+from wordward.attack.cases import State
+from wordward.attack.goal import Labels as LabelGoal
+from wordward.attack.guide import Guide
+from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.explainer import Explainer
 from wordward.explain.kin import Ridge
 from wordward.explain.labels import Labels
 from wordward.explain.pulls import gradient_of
-from wordward.explain.whole_words import Whole, whole_pulls
+from wordward.explain.whole_words import Whole, whole_pulls, with_wholes
 from wordward.explain.word_kinds import Fitting
 from wordward.hf.explainer import open_model
 from wordward.hf.trainer import AdversarialSettings
@@ -40,12 +47,14 @@ def test_a_strength_is_the_slope_of_the_loss_if_all_pieces_move_alike(run: Run) 
     row = run.read(Example(TEXT)).row
     batch = run.corpus([row.ids], [1]).batch(np.array([0]), run.device)
     (pieces,) = np.nonzero(row.word == 3)
-    assert len(pieces) > 1
+    assert len(pieces) == 5
     candidates = torch.tensor([run.vocabulary.words.index(word) for word in ("dull", "cold", "story", "well")])
     gradient, _ = gradient_of(adversary, lambda: run.model(batch.ids, batch.mask), batch, None)
     assert gradient is not None
     found = adversary.perturb(batch.ids, gradient, batch.mask)
-    words, strengths, cosines = whole_pulls(adversary, batch.ids, gradient, found, [(0, Whole(pieces, candidates))])
+    words, strengths, cosines = whole_pulls(
+        adversary, batch.ids, gradient, found, [(0, Whole(3, pieces, candidates))]
+    )
 
     def slope(places: np.ndarray, candidate: int) -> float:
         """Of the loss along a direction of length 1 that moves the pieces from their middle toward a word."""
@@ -151,3 +160,61 @@ def test_a_regression_foretells_what_it_was_not_given() -> None:
     torch.testing.assert_close(ridge(vectors[30:]).float(), ridge.fitted[30:])
     without = Ridge(vectors[:30], values[:30], variance[:30])
     torch.testing.assert_close(without(vectors[30:]), ridge(vectors[30:]))
+
+
+@pytest.mark.parametrize("rank", ["gain", "strength"])
+def test_attacks_swap_words_of_several_pieces_for_words_that_fit(run: Run, rank: Any) -> None:
+    """If swaps are ranked by what they gain; a perturbation's own strengths are those of pieces."""
+    guide = Guide(run, AttackSettings(rank=rank), None)
+    texts = [TEXT, "our music was empty, moving and tired"]
+    readings = run.read_all(run.examples(texts))
+    whole = rank == "gain"
+    assert guide.open(readings[0]).tolist() == [True] * 3 + [whole] + [True] * 2
+    predictions = run.predict_readings(readings)
+    cases = list(
+        cases_of(run.examples(texts), readings, predictions, guide.settings, LabelGoal(run, None), guide).values()
+    )
+    proposed, _ = guide([State(case.row) for case in cases], cases)
+    swaps = [
+        (case.reading.written(position), run.vocabulary.word(word))
+        for case, of_text in zip(cases, proposed, strict=True)
+        for position, word in of_text
+    ]
+    assert any(word == "empty" for word, _ in swaps) == whole
+    of_moving = {toward for word, toward in swaps if word == "moving"}
+    assert of_moving <= {"ending"}
+    for found in attack(run, run.examples(texts), guide.settings):
+        for change in found.changes:
+            assert not change.word.endswith("ing") or change.toward.endswith("ing")
+
+
+def test_a_gain_is_the_rise_in_loss_if_all_pieces_move_there(run: Run) -> None:
+    """By differences of the loss; the gains of other words, and where they may go, stay as they were."""
+    adversary = run.adversary("iadvt")
+    row = run.read(Example(TEXT)).row
+    batch = run.corpus([row.ids], [1]).batch(np.array([0]), run.device)
+    (pieces,) = np.nonzero(row.word == 3)
+    toward = torch.tensor([run.vocabulary.words.index(word) for word in ("dull", "cold", "story", "well")])
+    gradient, _ = gradient_of(adversary, lambda: run.model(batch.ids, batch.mask), batch, None)
+    assert gradient is not None
+    given = torch.zeros(*batch.ids.shape, 4, dtype=torch.long), torch.ones(*batch.ids.shape, 4), batch.mask
+    words = [(0, Whole(3, pieces, toward))]
+    candidates, gains, open = with_wholes(
+        adversary, batch.ids, gradient, words, given[0], given[1].double(), given[2]
+    )
+    for number, word in enumerate(toward):
+        move = adversary.tap.words(word) - adversary.tap.words(batch.ids[0, pieces]).mean(0)
+        step = torch.zeros(*batch.ids.shape, adversary.tap.dim, dtype=torch.float64)
+        step[0, pieces] = 1e-5 * move
+        forward = partial(run.model, batch.ids, batch.mask)
+        ends = [adversary.tap.run(forward, sign * step).logits.detach() for sign in (1, -1)]
+        up, down = (float(label_loss(logits, torch.tensor([1]))) for logits in ends)
+        assert float(gains[0, pieces[0], number]) == pytest.approx((up - down) / 2e-5, rel=1e-5)
+    assert candidates[0, pieces[0]].tolist() == toward.tolist()
+    others = np.setdiff1d(np.arange(len(row.ids)), pieces)
+    assert (gains[0, others] == 1).all()
+    assert not candidates[0, others].any()
+    assert not open[0, pieces[1:]].any()
+    assert open[0, [*others, pieces[0]]].tolist() == batch.mask[0, [*others, pieces[0]]].tolist()
+    assert not given[0].any()  # what was given is left alone
+    assert given[2].all()

@@ -524,6 +524,7 @@ class TestUse:
     ):
         """Against `wordward.hf.explainer` on the model that transformers load, which knows no counts of its texts."""
         monkeypatch.setattr(Run, "class_counts", lambda self: None)
+        monkeypatch.setattr("wordward.explain.explainer.sensible", lambda run, space: None)
         folder = run_folder if task == "sequence" else tagger_folder
         text = "the script was moving , said our friend"
         given: Any = text if task == "sequence" else text.split()

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
+from wordward.attack.cases import Case, SwapGuide, Target
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guard import Flags, Guard, check_guard
-from wordward.attack.guide import Case, Guide, SwapGuide, Target
+from wordward.attack.guide import Guide
 from wordward.attack.queries import QueryGuide
 from wordward.attack.rereading import text_with
 from wordward.attack.search import TextSearch, search
@@ -21,7 +22,7 @@ from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.swaps import written
-from wordward.explain.word_kinds import fold, in_one_piece_each
+from wordward.explain.word_kinds import fold
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
@@ -149,8 +150,7 @@ class Attacker:
         run, goal = self.run, self.goal
         texts = run.read_all(examples)
         predictions = run.predict_readings(texts)
-        fitting = self.guide is not None and self.guide.fitting
-        cases = cases_of(run, examples, texts, predictions, self.settings, goal, fitting=fitting)
+        cases = cases_of(examples, texts, predictions, self.settings, goal, self.guide)
         made = dict(zip(cases, self._edited(list(cases.values())), strict=True))
         adversarial = {at: edits.text for at, edits in made.items() if edits.changes}
         after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
@@ -227,33 +227,31 @@ def goal_of(
 
 
 def cases_of(
-    run: Run,
     examples: Sequence[Example],
     texts: Sequence[Reading],
     predictions: Sequence[Prediction],
     settings: AttackSettings,
     goal: Goal,
-    *,
-    fitting: bool = False,
+    guide: SwapGuide | None = None,
 ) -> dict[int, Case]:
-    """The texts that can be attacked, by their number; `fitting`: only words by themselves are swapped."""
+    """The texts that can be attacked, by their number, with the words that a guide swaps."""
     cases: dict[int, Case] = {}
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.spans else goal.target(example, predicted)
         if target is not None:
-            cases[at] = _case(text, settings, target, fitting=fitting)
+            cases[at] = _case(text, settings, target, guide)
     return cases
 
 
-def _case(text: Reading, settings: AttackSettings, target: Target, *, fitting: bool = False) -> Case:
+def _case(text: Reading, settings: AttackSettings, target: Target, guide: SwapGuide | None = None) -> Case:
     """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
     protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     most = min(settings.max_swaps, int(settings.max_share * len(text.spans) + 1e-9))
     open = np.full(len(text.spans), most > 0)
     if protected:
         open &= [fold(text.text[start:end]) not in protected for start, end in text.spans]
-    if fitting:
-        open &= text.row.single & in_one_piece_each(text.text, text.spans)
+    if guide is not None:
+        open &= guide.open(text)
     if isinstance(target.lose, np.ndarray):
         open &= target.lose != IGNORE
     return Case(text, target, open, most)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from wordward.attack.attacked import distance
+from wordward.attack.cases import Case, State, SwapGuide, of_words
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
-from wordward.attack.guide import Case, State, SwapGuide, of_words
 from wordward.attack.proposals import Proposer
 from wordward.attack.rereading import text_with
 from wordward.attack.search import fluent, read, survivors
@@ -192,7 +192,9 @@ class Editor:
         """The text after the edits so far as a case of its own, in which words that were edited stay as they are."""
         reading = self.run.read(Example(edited(case.text, state.edits)))
         free = [original(state.edits, *span) is not None for span in reading.spans]
-        open = self.proposer.open(reading, case.target, fitting=self.guide is not None and self.guide.fitting)
+        open = self.proposer.open(reading, case.target)
+        if self.guide is not None:
+            open &= self.guide.open(reading)
         return replace(case, reading=reading, open=open & np.array(free, dtype=bool))
 
     def _swap(self, case: Case, state: EditState, current: Case, swapped: State) -> Edit:

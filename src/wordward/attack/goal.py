@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Outcome, Sense
-from wordward.attack.guide import Case, Replacement, Target
+from wordward.attack.cases import Case, Replacement, Target
 from wordward.attack.sense import Judge
 from wordward.datasets import DataError, Example
 from wordward.datasets.m2 import Corrections, corrections_at, right_words

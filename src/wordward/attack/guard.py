@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from wordward.attack.attacked import Attacked, Outcome
+from wordward.attack.cases import Target
 from wordward.attack.goal import Labels
-from wordward.attack.guide import Target
 from wordward.datasets import Example
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run

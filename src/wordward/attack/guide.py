@@ -1,21 +1,21 @@
 """Proposes swaps: which words of many texts to replace by which, the most promising first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.attack.fluency import Fluency, fluency_of
+from wordward.attack.cases import Case, Replacement, State, of_words
+from wordward.attack.fluency import fluency_of
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
-from wordward.explain.explanation import Place
 from wordward.explain.pulls import TOKENS as EXPLAINED
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
+from wordward.explain.whole_words import Whole, whole_words, with_wholes
+from wordward.explain.word_kinds import in_one_piece_each
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK
 from wordward.perturbation.objective import IGNORE
@@ -30,91 +30,6 @@ TEXTS, TOKENS = 32, 1 << 14  # a gradient for so many at a time, at most
 NEAREST = 10  # words a token may be swapped for where r may point anywhere
 
 
-class Replacement(NamedTuple):
-    """A word of a text replaced by another."""
-
-    position: int  # of the word that goes
-    word: int  # id of the word that comes
-
-
-@dataclass(frozen=True)
-class State:
-    """A text with some words swapped."""
-
-    row: Row  # as the model reads it
-    swaps: tuple[Replacement, ...] = ()  # in the order they were made
-    margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
-
-
-@dataclass(frozen=True)
-class Target:
-    """The prediction that is to change."""
-
-    lose: int | np.ndarray  # the class; a tagger's (words,): the tag, IGNORE where no tag is to change
-    watched: np.ndarray | None = None  # a tagger's (words,) bool, where that tag must not be in the end
-    never: frozenset[Replacement] = frozenset()  # swaps that may not be made
-    odds: float | None = None  # a guard's: the logarithm of the odds below which the class is lost
-
-    def margin(self, logits: np.ndarray) -> float:
-        """How far the logits (classes,) or (time, classes) are from another prediction."""
-        if self.odds is not None:
-            others = np.logaddexp.reduce(np.delete(logits, self.lose).astype(np.float64))
-            return float(logits[self.lose] - others - self.odds)
-        if self.watched is None:
-            others = logits.copy()
-            others[self.lose] = -np.inf
-            return float(logits[self.lose] - others.max())
-        tag = int(np.max(self.lose))  # IGNORE is below every tag
-        ahead = (logits[:, tag] - np.delete(logits, tag, axis=1).max(1))[self.watched]
-        flagged = ahead[ahead >= 0]
-        return float(flagged.sum()) if len(flagged) else float(ahead.max())
-
-
-@dataclass(frozen=True)
-class Case:
-    """A text under attack."""
-
-    reading: Reading
-    target: Target
-    open: np.ndarray  # (words,) bool, where a word may be swapped
-    most: int  # swaps
-
-    @property
-    def text(self) -> str:
-        """The text itself."""
-        return self.reading.text
-
-    @property
-    def row(self) -> Row:
-        """The text as the model reads it."""
-        return self.reading.row
-
-    def place(self, position: int) -> Place:
-        """One of its words and where it stands."""
-        start, end = self.reading.spans[position]
-        return Place(position, self.text[start:end], start, end, self.reading.known[position], ())
-
-    def number(self, position: int) -> int:
-        """The number of a word in the tables of the rule of sense."""
-        return int(self.row.numbers[self.row.first[position]])
-
-
-class SwapGuide(Protocol):
-    """What a search asks for swaps: a method that follows gradients, or one that asks the model alone."""
-
-    settings: AttackSettings
-    fitting: bool  # whether only words that fit their place are proposed
-    fluency: Fluency | None  # the language model that judges them
-
-    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
-        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
-        ...
-
-    def spent(self) -> list[int]:
-        """Texts that the model read for each of these states, when it was last called."""
-        ...
-
-
 class Guide:
     """A method that proposes swaps, the best first."""
 
@@ -127,6 +42,7 @@ class Guide:
         self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
         recipe = self.adversary.method.recipe
         self.by_strength = settings.by_strength or not recipe.follows_gradient
+        self._wholes = whole_words(run, self.adversary.method, near, None) if near and not self.by_strength else None
         refinements = self.adversary.method.settings.power_iterations
         probed = not recipe.needs_labels and recipe.follows_gradient
         self.passes = 1 + refinements if probed else 1  # of each text
@@ -153,7 +69,8 @@ class Guide:
                 length = len(state.row.ids)
                 open[at, :length] = state.row.at_all(swappable)
                 numbers[at, :length] = state.row.numbers
-            proposed, logits = self._propose(batch, *map(self._on_device, (open, numbers)))
+            wholes = self._wholes_of([states[number] for number in index], [cases[number] for number in index])
+            proposed, logits = self._propose(batch, self._on_device(open), self._on_device(numbers), wholes)
             for at, number in enumerate(index):
                 row = states[number].row
                 swaps[number] = _swaps_of_words(proposed[at], row)
@@ -163,6 +80,24 @@ class Guide:
     def spent(self) -> list[int]:
         """Texts that the model read for each state of the last call."""
         return [self.passes] * self._asked
+
+    def open(self, text: Reading) -> np.ndarray:
+        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
+        if not self.fitting:
+            return np.ones(len(text.spans), dtype=bool)
+        return in_one_piece_each(text.text, text.spans) & (text.row.single | (self._wholes is not None))
+
+    def _wholes_of(self, states: Sequence[State], cases: Sequence[Case]) -> list[tuple[int, Whole]]:
+        """The words of several pieces that are left in texts, each with the number of its text."""
+        if self._wholes is None:
+            return []
+        found = []
+        for at, (state, wholes) in enumerate(
+            zip(states, self._wholes([case.reading for case in cases]), strict=True)
+        ):
+            gone = {swap.position for swap in state.swaps}
+            found += [(at, whole.within(state.row)) for whole in wholes if whole.position not in gone]
+        return found
 
     def _on_device(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.run.device)
@@ -178,10 +113,13 @@ class Guide:
         gradient, logits = gradient_of(self.adversary, forward, batch, noise, counted)
         return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
 
-    def _propose(self, batch: Batch, open: Tensor, numbers: Tensor) -> tuple[list[list[Replacement]], np.ndarray]:
+    def _propose(
+        self, batch: Batch, open: Tensor, numbers: Tensor, wholes: Sequence[tuple[int, Whole]] = ()
+    ) -> tuple[list[list[Replacement]], np.ndarray]:
         """The best swaps of each text of a batch where `open` (batch, time) lets a word go.
 
-        `numbers` (batch, time) are those of the words for the rule of sense.
+        `numbers` (batch, time) are those of the words for the rule of sense; `wholes` words of several pieces, each
+        of which is swapped at its first.
         """
         found, gradient, logits = self.perturb(batch)
         if found.candidates is None:
@@ -191,6 +129,9 @@ class Guide:
         if not self.by_strength:
             assert gradient is not None
             values = gains(self.adversary, batch.ids, candidates, gradient.to(values.dtype))
+            if wholes:
+                given = candidates, values, open
+                candidates, values, open = with_wholes(self.adversary, batch.ids, gradient, wholes, *given)
         best = self._best(batch, candidates, values, open, numbers)
         return best, logits.detach().float().cpu().numpy()
 
@@ -236,11 +177,6 @@ def gains(adversary: Adversary, ids: Tensor, candidates: Tensor, gradient: Tenso
     if adversary.method.settings.k is None and adversary.method.recipe.space == "words":  # all words for each
         return gradient @ words(candidates[0, 0]).T - (gradient * origins).sum(-1, keepdim=True)
     return torch.stack([((words(kth) - origins) * gradient).sum(-1) for kth in candidates.unbind(-1)], -1)
-
-
-def of_words(logits: np.ndarray, row: Row) -> np.ndarray:
-    """A tagger's logits of words, (words, classes), from those of ids, (time, classes); a classifier's stay."""
-    return logits if logits.ndim == 1 else logits[row.first]
 
 
 def _swaps_of_words(swaps: list[Replacement], row: Row) -> list[Replacement]:

@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from wordward.attack.attacked import Sense
+from wordward.attack.cases import Case, Target
 from wordward.attack.edit_words import APPENDED, INSERTED
 from wordward.attack.edits import (
     HARMLESS,
@@ -24,11 +25,10 @@ from wordward.attack.edits import (
     words_in,
 )
 from wordward.attack.goal import Goal
-from wordward.attack.guide import Case, Target
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.explain.word_kinds import CLOSED, fold, in_one_piece_each
+from wordward.explain.word_kinds import CLOSED, fold
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
@@ -53,12 +53,10 @@ class Proposer:
             words += self.run.learnt.words
         return frozenset(map(str.lower, words)) | STOP_WORDS | CLOSED | set(INSERTED + APPENDED)
 
-    def open(self, reading: Reading, target: Target, *, fitting: bool = False) -> np.ndarray:
-        """Which words may be swapped, (words,) bool; `fitting`: only words by themselves."""
+    def open(self, reading: Reading, target: Target) -> np.ndarray:
+        """Which words may be swapped, (words,) bool."""
         tokens = range(len(reading.tokens))
         open = np.array([fold(reading.written(at)) not in self.kept for at in tokens], dtype=bool)
-        if fitting:
-            open &= reading.row.single & in_one_piece_each(reading.text, reading.spans)
         if isinstance(target.lose, np.ndarray):
             open &= target.lose != IGNORE
         return open

@@ -5,14 +5,16 @@ from itertools import islice
 
 import numpy as np
 
+from wordward.attack.cases import Case, Replacement, State
 from wordward.attack.fluency import fluency_of
-from wordward.attack.guide import Case, Replacement, State
 from wordward.attack.near_words import NearWords
 from wordward.attack.rereading import text_with
 from wordward.attack.search import read
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
+from wordward.explain.word_kinds import in_one_piece_each
+from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 
 NEAREST = 10  # words that one may be swapped for, where the method does not say
@@ -39,6 +41,10 @@ class QueryGuide:
     def spent(self) -> list[int]:
         """Texts that the model read for each state of the last call, but for those that the search reads again."""
         return self._spent
+
+    def open(self, text: Reading) -> np.ndarray:
+        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
+        return in_one_piece_each(text.text, text.spans) if self.fitting else np.ones(len(text.spans), dtype=bool)
 
     def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
         """For each state the swaps that bring another prediction nearer, best first, and how far off it is now."""

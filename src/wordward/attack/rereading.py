@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wordward.attack.guide import Case, Replacement, State
+from wordward.attack.cases import Case, Replacement, State
 from wordward.explain.swaps import apply, written
 from wordward.runs.reading import Row
 from wordward.runs.run import Run

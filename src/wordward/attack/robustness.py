@@ -138,7 +138,7 @@ def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSetti
     plain = [goal.plain(example) for example in examples]
     texts = run.read_all(plain)
     predictions = run.predict_readings(texts)
-    cases = list(cases_of(run, plain, texts, predictions, settings, goal).values())
+    cases = list(cases_of(plain, texts, predictions, settings, goal).values())
     labels = [target_of(case.row, case.target.lose) for case in cases]
     corpus = run.corpus([case.row.ids for case in cases], labels)
     allowed = run.ordinary()

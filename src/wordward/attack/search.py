@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wordward.attack.cases import Case, Replacement, State, SwapGuide, of_words
 from wordward.attack.fluency import LEAST, Fluency
-from wordward.attack.guide import Case, Replacement, State, SwapGuide, of_words
 from wordward.attack.rereading import swapped_rows, text_with
 from wordward.explain.swaps import keeps_articles
 from wordward.perturbation.tap import evaluating

@@ -14,7 +14,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.space import Neighbors
-from wordward.runs.reading import Reading
+from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run
 
 TINY = 1e-30  # a gradient so short is none
@@ -23,35 +23,58 @@ TINY = 1e-30  # a gradient so short is none
 class Whole(NamedTuple):
     """A word of several pieces."""
 
+    position: int  # of the word in its text
     pieces: np.ndarray  # their places among the ids of the text
     candidates: Tensor  # (k,) ids of words that fit its place, filled up with that of its first piece
 
+    def within(self, row: Row) -> "Whole":
+        """The same in a row of which other words were swapped."""
+        return self._replace(pieces=np.nonzero(row.word == self.position)[0])
+
 
 class WholeWords:
-    """Finds the words of several pieces in texts, and the words that may pull them."""
+    """Finds the words of several pieces in texts, and the words that may pull them or be put in their place."""
 
     def __init__(self, run: Run, near: FittingWords, sensible: Sensible | None) -> None:
         self._run, self._near, self._sensible = run, near, sensible
+        self._found: dict[tuple[str, bytes], Tensor] = {}  # candidates, by the word and its ids
 
     def __call__(self, texts: Sequence[Reading]) -> list[list[Whole]]:
         """Those of each text."""
-        positions = [np.nonzero(~text.row.single)[0].tolist() for text in texts]
-        found = [(text, at) for text, of_text in zip(texts, positions, strict=True) for at in of_text]
-        if not found:
-            return [[] for _ in texts]
+        words = [self._words(text) for text in texts]
+        missing: dict[tuple[str, bytes], tuple[Reading, int]] = {}
+        for text, of_text in zip(texts, words, strict=True):
+            for at, _, key in of_text:
+                if key not in self._found:
+                    missing[key] = text, at
+        if missing:
+            self._search(missing)
+        return [[Whole(at, pieces, self._found[key]) for at, pieces, key in of_text] for of_text in words]
+
+    def _words(self, text: Reading) -> list[tuple[int, np.ndarray, tuple[str, bytes]]]:
+        """Of each of a text's words of several pieces its position, its pieces, and what it is known by."""
+        row, found = text.row, []
+        for at in np.nonzero(~row.single)[0].tolist():
+            (pieces,) = np.nonzero(row.word == at)
+            found.append((at, pieces, (self._spelt(text, at), row.ids[pieces].tobytes())))
+        return found
+
+    def _search(self, missing: dict[tuple[str, bytes], tuple[Reading, int]]) -> None:
+        """Find the candidates of words, each known by where it stands in a text."""
         table = self._run.table().float() if self._near.space is None else self._near.space.table
-        pieces = [np.nonzero(text.row.word == at)[0] for text, at in found]
-        ids = [text.row.ids[of_word] for (text, _), of_word in zip(found, pieces, strict=True)]
-        middles = torch.stack([table[torch.from_numpy(of_word).long().to(table.device)].mean(0) for of_word in ids])
+        rows = [text.row for text, _ in missing.values()]
+        positions = [at for _, at in missing.values()]
+        ids = [torch.from_numpy(row.ids[row.word == at]).long() for row, at in zip(rows, positions, strict=True)]
+        middles = torch.stack([table[of_word.to(table.device)].mean(0) for of_word in ids])
         evidence = None
         if self._sensible is not None:
-            evidence = torch.cat([self._sensible.of(text.row, 0).speaks[~text.row.single] for text in texts])
-        spelt = [self._spelt(text, at) for text, at in found]
+            speaks = [self._sensible.of(row, 0).speaks[at] for row, at in zip(rows, positions, strict=True)]
+            evidence = torch.stack(speaks)
+        spelt = [word for word, _ in missing]
         fits = fitting_others(self._run, spelt, self._near.fits)
-        candidates = self._near.of_others(spelt, fits, middles, table, evidence).cpu()
-        first = torch.tensor([int(of_word[0]) for of_word in ids]).unsqueeze(-1)
-        wholes = map(Whole, pieces, torch.where(candidates >= 0, candidates, first))
-        return [[next(wholes) for _ in of_text] for of_text in positions]
+        found = self._near.of_others(spelt, fits, middles, table, evidence).cpu()
+        first = torch.stack([of_word[0] for of_word in ids]).unsqueeze(-1)
+        self._found |= zip(missing, torch.where(found >= 0, found, first), strict=True)
 
     def _spelt(self, text: Reading, position: int) -> str:
         """A word as the vocabulary would spell it: in lower case if its pieces are."""
@@ -86,3 +109,30 @@ def whole_pulls(
     cosines = torch.where(length > 0, space.strengths(r) / length, 0.0)
     strengths, order = strengths.squeeze(1).sort(dim=-1, descending=True)
     return candidates.squeeze(1).gather(-1, order), strengths, cosines.squeeze(1).gather(-1, order)
+
+
+def with_wholes(
+    adversary: Adversary,
+    ids: Tensor,
+    gradient: Tensor,
+    words: Sequence[tuple[int, Whole]],
+    candidates: Tensor,
+    gains: Tensor,
+    open: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What may come for each piece, (batch, time, k), and what that gains, with words of several pieces as wholes.
+
+    What may come for such a word, given as for `whole_pulls`, stands at its first piece, and its gain is the rise in
+    loss that is promised to first order if all pieces move from their middle there. `open`, (batch, time), says where
+    a word may go: not at the other pieces.
+    """
+    candidates, gains, open = candidates.clone(), gains.clone(), open.clone()
+    of_words = torch.stack([word.candidates for _, word in words]).to(ids.device)  # (words, k)
+    slopes = torch.stack([gradient[at, word.pieces].sum(0) for at, word in words]).to(gains.dtype)
+    middles = torch.stack([adversary.tap.words(ids[at, word.pieces]).mean(0) for at, word in words])
+    moves = (adversary.tap.words(kth) - middles for kth in of_words.unbind(-1))
+    rises = torch.stack([(move * slopes).sum(-1) for move in moves], -1)
+    for number, (at, word) in enumerate(words):
+        candidates[at, word.pieces[0]], gains[at, word.pieces[0]] = of_words[number], rises[number]
+        open[at, word.pieces[1:]] = False
+    return candidates, gains, open

@@ -1,0 +1,106 @@
+"""Texts under attack: which prediction is to change, which words were swapped, and what a search asks for more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from wordward.attack.fluency import Fluency
+from wordward.config.attack import AttackSettings
+from wordward.explain.explanation import Place
+from wordward.runs.reading import Reading, Row
+
+
+class Replacement(NamedTuple):
+    """A word of a text replaced by another."""
+
+    position: int  # of the word that goes
+    word: int  # id of the word that comes
+
+
+@dataclass(frozen=True)
+class State:
+    """A text with some words swapped."""
+
+    row: Row  # as the model reads it
+    swaps: tuple[Replacement, ...] = ()  # in the order they were made
+    margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
+
+
+@dataclass(frozen=True)
+class Target:
+    """The prediction that is to change."""
+
+    lose: int | np.ndarray  # the class; a tagger's (words,): the tag, IGNORE where no tag is to change
+    watched: np.ndarray | None = None  # a tagger's (words,) bool, where that tag must not be in the end
+    never: frozenset[Replacement] = frozenset()  # swaps that may not be made
+    odds: float | None = None  # a guard's: the logarithm of the odds below which the class is lost
+
+    def margin(self, logits: np.ndarray) -> float:
+        """How far the logits (classes,) or (time, classes) are from another prediction."""
+        if self.odds is not None:
+            others = np.logaddexp.reduce(np.delete(logits, self.lose).astype(np.float64))
+            return float(logits[self.lose] - others - self.odds)
+        if self.watched is None:
+            others = logits.copy()
+            others[self.lose] = -np.inf
+            return float(logits[self.lose] - others.max())
+        tag = int(np.max(self.lose))  # IGNORE is below every tag
+        ahead = (logits[:, tag] - np.delete(logits, tag, axis=1).max(1))[self.watched]
+        flagged = ahead[ahead >= 0]
+        return float(flagged.sum()) if len(flagged) else float(ahead.max())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text under attack."""
+
+    reading: Reading
+    target: Target
+    open: np.ndarray  # (words,) bool, where a word may be swapped
+    most: int  # swaps
+
+    @property
+    def text(self) -> str:
+        """The text itself."""
+        return self.reading.text
+
+    @property
+    def row(self) -> Row:
+        """The text as the model reads it."""
+        return self.reading.row
+
+    def place(self, position: int) -> Place:
+        """One of its words and where it stands."""
+        start, end = self.reading.spans[position]
+        return Place(position, self.text[start:end], start, end, self.reading.known[position], ())
+
+    def number(self, position: int) -> int:
+        """The number of a word in the tables of the rule of sense."""
+        return int(self.row.numbers[self.row.first[position]])
+
+
+class SwapGuide(Protocol):
+    """What a search asks for swaps: a method that follows gradients, or one that asks the model alone."""
+
+    settings: AttackSettings
+    fitting: bool  # whether only words that fit their place are proposed
+    fluency: Fluency | None  # the language model that judges them
+
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
+        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
+        ...
+
+    def spent(self) -> list[int]:
+        """Texts that the model read for each of these states, when it was last called."""
+        ...
+
+    def open(self, text: Reading) -> np.ndarray:
+        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
+        ...
+
+
+def of_words(logits: np.ndarray, row: Row) -> np.ndarray:
+    """A tagger's logits of words, (words, classes), from those of ids, (time, classes); a classifier's stay."""
+    return logits if logits.ndim == 1 else logits[row.first]
