@@ -26,10 +26,11 @@ from wordward.attack.attacker import attack
 from wordward.attack.ngrams import NGrams, split
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
+from wordward.explain.english import PIECES, fold
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation, Place
 from wordward.explain.swaps import keeps_articles
-from wordward.explain.word_kinds import PIECES, case, fold
+from wordward.explain.word_kinds import case
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.metrics import share
 from wordward.runs.opening import load_run

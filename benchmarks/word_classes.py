@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 
 from wordward.attack import wordnet
+from wordward.explain.english import CLOSED
 from wordward.explain.word_classes import CLASSES, Endings, by_class, foretold, told_by_form, word_classes
-from wordward.explain.word_kinds import BIT, CLOSED, Fitting, fitting, inflection
+from wordward.explain.word_kinds import BIT, Fitting, fitting, inflection
 from wordward.runs.input_table import input_table, installed_model
 
 FILES = {"noun": "noun", "verb": "verb", "adjective": "adj"}  # of WordNet, by class

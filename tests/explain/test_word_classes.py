@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from wordward.explain.word_classes import CLASSES, NAMES, by_class, class_by_form, installed_classes, word_classes
+from wordward.explain.english import NAMES
+from wordward.explain.word_classes import CLASSES, by_class, class_by_form, installed_classes, word_classes
 from wordward.explain.word_kinds import BIT, Fitting
 from wordward.runs.input_table import installed_model
 

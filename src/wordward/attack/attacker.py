@@ -21,8 +21,8 @@ from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
+from wordward.explain.english import fold
 from wordward.explain.swaps import written
-from wordward.explain.word_kinds import fold
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wordward.attack.attacked import Sense
 from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, INSERTED, INVISIBLE, OMITTED
 from wordward.attack.stopwords import NEGATIONS, STOP_WORDS
-from wordward.explain.word_kinds import fold
+from wordward.explain.english import fold
 
 LONG = 4  # letters of a word that is read although it is misspelt
 _LETTER = r"[^\W\d_]"

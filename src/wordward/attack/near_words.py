@@ -8,7 +8,8 @@ import numpy as np
 
 from wordward.datasets.lines import lines
 from wordward.explain.candidates import AROUND, CLOSE
-from wordward.explain.word_kinds import Fitting, fold, kind, stem
+from wordward.explain.english import fold
+from wordward.explain.word_kinds import Fitting, kind, stem
 from wordward.runs.input_table import input_table, installed_model, vectors_of
 from wordward.support.errors import DataError, SettingError
 from wordward.text.chosen import file_at_hand

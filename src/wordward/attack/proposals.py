@@ -28,7 +28,7 @@ from wordward.attack.goal import Goal
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.explain.word_kinds import CLOSED, fold
+from wordward.explain.english import CLOSED, fold
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run

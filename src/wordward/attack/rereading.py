@@ -38,7 +38,7 @@ def swapped_rows(
     for at, (stretch, state, swaps) in enumerate(zip(stretches, states, made, strict=True)):
         position, word = swaps[-1]
         own = state.row.ids[state.row.word == position].tolist()
-        if stretch is not None and ids and len(own) == 1 and _reads_as(stretch, ids, own[0], word):
+        if stretch is not None and ids and _reads_as(stretch, ids, own, word):
             rows[at] = state.row.swapped(position, word)
         else:
             unsure.append(at)
@@ -65,7 +65,7 @@ def _stretch(run: Run, case: Case, swaps: Sequence[Replacement]) -> Stretch | No
     return None if broken else stretch
 
 
-def _reads_as(stretch: Stretch, ids: dict[str, list[int]], own: int, word: int) -> bool:
-    """Whether a stretch is read as before with one id replaced, and was read with that id."""
+def _reads_as(stretch: Stretch, ids: dict[str, list[int]], own: list[int], word: int) -> bool:
+    """Whether a stretch is read as before with the ids of a word replaced by one, and was read with these."""
     old, new, before, after = (ids[part] for part in stretch)
-    return old == [*before, own, *after] and new == [*before, word, *after]
+    return old == [*before, *own, *after] and new == [*before, word, *after]

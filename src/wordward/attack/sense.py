@@ -21,7 +21,7 @@ from torch import Tensor
 
 from wordward.attack.attacked import Sense
 from wordward.attack.stopwords import NEGATIONS
-from wordward.explain.word_kinds import fold
+from wordward.explain.english import fold
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.run import Run
 from wordward.text.vocabulary import Vocabulary

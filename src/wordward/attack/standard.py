@@ -18,8 +18,9 @@ from wordward.attack.near_words import WordTable, unit, vectors_at
 from wordward.attack.ngrams import NGrams, split
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.attack.wordnet import Relations, relations
+from wordward.explain.english import fold
 from wordward.explain.swaps import cased_like
-from wordward.explain.word_kinds import fold, kind
+from wordward.explain.word_kinds import kind
 from wordward.support.errors import SettingError
 from wordward.text.word_pieces import candidate_ids, piece_texts
 

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.candidates import FAR, Speaking
+from wordward.explain.english import SAYING, fold
 from wordward.explain.kin import Kin, vectors_of
-from wordward.explain.word_kinds import BIT, fitting, fold
+from wordward.explain.word_kinds import BIT, fitting
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.reading import Row
 from wordward.runs.run import Run
@@ -21,14 +22,6 @@ LESS = 1.5  # by what factor the odds of a label must fall with a pull
 RARE = 2.35  # variance of the evidence of a word that fewer than three texts hold, at least
 OWN = 0.5  # variance of what words speak for around what their kin do
 TELLING, IN_ALL = 20, 100  # words that speak most for a class, at most; and of all classes
-
-# Words of grammar that say as much as others do: their opposites turn a sentence round.
-SAYING = frozenset(
-    """
-    no not never always rarely often nothing everything nobody everyone without less least more most little much few
-    many better worse best worst
-    """.split()
-)
 
 
 class Sensible:

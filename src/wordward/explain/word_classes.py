@@ -9,37 +9,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from wordward.explain.english import ADJECTIVES, CLOSED, NAMES, PIECES, QUALITIES, TIMES, fold
 from wordward.explain.kin import Ridge
-from wordward.explain.word_kinds import (
-    ADJECTIVES,
-    BIT,
-    CLOSED,
-    PIECES,
-    QUALITIES,
-    TIMES,
-    Fitting,
-    fitting,
-    fold,
-    inflection,
-    other_forms,
-)
+from wordward.explain.word_kinds import BIT, Fitting, fitting, inflection, other_forms
 from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.run import Run
 
 CLASSES = "noun", "verb", "adjective", "name"
-# Names that are hardly ever other words; written in lower case, as many vocabularies have them.
-NAMES = frozenset(
-    """
-    john james robert michael david richard thomas charles joseph daniel paul kevin brian george edward steven eric
-    stephen andrew peter susan mary linda barbara elizabeth jennifer maria margaret karen nancy lisa helen sandra
-    donna carol laura sarah kimberly anna emma
-    america england france germany italy spain russia china japan india canada mexico brazil australia africa europe
-    asia london paris berlin rome moscow tokyo chicago boston texas california florida
-    american english french german british italian spanish russian chinese japanese indian
-    january february april june july september october november december
-    monday tuesday wednesday thursday friday saturday sunday
-    """.split()
-)
 SHORTEST, LONGEST = 2, 4  # letters of an ending
 SHARED = 3  # words that must share it
 LONG = 6  # letters of a word that has an adjective's ending, not only its letters: no table, no fish

@@ -2,7 +2,7 @@
 
 from itertools import takewhile
 
-from wordward.explain.word_kinds import CLOSED, fold
+from wordward.explain.english import CLOSED, fold
 
 # What English words that begin alike end in where they are forms of one word.
 ENDINGS = frozenset(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordward.attack.sense import STRONGER, SURE, Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS
-from wordward.explain.word_kinds import fold
+from wordward.explain.english import fold
 from wordward.perturbation.nearest import nearest
 from wordward.runs.run import Run
 
