@@ -216,3 +216,11 @@ def test_no_crude_word_is_put_into_a_text_but_one_may_go() -> None:
     crude, lovely, *_ = ({run.vocabulary.word(at) for at in of_word} for of_word in found[0].tolist())
     assert {"lovely", "clumsy"} <= crude
     assert "shitty" not in lovely
+
+
+def test_single_characters_have_no_kinds_so_any_may_pull() -> None:
+    """As in Chinese, which is read character by character."""
+    run = a_run(words=list("这本小说写得很好我喜欢电影难看"))
+    assert fit_words(run, run.adversary("iadvt")) is None
+    (found,) = run.explain(["这 本 很 好"])
+    assert any(place.pulls for place in found.places)

@@ -11,7 +11,8 @@ from derivation import CLASS_LABELS, PAD, TEXTS, Everywhere, labels_for, make, p
 from torch import Tensor, nn
 
 import wordward
-from wordward.perturbation.checks import check_first, marks_tokens, refuse_positions
+from wordward.perturbation.checks import check_divergence, check_first, marks_tokens, refuse_positions
+from wordward.perturbation.objective import kl
 
 
 @pytest.mark.parametrize("name", ["advt", "ivat"])
@@ -104,9 +105,56 @@ def test_a_loss_that_is_none(loss: Any, message: str):
 def test_a_loss_without_a_gradient():
     model, ids = make("classifier"), padded(TEXTS)
     for name in ("advt", "vat"):
-        adv = wordward.adversary(model, name, loss=lambda logits, _: logits.detach().sum())
+        adv = wordward.adversary(model, name, loss=lambda logits, _: 0 * logits.detach().sum())
         with pytest.raises(RuntimeError, match="or your own loss"):
             adv(lambda: model(ids), labels_for("classifier"))
+
+
+@pytest.mark.parametrize("name", ["vat", "ivat", "entropy"])
+def test_a_label_loss_is_no_divergence(name: str):
+    """It would be measured against the clean logits as if these were the labels' probabilities."""
+    model, ids = make("classifier"), padded(TEXTS)
+    adv = wordward.adversary(model, name, k=3, loss=nn.functional.cross_entropy)
+    for _ in range(2):  # a second try is refused as the first
+        with pytest.raises(ValueError, match=r"a divergence of \(logits, clean logits\).*: give one.* advt or iadvt"):
+            adv(lambda: model(ids))
+
+
+def no_number(logits: Tensor, clean: Tensor) -> Tensor:
+    return ((logits - clean) / (logits - clean)).sum()
+
+
+def test_a_divergence_without_a_value_between_equal_logits():
+    model, ids = make("classifier"), padded(TEXTS)
+    with pytest.raises(ValueError, match="got one that is nan there"):
+        wordward.vat(model, loss=no_number)(lambda: model(ids))
+
+
+def both_ways(logits: Tensor, clean: Tensor) -> Tensor:
+    return kl(logits, clean) + kl(clean, logits)
+
+
+def of_torch(logits: Tensor, clean: Tensor) -> Tensor:
+    return nn.functional.kl_div(logits.log_softmax(-1), clean.softmax(-1), reduction="sum")
+
+
+@pytest.mark.parametrize("loss", [both_ways, of_torch, nn.functional.mse_loss])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_divergences_of_all_kinds_are_taken(loss: Any, dtype: torch.dtype):
+    """In half precision, too, in which rounding alone is far from 0 for many texts."""
+    check_divergence(loss, (3 * torch.randn(4096, 20)).to(dtype))
+    model, ids = make("classifier"), padded(TEXTS)
+    assert wordward.vat(model, loss=loss)(lambda: model(ids)).loss > 0
+
+
+def test_logits_that_are_no_numbers_say_nothing_of_a_divergence():
+    check_divergence(both_ways, torch.tensor([[math.nan, 1.0], [0.0, 2.0]]))
+
+
+@pytest.mark.parametrize("none", [[], (), set(), np.array([]), torch.tensor([])])
+def test_no_candidates_are_named_as_such(none: Any):
+    with pytest.raises(ValueError, match="no words to point to: `candidates` is empty"):
+        wordward.iadvt(make("classifier"), k=3, candidates=none)
 
 
 def test_a_function_in_the_place_of_the_model():
@@ -205,6 +253,12 @@ def test_tags_at_padding_may_be_anything():
         wordward.advt(model)(lambda: model(ids), labels, mask=ids != PAD)
 
 
+OF_PROBABILITIES: dict[str, Any] = {
+    "advt": lambda found, _: -found[:, 0].log().mean(),
+    "vat": lambda found, clean: (clean * (clean / found).log()).sum(-1).mean(),
+}
+
+
 @pytest.mark.parametrize("name", ["advt", "vat"])
 def test_probabilities_given_for_logits_are_warned_of_once(name: str):
     model = Placed()
@@ -212,7 +266,7 @@ def test_probabilities_given_for_logits_are_warned_of_once(name: str):
     with pytest.warns(UserWarning, match=r"gave probabilities \(each row sums to 1\) where logits are expected"):
         adv(lambda: model(IDS).softmax(-1), torch.tensor([0, 1]))
     adv(lambda: model(IDS).softmax(-1), torch.tensor([0, 1]))  # a second warning would be an error here
-    own = wordward.adversary(model, name, embedding="words", loss=lambda found, _: -found[:, 0].log().mean())
+    own = wordward.adversary(model, name, embedding="words", loss=OF_PROBABILITIES[name])
     assert own(lambda: model(IDS).softmax(-1), torch.tensor([0, 1])).loss.isfinite()
 
 

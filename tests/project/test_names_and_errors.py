@@ -118,7 +118,7 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
         ({"average": "token"}, "average must be sentences or tokens, but is 'token'"),
         (
             {"k": 12},
-            "k must be less than the 12 words that may be pointed to, but is 12; k=None takes them all",
+            "k must be less than the 12 words that may be pointed to, but is 12; `k=None` takes them all",
         ),
         ({"candidates": torch.tensor([3, 13])}, "candidates must be ids from 0 to 12, but go from 3 to 13"),
         ({"candidates": torch.tensor([-1, 3])}, "candidates must be ids from 0 to 12, but go from -1 to 3"),

@@ -164,7 +164,9 @@ class TestRefused:
             "broken:none": "broken cannot be imported: ValueError: cake",
             "none.pkl": "is not a run folder: it holds no config.toml. Expected a run folder, ",
             "empty": "is not a run folder: it holds no config.toml",
-            str(tmp_path / "none"): "is not a run folder: it holds no config.toml",
+            str(
+                tmp_path / "none"
+            ): "is not a run folder: there is no such folder here; in .* there are no run folders",
         }
         for name, message in said.items():
             with pytest.raises(RunError, match=message):

@@ -6,7 +6,9 @@ import pytest
 import torch.nn.functional as F
 
 from wordward.cli.main import main
-from wordward.config.settings import ModelSettings, TrainConfig
+from wordward.config.settings import ModelSettings, PretrainConfig, TrainConfig
+from wordward.config.texts import TextSettings
+from wordward.config.toml import to_toml
 from wordward.models import Classifier
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.neighbors import nearest_words
@@ -57,6 +59,27 @@ def test_nothing_but_unknown_words_is_refused(run: Path, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert out == ""
     assert "does not know 'Warm' (did you mean 'warm'?), 'xyz'" in err
+
+
+@pytest.mark.parametrize("kind", [TrainConfig, PretrainConfig])
+def test_words_are_looked_up_as_the_run_reads_them(
+    run: Path, kind: type[TrainConfig | PretrainConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / run_folder.CONFIG).write_text(to_toml(kind(text=TextSettings(lowercase=True))))
+    assert list(nearest_words(run, ["Good", "COLD"], k=3)) == list(nearest_words(run, ["good", "cold"], k=3))
+    assert main(["neighbors", str(run), "Goood", "Cold", "--k", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("cold: ")
+    assert "does not know 'goood' (did you mean 'good'?)" in err
+    assert "case right" not in err
+
+
+def test_a_word_in_another_case_is_the_nearest(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.build([["took", "BOOK", *WORDS]] * 7)
+    run_folder.save_settings(tmp_path, TrainConfig(model=MODEL), vocabulary, ("bad", "good"))
+    checkpoint.save_weights(tmp_path, Classifier(len(vocabulary), 2, MODEL), vocabulary)
+    with pytest.raises(ValueError, match=r"does not know 'book' \(did you mean 'BOOK'\?\): is the case right\?"):
+        list(nearest_words(tmp_path, ["book"], k=3))
 
 
 @pytest.mark.parametrize(("k", "min_count", "there"), [(3, 8, 0), (6, 5, 6)])

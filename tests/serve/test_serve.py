@@ -117,6 +117,7 @@ def test_what_is_served(client: httpx.Client, run: Run) -> None:
     assert one["name"] == "iadvt"
     assert one["labels"] == ["bad", "good"]
     assert one["task"] == "classify"
+    assert one["trained_with"] == "iadvt"
     assert {method["name"] for method in served["methods"]} == set(RECIPES)
     assert served["methods"][0]["name"] == "iadvt"
     assert served["examples"] == examples_for(run)

@@ -24,10 +24,11 @@ from wordward.datasets.m2 import Corrections
 from wordward.explain.english import fold
 from wordward.explain.swaps import written
 from wordward.perturbation.objective import IGNORE
+from wordward.runs.given import Text, check_labels
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run, Text
+from wordward.runs.run import Run
 from wordward.support.device import at_once
 from wordward.support.errors import RunError, SettingError
 from wordward.support.workers import spread
@@ -104,7 +105,9 @@ def attack(
     """
     settings = settings or AttackSettings()
     attacker = Attacker(run, settings, corrections, guard, judge)
-    plain = [attacker.goal.plain(example) for example in run.examples(texts)]
+    examples = run.examples(texts)
+    check_labels(examples, tagging=run.tagging)
+    plain = [attacker.goal.plain(example) for example in examples]
     size = at_once(CHUNK, run.device) if run.has_gradients else QUERIED
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     again = partial(_attacker, opener(run), settings, corrections, guard, judge)

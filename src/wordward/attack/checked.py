@@ -42,6 +42,7 @@ class Check:
         conditions: What decides, in the order of its settings.
         guard: From which probability a text is flagged; None where the likeliest label decides.
         groups: The group of each text, where texts have one.
+        judged_by: A fingerprint of the texts given that decide which edits keep the sense.
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
@@ -61,6 +62,7 @@ class Check:
     conditions: tuple[Condition, ...] = ()
     guard: Guard | None = None
     groups: tuple[str, ...] = ()
+    judged_by: str | None = None
 
     @property
     def holds(self) -> bool:
@@ -92,23 +94,29 @@ class Check:
         return [each for each in self.attacked if each.flipped]
 
     @property
+    def unedited(self) -> int:
+        """How many attacked texts were left as they are, since no edit that may be made helps."""
+        return sum(not each.changes for each in self.attacked)
+
+    @property
     def flip_rate(self) -> Interval | None:
         """Flipped of attacked; None where none was attacked."""
         return share(len(self.flipped), len(self.attacked)) if self.attacked else None
 
     @property
+    def others(self) -> list[Attacked]:
+        """The texts that are not the target's, of those with true labels; of a tagger sentences without its tag."""
+        read = [each for each in self.results if each.given and each.outcome != "unreadable"]
+        return [each for each in read if (each.errors == 0 if self.tagging else each.label != self.target)]
+
+    @property
     def false_positives(self) -> Interval | None:
         """The share of other texts that get the target's label; of sentences without its tag in which it is found."""
-        read = [each for each in self.results if each.given and each.outcome != "unreadable"]
-        if self.target is None or not read:
+        if self.target is None or not self.others:
             return None
-        if self.tagging:
-            others = [each for each in read if each.errors == 0]
-            wrong = [each for each in others if self.target in each.before.split()]
-        else:
-            others = [each for each in read if each.label != self.target]
-            wrong = [each for each in others if each.before == self.target]
-        return share(len(wrong), len(others)) if others else None
+        target = self.target
+        wrong = [each for each in self.others if target in (each.before.split() if self.tagging else (each.before,))]
+        return share(len(wrong), len(self.others))
 
     @property
     def recall(self) -> Interval | None:
@@ -200,6 +208,7 @@ class Check:
             "words": [asdict(word) for word in self.words()],
             "examples": [asdict(attacked) for attacked in self.examples()],
             "settings": asdict(self.settings),
+            "judged_by": self.judged_by,
             "budgets": list(self.budgets),
             "each": [
                 {"text": key(each), "right": holds(each, 0), "flips_at": len(each.changes) if each.flipped else None}
@@ -212,6 +221,7 @@ class Check:
             "accuracy": intervals_to_json(self.accuracy),
             "attacked": len(self.attacked),
             "flipped": len(self.flipped),
+            "unedited": self.unedited,
             "flip_rate": self.flip_rate and self.flip_rate._asdict(),
             "false_positives": self.false_positives and self.false_positives._asdict(),
             "recall": self.recall and self.recall._asdict(),

@@ -1,5 +1,7 @@
 """Whether a model holds out: how often it is right, as it is and under edits, against limits and an earlier check."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +16,9 @@ from wordward.attack.sense import OFTEN, few_to_judge_by
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.datasets import DataError, Example
+from wordward.runs import run_folder
 from wordward.runs.counted import count_words
-from wordward.runs.external import as_labels
+from wordward.runs.given import check_labels
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.errors import SettingError
@@ -74,6 +77,7 @@ def check(
     texts, sense_from = run.examples(texts), run.examples(sense_from)
     if not texts:
         raise DataError("expected texts to check the model with; there are none", source or None)
+    check_labels(texts, source, tagging=run.tagging)
     if not budgets or min(budgets) < 1:
         raise SettingError("budgets", f"expected numbers of edits, 1 or more; got {list(budgets)}")
     run, texts, sense_from = _deciding(run, target, texts, sense_from)
@@ -83,12 +87,15 @@ def check(
     most = max(budgets)
     if threshold is not None or false_positive_rate is not None:
         check_guard(run, target, threshold, false_positive_rate)
+    if sense_from and (run.trained_here or run.tagging):
+        raise SettingError("sense_from", _no_sense_from(run))
     run = _judging(run, sense_from or texts)
     settings = replace(_judgeable(run, settings, quiet=quiet), max_swaps=most)
     guard = None if threshold is None else Guard(str(target), threshold)
     guarding = guard is not None or false_positive_rate is not None
     # What cannot be measured or compared is refused before time is spent.
-    earlier = None if against is None else Earlier.read(against, settings, target if guarding else None)
+    judged_by = _judged_by(run, settings)
+    earlier = None if against is None else Earlier.read(against, settings, target if guarding else None, judged_by)
     _check_measurable(run, texts, limits, target, against, guarding=guarding)
     if false_positive_rate is not None:
         guard = guard_at(run, texts, str(target), false_positive_rate)
@@ -104,6 +111,7 @@ def check(
         tuple(results),
         guard=guard,
         groups=_groups(texts),
+        judged_by=judged_by,
     )
     conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
     if earlier is not None:
@@ -119,7 +127,7 @@ def _deciding(
     """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so."""
     if run.several_labels:
         run = run.deciding(target)  # type: ignore[attr-defined]
-    some, more = (as_labels(run, each) if getattr(run, "among", ()) else each for each in texts)
+    some, more = (run.examples(each) for each in texts)
     return run, some, more
 
 
@@ -137,12 +145,33 @@ def _judging(run: Run, texts: Sequence[Example]) -> Run:
     return replace(run, counted=count_words(texts, run.labels))  # type: ignore[call-arg]
 
 
+def _no_sense_from(run: Run) -> str:
+    """Why other texts cannot judge the sense of edits."""
+    if run.tagging:
+        return "`sense_from` is for classifiers: the sense of edits is not judged for a tagger"
+    way = f", or check {run.folder / run_folder.TRANSFORMER}" if run.config.transformer else ""
+    return f"{run.folder} has counted its own training texts, by which edits are judged: leave `sense_from` out{way}"
+
+
+def _judged_by(run: Run, settings: AttackSettings) -> str | None:
+    """A fingerprint of the texts given that decide which edits keep the sense; None where none do.
+
+    A run of wordward is judged by its own training texts, whatever these are.
+    """
+    counts = None if settings.sense == "any" or run.tagging or run.trained_here else run.class_counts()
+    if counts is None:
+        return None
+    words = json.dumps(run.learnt.words, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(words + counts.cpu().numpy().tobytes()).hexdigest()[:16]
+
+
 def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSettings:
     """The settings without a rule of sense where there is nothing to judge by; what little there is is said."""
     if settings.sense == "any":
         return settings
     if run.tagging or run.class_counts() is None:
-        say("no labelled texts tell which edits keep the sense, so any may be made", quiet=quiet)
+        why = "for a tagger nothing tells" if run.tagging else "no labelled texts tell"
+        say(f"{why} which edits keep the sense, so any may be made", quiet=quiet)
         return replace(settings, sense="any")
     if (words := few_to_judge_by(run)) is not None and "swap" in settings.edits:
         which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"

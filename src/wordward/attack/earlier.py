@@ -16,6 +16,7 @@ EARLIER: Kind = {
     "each": [{"text": str, "right": bool, "flips_at": (None, int)}],
     "settings": {},
     "guard?": (None, {"target?": (None, str)}),
+    "judged_by?": (None, str),
 }
 
 
@@ -28,10 +29,13 @@ class Earlier:
     flips_at: Mapping[str, int | None]
 
     @classmethod
-    def read(cls, path: str | Path, settings: AttackSettings, guards: str | None = None) -> "Earlier":
+    def read(
+        cls, path: str | Path, settings: AttackSettings, guards: str | None = None, judged_by: str | None = None
+    ) -> "Earlier":
         """The one in a file that `wordward check` wrote as JSON; one that attacked in another way is refused.
 
-        `guards`: the label that texts are flagged for by a threshold, which need not be as it was.
+        `guards`: the label that texts are flagged for by a threshold, which need not be as it was. `judged_by`: a
+        fingerprint of the texts that decide which edits keep the sense.
         """
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -48,6 +52,13 @@ class Earlier:
             raise DataError(
                 f"it was made with other settings of the attack ({other}), so what it tells cannot be compared: give "
                 "the same, or make it again",
+                path,
+            )
+        if record.get("judged_by", judged_by) != judged_by:  # files of older versions do not say
+            raise DataError(
+                "which edits keep the sense was judged by other texts, so what it tells cannot be compared: give the "
+                "same as `sense_from` (a run of wordward counts its own training texts: check its folder model), or "
+                "make it again",
                 path,
             )
         if before != guards:

@@ -1,4 +1,4 @@
-"""Comparisons of models and of guides as Markdown, JSON and a plot."""
+"""Comparisons of models and of guides as Markdown, tables of a terminal, JSON and a plot."""
 
 import io
 from collections.abc import Sequence
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
+from rich.table import Table
+from rich.text import Text
 
 from wordward.attack.robustness import Guided, Robustness
 from wordward.explain.wording import plain
@@ -24,17 +26,29 @@ LOOKS = (
     ("#4b5563", "X", "--"),
 )
 
+Cells = tuple[list[str], list[list[str]]]  # heads, and the rows below
+
 
 def models_table(rows: Sequence[Robustness], unit: str = "swap") -> str:
     """Accuracies as Markdown; `unit`: what was counted, swaps or edits."""
+    return aligned(*models_cells(rows, unit))
+
+
+def models_cells(rows: Sequence[Robustness], unit: str = "swap") -> Cells:
+    """Accuracies as the cells of a table."""
     swaps = list(rows[0].accuracy)
     heads = ["model", "method", *(f"{n} {unit}s" if n != 1 else f"1 {unit}" for n in swaps)]
     cells = [[row.model, row.method, *(percent(row.accuracy[n]) for n in swaps)] for row in rows]
-    return aligned(heads, cells)
+    return heads, cells
 
 
 def guides_table(rows: Sequence[Guided]) -> str:
     """Success rates and cosines as Markdown."""
+    return aligned(*guides_cells(rows))
+
+
+def guides_cells(rows: Sequence[Guided]) -> Cells:
+    """Success rates and cosines as the cells of a table."""
     heads = ["guide", "success rate", "with sense kept", "largest cosine of r with a word"]
     heads += ["nearness of the swapped words", "swaps in a flipped text", "passes a text"]
     cells = []
@@ -44,7 +58,17 @@ def guides_table(rows: Sequence[Guided]) -> str:
         swaps = "–" if summary.swaps is None else f"{summary.swaps:.2f}"
         near = [_number(row.cosine), _number(row.nearness)]
         cells.append([row.method, *shares, *near, swaps, f"{summary.passes:.1f}"])
-    return aligned(heads, cells)
+    return heads, cells
+
+
+def fitted(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table that is as wide as the terminal at most: its cells go on in further lines."""
+    table = Table(show_lines=True)
+    for head in heads:
+        table.add_column(Text(head), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    return table
 
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,6 +1,7 @@
 """The command `wordward attack`."""
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -195,7 +196,7 @@ class Attack:
 
     def _models(self, runs: Sequence["Run"], examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_models
-        from wordward.attack.robustness_tables import check_plot, models_json, models_table, plot
+        from wordward.attack.robustness_tables import check_plot, models_cells, models_json, plot
 
         if self.figure:
             check_plot(self.figure)
@@ -203,15 +204,27 @@ class Attack:
         rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
         unit = "swap" if self.settings.only_swaps else "edit"
         caption = f"Accuracy on {len(examples):,} texts by number of {unit}s, with its 95 % interval:"
-        print(json.dumps(models_json(rows)) if self.json else f"{caption}\n\n{models_table(rows, unit)}")
+        print(json.dumps(models_json(rows))) if self.json else _print_table(caption, *models_cells(rows, unit))
         if self.figure:
             plot(rows, self.figure, unit)
 
     def _guides(self, run: "Run", examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_guides
-        from wordward.attack.robustness_tables import guides_json, guides_table
+        from wordward.attack.robustness_tables import guides_cells, guides_json
 
         jobs = self._jobs(run, examples)
         rows = compare_guides(run, examples, self.guides, self.settings, quiet=self.quiet, jobs=jobs)
         caption = f"Attacks on {len(examples):,} texts by each guide, with 95 % intervals:"
-        print(json.dumps(guides_json(rows)) if self.json else f"{caption}\n\n{guides_table(rows)}")
+        print(json.dumps(guides_json(rows))) if self.json else _print_table(caption, *guides_cells(rows))
+
+
+def _print_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: fitted to the width of a terminal, in Markdown elsewhere."""
+    from rich.console import Console
+
+    from wordward.attack.robustness_tables import aligned, fitted
+
+    if sys.stdout.isatty():
+        Console(highlight=False).print(caption, fitted(heads, rows), sep="\n\n", markup=False)
+    else:
+        print(f"{caption}\n\n{aligned(heads, rows)}")

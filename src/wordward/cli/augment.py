@@ -11,7 +11,7 @@ import tyro
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
 from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
-from wordward.config.attack import AttackSettings
+from wordward.config.attack import AttackSettings, kinds_of
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
@@ -62,16 +62,31 @@ class Augment:
             texts = [*([] if self.only_new else as_given(examples)), *found]
             text, label, pair = self._names(run)
             write_augmented(self.out, texts, (text, label), pair)
+        tried = sum(result.outcome in ("flipped", "kept") for result in results)
+        if found:
+            beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
+            many = f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}"
+            say(f"{many}; next: {self._next(text, label, pair)}", quiet=self.quiet)
+        else:
+            say(self._nothing(tried, len(examples)), quiet=self.quiet)
+
+    def _next(self, text: str, label: str, pair: str | None) -> str:
+        """The command that trains on what was written."""
         named = (text, label) != ("text", "label")
         columns = f" --text-column {quote(text)} --label-column {quote(label)}" if named else ""
         columns += "" if pair is None else f" --pair-column {quote(pair)}"
-        beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
-        tried = sum(result.outcome in ("flipped", "kept") for result in results)
-        say(
-            f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}; next: "
-            f"wordward train --train {quote(self.out)}{columns} --dev FILE (texts held out of {self.out} "
-            "would be near copies)",
-            quiet=self.quiet,
+        near = f"(texts held out of {self.out} would be near copies)"
+        return f"wordward train --train {quote(self.out)}{columns} --dev FILE {near}"
+
+    def _nothing(self, tried: int, texts: int) -> str:
+        """What to try where no adversarial text was found."""
+        ways = ["more texts" if self.limit is None or self.limit >= texts else "more texts (a larger --limit)"]
+        ways += ["--sense any"] * (self.settings.sense != "any")
+        ways += ["--edits all"] * (self.settings.edits != kinds_of("all"))
+        held = "no texts" if self.only_new else f"the {texts:,} texts themselves only"
+        return (
+            f"no adversarial texts of {tried:,} that were predicted right were found, so nothing was added: "
+            f"{self.out} holds {held}; try {' or '.join(ways)}"
         )
 
     def _check(self) -> None:

@@ -23,6 +23,7 @@ from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.push import Push
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
+from wordward.cli.train_end import advice, outcome
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.cli.yardsticks import Yardsticks
 from wordward.config.model import PRESETS
@@ -57,8 +58,6 @@ class Train:
     def __call__(self) -> int:
         if self.file is not None:
             return replace(self, settings=_trained_on(self.settings, self.file), file=None)()
-        from wordward.runs.run_folder import load_config
-        from wordward.support.console import say
         from wordward.train.sweep import train_sweep
         from wordward.train.training import train
 
@@ -75,18 +74,22 @@ class Train:
             result = train(self.settings, self.out, **how)
         if result["stopped"]:
             return STOPPED
-        folder, criterion = shlex.quote(self.out), result["criterion"]
-        score = f", dev {criterion} {result['dev'][criterion]:.4f}" if result["dev"] else ""
-        if self.resume and not self.sweep:
-            data = load_config(self.out, TrainConfig).data
-        test = "test" if data.corpus else "FILE"  # a split, or texts like those it was trained on
-        say(
-            f"best epoch {result['best_epoch']}{score}, in {folder}; next: wordward evaluate {folder} {test}",
-            quiet=self.quiet,
-        )
-        if advice := _advice(result):
-            say(advice, quiet=self.quiet)
+        self._say_end(result)
         return 0
+
+    def _say_end(self, result: dict[str, Any]) -> None:
+        """Say how a run ended, and what may be done next."""
+        from wordward.runs.run_folder import CONFIG, load_config, read_metrics
+        from wordward.support.console import say
+
+        config, folder = self.settings, shlex.quote(self.out)
+        if Path(self.out, CONFIG).exists():  # with what was chosen, or what the run had that was resumed
+            config = load_config(self.out, TrainConfig)
+        test = "test" if config.data.corpus else "FILE"  # a split, or texts like those it was trained on
+        kept = outcome(result, read_metrics(self.out))
+        say(f"{kept}, in {folder}; next: wordward evaluate {folder} {test}", quiet=self.quiet)
+        if more := advice(result, config):
+            say(more, quiet=self.quiet)
 
 
 def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:
@@ -97,34 +100,6 @@ def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:
             f"{shlex.quote(settings.data.train)}: put them into one"
         )
     return replace(settings, data=replace(settings.data, train=file))
-
-
-def _advice(result: dict[str, Any]) -> str:
-    """What may help a run that has learnt nothing so far; empty where it has."""
-    from wordward.runs.metrics import share
-
-    if not result["dev"]:  # its line of the metrics was deleted while the run went on
-        return ""
-    score, majority = result["dev"][result["criterion"]], result.get("majority_error")
-    if result["criterion"] == "f0.5" and not score:
-        return (
-            "not one dev token was correctly given the positive tag: longer training (--patience, "
-            "--epochs), a larger --learning-rate or more texts with that tag may help"
-        )
-    if result["criterion"] == "entity_f1" and not score:
-        return (
-            "not one entity of the dev texts was marked exactly: longer training (--patience, --epochs), a larger "
-            "--learning-rate, a start from --pretrained or --vectors, or more texts may help"
-        )
-    if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
-        return ""
-    texts = result["texts"]["dev"]
-    if share(round(score * texts), texts).high >= majority:
-        return (
-            f"the dev error is not clearly below {majority:.4f}, that of always giving the most frequent label: "
-            "longer training (--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"
-        )
-    return ""
 
 
 @dataclass(frozen=True)

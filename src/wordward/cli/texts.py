@@ -45,7 +45,6 @@ def texts_in(
     **columns: Any,
 ) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
-    from wordward.runs.external import as_labels
     from wordward.support.console import waiting
     from wordward.text.chosen import read_as
 
@@ -56,7 +55,7 @@ def texts_in(
         examples = read_as(
             data, file, labelled=labelled, group_column=group_column, several_labels=several, quiet=quiet
         )
-    return as_labels(run, examples)
+    return run.examples(examples)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ AROUND = 20  # nearest words among which those that fit are looked for
 NUMBERS = 1 << 24  # of the vectors that are compared at a time
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
 WIDE, WIDELY = 100, 0.2  # the same where words that differ most in what they speak for come first
+KNOWN = 0.1  # share of the words that may pull of which a kind is known, or nothing fits anything
 FAR = 0.05  # what a word counts that is not near, instead of its cosine
 MANY = 500  # words to choose from; of fewer any that fits may pull
 SEEN, ONCE_IN = (
@@ -156,8 +157,9 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     """Let only words pull that fit the place of the word they pull; None where that is not possible.
 
     It is for a classifier or a tagger of names, and a method with k nearest words: other taggers may look for wrong
-    inflections, and without k every word is a candidate. Directions and strengths are those of the model's own table
-    in any case. `forms`: whether other forms of the same word may, which are good swaps, but explain nothing.
+    inflections, without k every word is a candidate, and single characters, as of Chinese, have no kinds. Directions
+    and strengths are those of the model's own table in any case. `forms`: whether other forms of the same word may,
+    which are good swaps, but explain nothing.
     """
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
@@ -166,7 +168,7 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     allowed = allowed[~fits.crude[allowed]]
     if vectors is not None:
         allowed = allowed[vectors.known[allowed]]
-    if len(allowed) < 2:
+    if len(allowed) < 2 or float((fits.kinds[allowed] != 0).float().mean()) < KNOWN:
         return None
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
     near = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)

@@ -13,9 +13,10 @@ from wordward.explain.pulls import TextPulls, text_pulls
 from wordward.explain.sensible import sensible
 from wordward.explain.whole_words import whole_words
 from wordward.perturbation.recipes import RECIPES, Method
+from wordward.runs.given import Text
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run, Text
+from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 
 

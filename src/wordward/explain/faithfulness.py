@@ -17,9 +17,10 @@ from wordward.explain.pulls import WordPulls, gradient_of
 from wordward.explain.swaps import apply
 from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.tap import evaluating
+from wordward.runs.given import Text, as_example
 from wordward.runs.metrics import Interval, intervals_to_json, mean, share
 from wordward.runs.reading import Reading, Row
-from wordward.runs.run import Run, Text, as_example
+from wordward.runs.run import Run
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
 from wordward.text.batches import small_batches

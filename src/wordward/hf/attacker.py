@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from wordward.attack import Attacked, AttackSettings, attack_texts
-from wordward.hf.explainer import Text, examples_of, given_as_words
+from wordward.hf.texts import Text, examples_of, given_as_words
 from wordward.runs.external import in_memory, with_positive
 
 
@@ -24,7 +24,7 @@ def attack(
     Args:
         model: A sequence or token classifier of transformers whose `config.id2label` names its labels.
         tokenizer: Its tokenizer, a fast one.
-        texts: Strings; for a tagger, lists of words.
+        texts: Strings; for a tagger, lists of words; or `wordward.Example`s, with their labels.
         labels: A text's true label by name, for a tagger a list of them; a text is attacked only where it is
             predicted. None: whatever is predicted is attacked.
         settings: Which method guides the search, how many words may be swapped, and which swaps are allowed.
@@ -39,7 +39,7 @@ def attack(
         >>> found.before == found.label, found.outcome in ("flipped", "kept")
         (True, True)
     """
-    tagging = given_as_words(texts)
+    tagging = given_as_words(model, texts)
     if not texts:
         return []
     run = with_positive(in_memory(model, tokenizer, tagging=tagging), positive)

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from wordward.perturbation.ascent import Ascender
 from wordward.perturbation.checks import (
+    check_candidates,
+    check_divergence,
     check_first,
     check_labels,
     check_loss,
@@ -67,6 +69,8 @@ class Adversary(Ascender):
         tap = Tap(model, embedding=embedding, site=site, same_dropout=method.settings.same_dropout)
         if embedding is not None:
             refuse_places(model, tap.embedding)
+        if method.recipe.space == "words":
+            check_candidates(candidates)
         super().__init__(tap, method, candidates)
         self._loss = None if loss is None else check_loss(loss)
         self._sound = False  # whether a mask has been seen to mark tokens, not padding
@@ -283,6 +287,8 @@ class Adversary(Ascender):
         if not self._begun:
             own = self._loss is not None or not isinstance(self.method.recipe.objective, str)
             check_first(clean.logits, labels, counted, own_loss=own)
+            if self._loss is not None and not self.method.recipe.needs_labels:
+                check_divergence(self._loss, clean.logits)
             self._begun = True
         return mask, counted
 

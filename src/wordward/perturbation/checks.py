@@ -1,12 +1,16 @@
 """Checks on what an adversary is given besides model and closure: a loss, labels and masks."""
 
 import warnings
+from collections.abc import Sized
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from wordward.perturbation.objective import IGNORE, check_range
+from wordward.perturbation.objective import IGNORE, Loss, check_range
 from wordward.support.errors import SettingError, SettingTypeError
+
+EQUAL = 1e-3  # the most that a divergence may be between equal logits, for rounding
 
 
 def check_loss(loss: Any) -> Any:
@@ -28,6 +32,33 @@ def check_one_number(loss: Any) -> None:
             "loss",
             f"the loss must be one number for the batch, but has shape {tuple(loss.shape)}: "
             "average it over the texts",
+        )
+
+
+@torch.no_grad()
+def check_divergence(loss: Loss, logits: Tensor) -> None:
+    """Refuse an own loss of a method without labels that is not about 0 between equal logits."""
+    logits = logits.detach() if logits.dtype == torch.float64 else logits.detach().float()
+    value = loss(logits, logits)
+    check_one_number(value)
+    if bool(value.abs() <= EQUAL) or not bool(logits.isfinite().all()):
+        return
+    raise SettingError(
+        "loss",
+        "expected a divergence of (logits, clean logits), which is 0 where both are equal, as `loss` of a method "
+        f"without labels (vat, ivat); got one that is {float(value):.4g} there: give one, such as that of "
+        "symmetric KL, or leave `loss` out; for a loss of labels use advt or iadvt",
+    )
+
+
+def check_candidates(candidates: Any) -> None:
+    """Refuse candidates that are there, but none."""
+    shape = getattr(candidates, "shape", None)
+    if 0 in shape if shape is not None else isinstance(candidates, Sized) and not len(candidates):
+        raise SettingError(
+            "candidates",
+            "there are no words to point to: `candidates` is empty; give ids of words, or leave it out for all words "
+            "but padding",
         )
 
 

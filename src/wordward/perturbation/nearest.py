@@ -50,7 +50,8 @@ def check_enough(allowed: Tensor, k: int | None) -> None:
     if k is not None and k >= len(allowed):
         raise SettingError(
             "k",
-            f"k must be less than the {len(allowed)} words that may be pointed to, but is {k}; k=None takes them all",
+            f"k must be less than the {len(allowed)} words that may be pointed to, but is {k}; "
+            "`k=None` takes them all",
         )
 
 

@@ -156,6 +156,7 @@ class Tap:
             hooked(self.embedding, hooks.read, with_kwargs=True),
             hooked(self.site, hooks.add),
             _ready_for_backward(self.model),
+            _one_path(self.model),
             replayed(again),
         ):
             logits = logits_of(forward(), tuples=False)
@@ -207,6 +208,21 @@ def _ready_for_backward(model: nn.Module) -> Iterator[None]:
     finally:
         for module, dropout in zip(held, dropouts, strict=True):
             module.training, module.dropout = False, dropout
+
+
+@contextmanager
+def _one_path(model: nn.Module) -> Iterator[None]:
+    """Keep attention layers from PyTorch's fast path, which passes without gradient alone take: it zeroes padding."""
+    layers = nn.MultiheadAttention, nn.TransformerEncoderLayer
+    fast = torch.backends.mha.get_fastpath_enabled()
+    if not fast or not any(isinstance(module, layers) and not module.training for module in model.modules()):
+        yield
+        return
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def logits_of(output: Any, *, tuples: bool = True) -> Tensor:

@@ -25,7 +25,8 @@ def rows(check: Check) -> list[tuple[str, Interval, str]]:
     unit = "sentences" if check.tagging else "texts"
     of_all = f"{count(len(check.results))} {unit}"
     if check.tagging:
-        of_all = f"sentences with a word tagged {check.target}"
+        with_tag = sum(each.errors != 0 for each in check.results)
+        of_all = f"{count(with_tag)} sentences with a word tagged {check.target}"
     found: list[tuple[str, Interval | None, str]] = []
     for number, interval in check.accuracy.items():
         found.append((under("accuracy", number), interval, of_all))
@@ -38,7 +39,7 @@ def rows(check: Check) -> list[tuple[str, Interval, str]]:
     found.append(("flip rate", check.flip_rate, attacked))
     if check.target is not None:
         other = f"sentences without {check.target}" if check.tagging else f"texts that are not {check.target}"
-        found.append(("false positives", check.false_positives, other))
+        found.append(("false positives", check.false_positives, f"{count(len(check.others))} {other}"))
     return [(name, interval, of) for name, interval, of in found if interval is not None]
 
 
@@ -82,7 +83,7 @@ def flags(check: Check) -> str:
 
 def unedited(check: Check) -> str:
     """That many texts were left as they are, in words; empty where they were few."""
-    left, total = sum(not each.changes for each in check.attacked), len(check.attacked)
+    left, total = check.unedited, len(check.attacked)
     if left <= MANY * total:
         return ""
     return (
@@ -152,7 +153,8 @@ def card(check: Check) -> str:
     lines += ["| measured | value | 95 % interval | of |", "|---|---|---|---|"]
     for name, interval, of in rows(check):
         lines.append(f"| {_cell(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_cell(of)} |")
-    lines += ["", f"Texts: {count(len(check.results))} of {_mark(check.source)}. {_mark(_how(check))}"]
+    source = f" of {check.source}" if check.source else ""
+    lines += ["", f"Texts: {count(len(check.results))}{_mark(source)}. {_mark(_how(check))}"]
     heads, groups = by_group(check)
     if groups:
         lines += ["", "## By group", "", f"| {' | '.join(map(_cell, heads))} |", f"|{'---|' * len(heads)}"]
@@ -270,6 +272,7 @@ def junit(check: Check) -> str:
 def _properties(check: Check) -> Iterator[tuple[str, str]]:
     """The numbers of a check, its threshold, and the numbers of its groups, by name."""
     yield from ((title, f"{interval.value:.4f}") for title, interval, _ in rows(check))
+    yield "attacked texts left as they are", f"{check.unedited} of {len(check.attacked)}"
     if check.guard is not None:
         yield f"threshold of {check.guard.target}", f"{check.guard.threshold:g}"
     for group, of in check.by_group.items():

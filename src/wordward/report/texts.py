@@ -6,7 +6,6 @@ from typing import Any
 
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example
-from wordward.runs.external import as_labels
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
@@ -36,7 +35,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, 
     if not data.corpus or test not in SPLITS:
         several = bool(getattr(runs[0], "among", ()))
         read = read_as(replace(data, limit=None, **(columns or {})), test, several_labels=several)
-        examples = as_labels(runs[0], read)
+        examples = runs[0].examples(read)
         source = "standard input" if test == "-" else test
         return Tested(source, examples, [run.encode(examples, labelled=True, source=source) for run in runs])
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:

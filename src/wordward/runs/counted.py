@@ -10,8 +10,8 @@ from torch import Tensor
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
+from wordward.runs.given import Text, as_example
 from wordward.runs.label_cells import decided
-from wordward.runs.run import Text, as_example
 from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.tokenizers import split_words

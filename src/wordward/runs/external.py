@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from wordward.config.settings import TrainConfig, TrainingSettings
-from wordward.datasets import Example
 from wordward.perturbation.recipes import MethodSettings
 from wordward.perturbation.tap import Tap
 from wordward.runs.external_run import CheckedLogits, ExternalRun, SeveralOfModel
@@ -107,40 +106,6 @@ def with_pairs(run: Any, column: str | None) -> Any:
     if isinstance(run, ExternalRun):
         run.model.separator = separator_of(run.tokenizer, run.model.model)
     return run
-
-
-def as_labels(run: Any, examples: Sequence[Example]) -> list[Example]:
-    """Examples whose labels are the model's, for a model that had them before wordward read its texts."""
-    if run.trained_here and run.config.transformer is None:
-        return list(examples)
-    if run.several_labels or getattr(run, "among", ()):
-        return [*map(run.example, examples)]
-    return with_names(run.labels, examples)
-
-
-def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Example]:
-    """Examples whose labels are these: those given as numbers, or in another case, by their names here.
-
-    One that is not known stays as it is, to be refused.
-    """
-    by_name = {name: name for name in labels}
-    numbers = any(name.isdecimal() for name in labels)  # which are names then, and not places
-    for at, name in enumerate(labels):
-        by_name.setdefault(name if numbers else str(at), name)
-        if sum(other.casefold() == name.casefold() for other in labels) == 1:
-            by_name.setdefault(name.casefold(), name)
-
-    def known(name: str) -> str:
-        return by_name.get(name) or by_name.get(name.strip().casefold(), name)
-
-    return [
-        replace(
-            example,
-            label=None if example.label is None else known(example.label),
-            tags=None if example.tags is None else tuple(map(known, example.tags)),
-        )
-        for example in examples
-    ]
 
 
 def _load(source: str) -> tuple[bool, Any]:

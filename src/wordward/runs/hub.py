@@ -10,6 +10,7 @@ from typing import Any
 from safetensors import safe_open
 from torch import nn
 
+from wordward.runs.missing import beside, is_path
 from wordward.runs.run_folder import RunError
 from wordward.support.errors import MissingExtraError, WordwardError
 from wordward.support.files import refuse_pipes
@@ -227,8 +228,11 @@ def check_folder(source: str) -> None:
         inner = folder / "model" / "config.json"
         hint = f"give {folder / 'model'}" if inner.exists() else "give the folder that save_pretrained wrote"
         raise RunError(f"{source} is not the folder of a Hugging Face model: it holds no config.json; {hint}")
-    if folder.exists() or folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
-        raise RunError(f"there is no folder {source}: give that of a Hugging Face model, or its name on the hub")
+    if folder.exists() or is_path(source):
+        raise RunError(
+            f"there is no folder {source} ({beside(source)}): give that of a Hugging Face model, or its name on the "
+            "hub"
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How files write the labels of a text that has several at once, or none."""
+"""How files write labels: of a text that has several at once, or none, and those that a model names otherwise."""
 
 from ast import literal_eval
 from collections.abc import Sequence
@@ -54,3 +54,28 @@ def _listed(cell: str, known: Sequence[str]) -> list[object]:
         return []
     places = {} if any(name.isdecimal() for name in known) else {str(at): name for at, name in enumerate(known)}
     return [places.get(str(value), value) for value in values]
+
+
+def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Example]:
+    """Examples whose labels are these: those given as numbers, or in another case, by their names here.
+
+    One that is not known stays as it is, to be refused.
+    """
+    by_name = {name: name for name in labels}
+    numbers = any(name.isdecimal() for name in labels)  # which are names then, and not places
+    for at, name in enumerate(labels):
+        by_name.setdefault(name if numbers else str(at), name)
+        if sum(other.casefold() == name.casefold() for other in labels) == 1:
+            by_name.setdefault(name.casefold(), name)
+
+    def known(name: str) -> str:
+        return by_name.get(name) or by_name.get(name.strip().casefold(), name)
+
+    return [
+        replace(
+            example,
+            label=None if example.label is None else known(example.label),
+            tags=None if example.tags is None else tuple(map(known, example.tags)),
+        )
+        for example in examples
+    ]

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.config.settings import PretrainConfig, TrainConfig
 from wordward.perturbation.nearest import Metric, nearest
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say
@@ -20,13 +21,14 @@ TABLE = "words.table.weight"
 def nearest_words(
     run: str | Path, words: Sequence[str], *, k: int = 10, metric: Metric = "cosine", min_count: int = 5
 ) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """Each known word with its k nearest words and their cosine (or distance), nearest first."""
+    """Each known word, as the run reads it, with its k nearest and their cosine (or distance), nearest first."""
     if not words:
         raise SettingError("words", "expected words to look up; got none: give one or more")
-    vocabulary, table = _words(run)
+    vocabulary, table, lowercase = _words(run)
+    words = [word.lower() for word in words] if lowercase else words
     known = [word for word in words if word in vocabulary]
     unknown = [_with_near(word, vocabulary.words) for word in words if word not in vocabulary]
-    complaint = f"{run} does not know {', '.join(unknown)}: is the case right?"
+    complaint = f"{run} does not know {', '.join(unknown)}{'' if lowercase else ': is the case right?'}"
     if not known:
         raise SettingError("words", complaint)
     allowed = torch.from_numpy(vocabulary.candidates(min_count))
@@ -50,20 +52,31 @@ def nearest_words(
 
 
 def _with_near(word: str, words: Sequence[str]) -> str:
-    """A word that is not known, and the known one that is spelt nearest."""
-    close = difflib.get_close_matches(word, words, 1)
-    return f"{word!r} (did you mean {close[0]!r}?)" if close else repr(word)
+    """A word that is not known, and the known one that is spelt nearest, in whatever case."""
+    in_lower_case = {other.lower(): other for other in reversed(words)}  # the first of those that differ by case
+    close = difflib.get_close_matches(word.lower(), in_lower_case, 1)
+    return f"{word!r} (did you mean {in_lower_case[close[0]]!r}?)" if close else repr(word)
 
 
-def _words(run: str | Path) -> tuple[Any, Tensor]:
-    """The words of a run, and their vectors; of a Hugging Face model its pieces."""
+def _words(run: str | Path) -> tuple[Any, Tensor, bool]:
+    """The words of a run (pieces of a Hugging Face model), their vectors, and whether it reads lower case only."""
     if (Path(run) / run_folder.TRANSFORMER).is_dir() or (Path(run) / "config.json").exists():
         from wordward.runs.opening import open_model
 
         opened = open_model(run, device="cpu")
-        return opened.vocabulary, opened.table()
+        return opened.vocabulary, opened.table(), opened.text.lowercase
     vocabulary = run_folder.load_vocabulary(run)
     table = checkpoint.load_tensors(run, vocabulary).get(TABLE)
     if table is None or table.dim() != 2 or len(table) != len(vocabulary) or not table.is_floating_point():
         raise RunError(f"{Path(run) / run_folder.WEIGHTS} is damaged: expected a vector for each word as {TABLE}")
-    return vocabulary, table
+    return vocabulary, table, _lowercases(run)
+
+
+def _lowercases(run: str | Path) -> bool:
+    """Whether a run of `train` or `pretrain` reads its texts in lower case; False where that is not known."""
+    for kind in (TrainConfig, PretrainConfig):
+        try:
+            return run_folder.load_config(run, kind).text.lowercase
+        except RunError:
+            continue
+    return False

@@ -15,6 +15,7 @@ from torch import nn
 from wordward.config.settings import TrainConfig
 from wordward.runs import black_box, external, lstm, run_folder, transformer
 from wordward.runs.counted import Counted
+from wordward.runs.missing import beside, is_path
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.device import pick_device
@@ -78,6 +79,8 @@ def _open(source: Any, *, device: str, positive: str | None, labels: Sequence[st
             raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
     if not folder.exists() and PYTHON.fullmatch(name):
         return replace(of_object(_imported(name), name), source=name)  # type: ignore[call-arg]
+    if is_path(name) and not folder.exists() and folder.suffix.lower() not in PICKLES:
+        raise RunError(f"{name} is not a run folder: there is no such folder here; {beside(name)}")
     if folder.is_dir():
         run_folder.load_config(folder, TrainConfig)  # which says what a run folder lacks
     raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}. Expected {KINDS}")
@@ -157,7 +160,9 @@ def _of_object(
 
 def _may_be_on_hub(name: str) -> bool:
     """Whether what is no folder here can be a name on the hub."""
-    return HUB.fullmatch(name) is not None and Path(name).suffix.lower() not in (*PICKLES, ".py")
+    return (
+        HUB.fullmatch(name) is not None and not is_path(name) and Path(name).suffix.lower() not in (*PICKLES, ".py")
+    )
 
 
 def _no_file(file: Path) -> str:

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from wordward.config.settings import TrainConfig
 from wordward.config.texts import TextSettings
-from wordward.datasets import Example, examples_of
-from wordward.datasets.given import is_table
+from wordward.datasets import DataError, Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.runs.checkpoint import load_class_counts
 from wordward.runs.entities import mark_entities
+from wordward.runs.given import Text, as_example, listed
+from wordward.runs.label_cells import with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reader import Reader
 from wordward.runs.reading import Reading, no_words
@@ -25,13 +26,6 @@ from wordward.runs.scoring import Evaluation, evaluation, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
-
-Text = str | Example
-
-
-def as_example(text: Text) -> Example:
-    """An `Example` as it is, or one made of a plain string, without a label."""
-    return Example(text) if isinstance(text, str) else text
 
 
 @dataclass(frozen=True)
@@ -222,16 +216,15 @@ class Run(Reader):
         return self.predict_readings(self.read_all(self.examples(texts)))
 
     def examples(self, texts: Any) -> list[Example]:
-        """Texts as Examples: strings, Examples, or a table of pandas or datasets with the run's columns."""
-        if not is_table(texts):
-            return [self.example(text) for text in texts]
-        data = self.config.data
-        named: Any = {
-            "text_column": data.text_column,
-            "label_column": data.label_column,
-            "pair_column": data.pair_column,
-        }
-        return [self.example(each) for each in examples_of(texts, "texts", labelled=False, **named)]
+        """Texts as Examples with the model's labels: strings, Examples, pairs (text, label), or a table.
+
+        A table of pandas or datasets has the run's columns. Labels of a model that had them before wordward read its
+        texts may be given as numbers, or in another case.
+        """
+        examples = [self.example(text) for text in listed(texts, self.config.data)]
+        if self.trained_here and self.config.transformer is None:
+            return examples
+        return with_names(self.labels, examples)
 
     def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:
         """Like `predict`, for texts that are tokenised already."""
@@ -275,7 +268,10 @@ class Run(Reader):
             >>> run.evaluate(texts).scores["error"].value
             0.0
         """
-        corpus = self.encode(self.examples(texts), labelled=True, source=source)
+        examples = self.examples(texts)
+        if not examples:
+            raise DataError("expected texts with labels to score the model on; there are none", source or None)
+        corpus = self.encode(examples, labelled=True, source=source)
         return self.evaluate_corpus(corpus, source, quiet=quiet)
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:

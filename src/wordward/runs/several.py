@@ -9,10 +9,11 @@ import numpy as np
 
 from wordward.datasets import DataError, Example
 from wordward.perturbation.recipes import Method
+from wordward.runs.given import Text, as_example
 from wordward.runs.label_cells import BETWEEN, NONE, labels_in
 from wordward.runs.prediction import Prediction, named
 from wordward.runs.reading import Reading
-from wordward.runs.run import Run, Text, as_example
+from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation, several_evaluation
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus

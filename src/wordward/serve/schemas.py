@@ -96,7 +96,7 @@ class RunInfo(BaseModel):
     task: Literal["classify", "tag"]
     labels: list[str]
     positive: Annotated[str | None, Field(description="a tagger's tag that flags what it looks for")]
-    trained_with: str
+    trained_with: Annotated[str | None, Field(description="its method; null where wordward did not train it")]
     words: Annotated[int, Field(description="in its vocabulary")]
 
 

@@ -105,7 +105,7 @@ class Service:
                     task="tag" if run.tagging else "classify",
                     labels=list(run.labels),
                     positive=None if run.positive is None else run.labels[run.positive],
-                    trained_with=run.config.method,
+                    trained_with=run.config.method if run.trained_here else None,
                     words=len(run.vocabulary),
                 )
                 for name, run in self.runs.items()

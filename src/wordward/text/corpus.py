@@ -1,6 +1,6 @@
 """Encoded texts, and endless streams of batches of them that can be resumed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -217,6 +217,17 @@ def label_numbers(
     return [_labels(example, numbers, settings, tagging, source) for example in examples]  # type: ignore[return-value]
 
 
+def _remedy(name: str, known: Collection[str]) -> str:
+    """What to do about a label that is not known."""
+    if (close := next((other for other in known if folded(other) == folded(name)), None)) is not None:
+        return f"write it as {close!r}, from which it differs only in case or blanks"
+    remedy = "leave such texts out, or include some of them in training"
+    if all(other.isdecimal() for other in known) and not name.isdecimal():
+        named = "the attribute labels of a function, or labels= of open_model"
+        return f"give numbers, or name the model's labels ({named}); or {remedy}"
+    return remedy
+
+
 def _labels(
     example: Example, numbers: dict[str, int], settings: TextSettings, tagging: bool, source: str
 ) -> int | np.ndarray:
@@ -227,14 +238,9 @@ def _labels(
         raise DataError(f"expected {wanted}; {found}", source, example.line)
     for name in labels:
         if name not in numbers:
-            close = next((known for known in numbers if folded(known) == folded(str(name))), None)
             raise DataError(
                 f"expected a label that the model knows ({', '.join(numbers)}); got {name!r}: "
-                + (
-                    f"write it as {close!r}, from which it differs only in case or blanks"
-                    if close is not None
-                    else "leave such texts out, or include some of them in training"
-                ),
+                f"{_remedy(str(name), numbers)}",
                 source,
                 example.line,
             )

@@ -1,14 +1,17 @@
 """The model and the methods that a run starts with."""
 
+from dataclasses import replace
+
 import torch
 
 from wordward.config.settings import TrainConfig
 from wordward.models import Convolution, Model
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
+from wordward.perturbation.settings import MethodSettings
 from wordward.runs import initial
 from wordward.runs.lstm import adversary_of
-from wordward.support.console import waiting
+from wordward.support.console import say, waiting
 from wordward.train.data import Data
 from wordward.train.word_vectors import text_vectors
 from wordward.train.yardstick import fit_linear
@@ -33,6 +36,23 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
         vectors = text_vectors([data.train, *unlabelled], words, config.model.dim)
         initial.set_vectors(model.words.table, vectors, counts)
     model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
+
+
+def with_fitting_k(config: TrainConfig, data: Data, *, quiet: bool = True) -> TrainConfig:
+    """The config with a smaller k where the default is more than the words that may be pointed to; says so."""
+    methods = parse_methods(config.method, config.perturbation)
+    words = len(data.learnt.candidates(config.training.min_candidate_count))
+    k = config.perturbation.k
+    toward_words = any(method.recipe.space == "words" for method in methods)
+    if not toward_words or k != MethodSettings().k or k is None or not 0 < words <= k:
+        return config
+    fitting = words - 1 or None
+    say(
+        f"perturbations may point at {words} {'words' if words > 1 else 'word'}, those of the training texts, too "
+        f"few for `k={k}`: `k={fitting}` is taken",
+        quiet=quiet,
+    )
+    return replace(config, perturbation=replace(config.perturbation, k=fitting))
 
 
 def adversaries(config: TrainConfig, data: Data, model: Model) -> list[Adversary]:

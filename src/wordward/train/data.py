@@ -23,6 +23,10 @@ from wordward.text.scripts import fitting
 from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
+from wordward.train.doubts import say_doubts
+
+NAMED = 5  # labels that are named
+RARE = 3  # texts of a label, below which it is probably a mistake, or cannot be learnt
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,24 @@ class Data:
         )
         seen = np.isin(held, learnt).sum()
         also = f" ({seen:,} of them also among the training texts)" if seen else ""
-        # Few labels are named, so that a stray one is noticed.
-        named = f" ({', '.join(name[:20] for name in self.classes)})" if len(self.classes) <= 5 else ""
         return (
             f"{len(self.train.rows):,} {kind} to learn from{extra}, {len(self.dev.rows):,} dev{also}, "
-            f"{len(self.classes)} labels{named}"
+            f"{len(self.classes)} labels{self._named()}"
         )
+
+    def _named(self) -> str:
+        """A few labels by name, so that a stray one is noticed; of many those that hardly occur."""
+        if len(self.classes) <= NAMED:
+            return f" ({', '.join(name[:20] for name in self.classes)})"
+        assert self.train.labels is not None
+        labels = np.concatenate([np.atleast_1d(label) for label in self.train.labels])
+        counts = np.bincount(labels, minlength=len(self.classes))
+        rare = [at for at in np.argsort(counts, kind="stable") if counts[at] < RARE]
+        if not rare:
+            return ""
+        shown = ", ".join(f"{self.classes[at][:20]} {counts[at]}" for at in rare[:NAMED])
+        more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
+        return f" (with fewer than {RARE} {'tokens' if self.tagging else 'texts'}: {shown}{more})"
 
     @property
     def majority_error(self) -> float:
@@ -143,6 +159,7 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
     with waiting(f"reading {'standard input' if data.train == '-' else Path(data.train).name}", quiet=quiet):
         labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         tagging = labelled[0].tags is not None
+        say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         if not tagging:
             text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
             config = replace(config, text=text)

@@ -29,6 +29,7 @@ from wordward.train.augmenting import Augmenter
 from wordward.train.beliefs import beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.finetuning_trainer import RunTrainer, arguments_of
+from wordward.train.halves import say_pace
 from wordward.train.learnt import Learnt
 from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
@@ -200,6 +201,8 @@ class FineTuning(transformers.TrainerCallback):
         if not last and (over := self.record.out_of_time(self._deadline, self.team)):
             say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
             last = over
+        if self.record.epoch == 1 and self.trainer.halves and not last:
+            say_pace(self.config, self.data, seconds=self.record.seconds, quiet=self.quiet)
         control.should_training_stop = last or self.record.out_of_patience(settings.patience)
         due = self._wanted or self.team.agree(self.record.checkpoint_due)
         control.should_save = due and not control.should_training_stop

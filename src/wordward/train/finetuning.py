@@ -16,7 +16,6 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.external import with_names
 from wordward.runs.hub import (
     check_folder,
     known_labels,
@@ -25,6 +24,7 @@ from wordward.runs.hub import (
     longest,
     transformers_quietly,
 )
+from wordward.runs.label_cells import with_names
 from wordward.runs.model_card import write_card
 from wordward.runs.pieces import PieceReader, separator_of
 from wordward.support.console import say
@@ -44,6 +44,8 @@ from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
+from wordward.train.doubts import say_doubts
+from wordward.train.halves import say_unreached
 from wordward.train.lora import add_lora
 from wordward.train.record import say_compared
 from wordward.train.yardstick import yardstick_of
@@ -185,6 +187,7 @@ def _examples(
     else:
         labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         examples = {"train": labelled, "dev": held_out}
+        say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         extra = []
     if given and "unlabelled" in given:
         extra = sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
@@ -251,6 +254,8 @@ def fine_tune(
         if team.first:
             start.write(folder)
         stopped = going.record.interrupted(going.fit, going.save_model)
+        if going.trainer.before_second_half:
+            say_unreached(start.config, start.data, stopped=stopped, quiet=quiet)
         if not team.first:
             return team.agree({})
         if not stopped:

@@ -61,6 +61,11 @@ class RunTrainer(AdversarialTrainer):
             self.lr_scheduler = LambdaLR(optimizer or self.optimizer, rate)  # type: ignore[arg-type]
         return super().create_scheduler(num_training_steps, optimizer)
 
+    @property
+    def before_second_half(self) -> bool:
+        """Whether training in halves has begun, but not yet its second half."""
+        return self.halves and self.state.max_steps > 0 and self.state.global_step <= self.state.max_steps // 2
+
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
         """In halves only in the second."""
         if self.halves:

@@ -17,7 +17,7 @@ from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import RunError, SettingError
 from wordward.support.files import refuse_pipes, write
-from wordward.train.building import adversaries, build
+from wordward.train.building import adversaries, build, with_fitting_k
 from wordward.train.data import prepare
 from wordward.train.training import DivergedError, inputs_of, train
 
@@ -159,7 +159,7 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
         reads = (*reads, training.seed, training.positive, training.criterion)
         if data is None or reads != former:
             former, (_, data) = reads, prepare(config, quiet=True)
-        adversaries(config, data, build(config, data))
+        adversaries(with_fitting_k(config, data), data, build(config, data))
 
 
 def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:

@@ -20,6 +20,7 @@ from wordward.support.errors import SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import Given, read_as, with_given
 from wordward.text.vocabulary import UNK
+from wordward.train.building import with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
@@ -131,6 +132,7 @@ def _train_network(
     """Train one of our own networks; returns its result, as written to result.json."""
     with processes.one_a_machine_first():
         settled, data = prepare(config, given, quiet=quiet)
+        settled = with_fitting_k(settled, data, quiet=quiet)
     if resume and run_folder.begun(folder):
         run_folder.check_vocabulary(folder, data.vocabulary)
         run_folder.check_labels(folder, data.classes)
@@ -192,15 +194,22 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
 
 def _describe(trainer: Trainer) -> str:
     """What is about to be trained on what, in one line."""
-    data, counts = trainer.data, trainer.data.train.word_counts(len(trainer.data.vocabulary))
+    data = trainer.data
     several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
-    unknown = f"{counts[UNK] / counts.sum():.1%} of the text unknown"
-    if trainer.config.text.unknown == "drop" and not data.tagging:
-        unknown = "others are left out"
     return (
         f"{trainer.config.method} on {trainer.device}{several}: {data.describe()}, "
-        f"{len(data.vocabulary):,} words ({unknown})"
+        f"{len(data.vocabulary):,} words ({_unknown(trainer.config, data)})"
     )
+
+
+def _unknown(config: TrainConfig, data: Data) -> str:
+    """What becomes of other words, or their share of the dev texts: training texts have none where all are known."""
+    if config.text.unknown == "drop" and not data.tagging:
+        return "others are left out"
+    if config.model.kind == "spelling":
+        return "others are read by their form"
+    counts = data.dev.word_counts(len(data.vocabulary))
+    return f"{counts[UNK] / counts.sum():.1%} of the dev texts unknown"
 
 
 def _warn_of_length(longest: int) -> None:

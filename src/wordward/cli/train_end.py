@@ -1,0 +1,68 @@
+"""What `wordward train` says at its end: which epoch was kept and why, and what may help if nothing was learnt."""
+
+from typing import Any
+
+from wordward.config.settings import TrainConfig
+
+
+def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
+    """The best epoch and its dev score; where an earlier one has a better score, why that was not kept."""
+    criterion, epoch = result["criterion"], result["best_epoch"]
+    if not result["dev"]:  # its line of the metrics was deleted while the run went on
+        return f"best epoch {epoch}"
+    score, sign = result["dev"][criterion], -1 if criterion == "error" else 1
+    said = f"best epoch {epoch}, dev {criterion} {score:.4f}"
+    scored = [(sign * line["dev"][criterion], -line["epoch"]) for line in metrics if line.get("dev")]
+    value, place = max(scored, default=(sign * score, -epoch))
+    if value <= sign * score:
+        return said
+    return f"{said} ({sign * value:.4f} at epoch {-place} is no better but by chance: the later is kept)"
+
+
+def advice(result: dict[str, Any], config: TrainConfig) -> str:
+    """What may help a run that has learnt nothing so far, or is not known to; empty where it has learnt."""
+    if not result["dev"]:
+        return ""
+    score, majority = result["dev"][result["criterion"]], result.get("majority_error")
+    if result["criterion"] == "f0.5" and not score:
+        return (
+            "not one dev token was correctly given the positive tag: longer training (--patience, "
+            "--epochs), a larger --learning-rate or more texts with that tag may help"
+        )
+    if result["criterion"] == "entity_f1" and not score:
+        return (
+            "not one entity of the dev texts was marked exactly: longer training (--patience, --epochs), a larger "
+            f"--learning-rate, {_start(config)}or more texts may help"
+        )
+    if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
+        return ""
+    return _of_error(score, majority, result["texts"]["dev"], config)
+
+
+def _of_error(score: float, majority: float, texts: int, config: TrainConfig) -> str:
+    """The advice for a dev error beside that of always giving the most frequent label."""
+    from wordward.runs.metrics import share
+
+    others = "--dev FILE or a larger --dev-share, or more texts"
+    if not majority and not config.data.corpus:
+        return f"the dev texts all have the same label, so their error tells little: give others with {others}"
+    if share(round(score * texts), texts).high < majority:
+        return ""
+    most_frequent = f"{majority:.4f}, that of always giving the most frequent label"
+    if score <= majority / 2 or share(0, texts).high >= majority:
+        more = "" if config.data.corpus else f": give more with {others}"
+        few = f"{texts:,} dev {'text is' if texts == 1 else 'texts are'} too few"
+        return f"{few} to tell a dev error of {score:.4f} from {most_frequent}{more}"
+    longer = "--epochs, --patience" if config.training.minutes is None else "--minutes, --epochs, --patience"
+    return (
+        f"the dev error is not clearly below {most_frequent}: longer training ({longer}), "
+        f"{_start(config)}or more texts may help"
+    )
+
+
+def _start(config: TrainConfig) -> str:
+    """What else the model could start from; empty where it started from something learnt."""
+    if config.transformer or config.pretrained or config.vectors:
+        return ""
+    ours = "--vectors" if config.model.kind in ("convolution", "spelling") else "--pretrained or --vectors"
+    return f"a start from {ours}, "

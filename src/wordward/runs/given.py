@@ -1,0 +1,49 @@
+"""Texts as they are given in Python: strings, Examples, pairs of a text and its label, or a table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wordward.config.texts import DataSettings
+from wordward.datasets import DataError, Example, examples_of
+from wordward.datasets.given import is_table
+from wordward.support.errors import SettingTypeError
+
+Text = str | Example
+
+
+def as_example(text: Any) -> Example:
+    """An `Example` as it is, or one made of a plain string, without a label, or of a pair (text, label)."""
+    if isinstance(text, Example):
+        return text
+    if isinstance(text, str):
+        return Example(text)
+    if isinstance(text, tuple) and len(text) == 2 and isinstance(text[0], str):
+        return Example(text[0], None if text[1] is None else str(text[1]))
+    raise SettingTypeError(
+        "texts", f"texts must be strings, Examples or pairs (text, label), but one is {text!r:.80}"
+    )
+
+
+def listed(texts: Any, data: DataSettings) -> Iterable[Any]:
+    """Texts one by one; of a table of pandas or datasets those in the columns that `data` names."""
+    if isinstance(texts, str | bytes | Path | Mapping):
+        remedy = "give [text]; wordward.datasets.read(path) reads a file"
+        raise SettingTypeError("texts", f"texts must be a list of them, but is {texts!r:.60}: {remedy}")
+    if not is_table(texts):
+        return texts
+    columns: Any = {name: getattr(data, name) for name in ("text_column", "label_column", "pair_column")}
+    return examples_of(texts, "texts", labelled=False, **columns)
+
+
+def check_labels(examples: Sequence[Example], source: str = "", *, tagging: bool) -> None:
+    """Refuse texts whose labels are another task's: one label each for a tagger, or tags for a classifier."""
+    wanted, other = ("a tag for every token", "a label") if tagging else ("a label", "a tag for every token")
+    for example in examples:
+        own, strange = (example.tags, example.label) if tagging else (example.label, example.tags)
+        if own is None and strange is not None:
+            raise DataError(
+                f"expected {wanted}; it has {other} instead: give other texts, or leave labels out (`labels=False`)",
+                source or None,
+                example.line,
+            )

@@ -1,0 +1,43 @@
+"""What is said of training in halves, of which only the second has the KL methods, where time is too short for it."""
+
+from wordward.config.settings import TrainConfig
+from wordward.perturbation.recipes import parse_methods
+from wordward.support.console import say
+from wordward.train.data import Data
+
+
+def say_unreached(config: TrainConfig, data: Data, *, stopped: bool, quiet: bool) -> None:
+    """Say that training ended before its second half, and what to do; `stopped`: by Ctrl-C."""
+    say(
+        f"training ended before its second half, the only one with {_used(config, data)}: this model was trained "
+        f"without that; {_hint(config, stopped=stopped)}",
+        quiet=quiet,
+    )
+
+
+def say_pace(config: TrainConfig, data: Data, *, seconds: float, quiet: bool) -> None:
+    """After the first epoch, which took so many `seconds`: say if the time given will end before the second half."""
+    minutes, epochs = config.training.minutes, config.training.epochs
+    if minutes is None or epochs is None or 60 * minutes >= seconds * epochs / 2:
+        return
+    say(
+        f"at this pace {minutes:g} minutes end after about {60 * minutes / seconds:.1f} of {epochs} epochs, before "
+        f"the second half, the only one with {_used(config, data)}: give more `minutes` or fewer `epochs`",
+        quiet=quiet,
+    )
+
+
+def _used(config: TrainConfig, data: Data) -> str:
+    """What the second half has that the first has not."""
+    methods = parse_methods(config.method, config.perturbation)
+    names = "+".join(method.name for method in methods if not method.recipe.needs_labels)
+    return f"{names} and texts without labels" if data.unlabelled is not None else names
+
+
+def _hint(config: TrainConfig, *, stopped: bool) -> str:
+    """What to do, by what ended training."""
+    if stopped:
+        return "`resume=True` goes on to it"
+    if config.training.minutes is not None:
+        return "give more `minutes` or fewer `epochs`"
+    return "give a larger `patience`"

@@ -1,0 +1,107 @@
+"""The last lines of `wordward train`: which epoch was kept and why, and what may help."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reviews import reviews, write_csv
+
+from wordward.cli.main import main
+from wordward.cli.train_end import advice, outcome
+from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example
+
+
+def result_of(score: float, epoch: int, *, criterion: str = "error", **others: Any) -> dict[str, Any]:
+    return {"criterion": criterion, "best_epoch": epoch, "dev": {criterion: score}, **others}
+
+
+def metrics_of(*scores: float, criterion: str = "error") -> list[dict[str, Any]]:
+    return [{"epoch": at, "dev": {criterion: score}} for at, score in enumerate(scores, start=1)]
+
+
+def test_a_better_score_that_was_not_kept_is_explained() -> None:
+    said = outcome(result_of(0.025, 4), metrics_of(0.1, 0.0, 0.0, 0.025))
+    assert said == (
+        "best epoch 4, dev error 0.0250 (0.0000 at epoch 2 is no better but by chance: the later is kept)"
+    )
+    said = outcome(result_of(0.8, 3, criterion="macro_f1"), metrics_of(0.5, 0.9, 0.8, criterion="macro_f1"))
+    assert said == (
+        "best epoch 3, dev macro_f1 0.8000 (0.9000 at epoch 2 is no better but by chance: the later is kept)"
+    )
+
+
+def test_a_best_score_needs_no_explanation() -> None:
+    assert outcome(result_of(0.1, 3), metrics_of(0.2, 0.1, 0.1, 0.3)) == "best epoch 3, dev error 0.1000"
+    assert outcome(result_of(0.1, 3), []) == "best epoch 3, dev error 0.1000"
+    assert outcome({"criterion": "error", "best_epoch": 3, "dev": None}, metrics_of(0.2)) == "best epoch 3"
+
+
+def error_advice(score: float, majority: float, texts: int, config: TrainConfig | None = None) -> str:
+    return advice(result_of(score, 1, majority_error=majority, texts={"dev": texts}), config or TrainConfig())
+
+
+@pytest.mark.parametrize(("score", "majority", "texts"), [(0.0, 1 / 3, 6), (1 / 3, 1 / 3, 6), (0.2, 0.5, 10)])
+def test_few_dev_texts_are_said_to_be_few(score: float, majority: float, texts: int) -> None:
+    said = error_advice(score, majority, texts)
+    assert said.startswith(f"{texts} dev texts are too few to tell a dev error of {score:.4f} from {majority:.4f}, ")
+    assert said.endswith(": give more with --dev FILE or a larger --dev-share, or more texts")
+    assert "longer training" not in said
+    corpus = TrainConfig(data=DataSettings(corpus="sst2"))
+    assert "--dev" not in error_advice(score, majority, texts, corpus)
+
+
+def test_dev_texts_of_one_label_are_told_of() -> None:
+    assert error_advice(0.0, 0.0, 400).startswith(
+        "the dev texts all have the same label, so their error tells little"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "helps"),
+    [
+        (TrainConfig(), "(--epochs, --patience), a start from --pretrained or --vectors, or more texts may help"),
+        (
+            TrainConfig(model=ModelSettings(kind="convolution")),
+            "(--epochs, --patience), a start from --vectors, or more texts may help",
+        ),
+        (TrainConfig(vectors="words.txt"), "(--epochs, --patience), or more texts may help"),
+        (TrainConfig(transformer="tiny"), "(--epochs, --patience), or more texts may help"),
+        (
+            TrainConfig(pretrained="lm", training=TrainingSettings(minutes=1)),
+            "(--minutes, --epochs, --patience), or more texts may help",
+        ),
+    ],
+)
+def test_what_was_done_is_not_advised(config: TrainConfig, helps: str) -> None:
+    said = error_advice(0.48, 0.5, 200, config)
+    assert said.startswith("the dev error is not clearly below 0.5000, that of always giving the most frequent label")
+    assert said.endswith(f": longer training {helps}")
+    entities = advice(result_of(0.0, 1, criterion="entity_f1"), config)
+    assert ("a start from" in entities) == ("a start from" in helps)
+
+
+def test_a_model_that_has_learnt_is_not_advised() -> None:
+    assert not error_advice(0.1, 0.5, 200)
+
+
+def test_the_command_ends_with_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, run = write_csv(tmp_path / "t.csv", reviews(60)), str(tmp_path / "run")
+    given = ["train", str(texts), "--out", run, "--kind", "convolution", "--device", "cpu", "--epochs", "6"]
+    assert main([*given, "--method", "baseline"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert f", in {run}; next: wordward evaluate {run} FILE" in said
+    assert "6 dev texts are too few to tell a dev error of" in said
+
+
+def test_a_k_for_too_few_words_is_said_as_a_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        Example(f"{word} {thing}", label) for word, label in (("fine", "good"), ("dull", "bad")) for thing in "abc"
+    ]
+    texts = str(write_csv(tmp_path / "t.csv", rows))
+    given = ["train", texts, "--dev", texts, "--out", str(tmp_path / "run"), "--kind", "convolution", "--epochs", "1"]
+    assert main([*given, "--device", "cpu"]) == 0
+    assert "too few for --k 10: --k 4 is taken" in " ".join(capsys.readouterr().err.split())
+    assert main([*given, "--device", "cpu", "--force", "--k", "5"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--k must be less than the 5 words that may be pointed to, but is 5; --k None takes them all" in said

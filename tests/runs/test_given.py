@@ -1,0 +1,122 @@
+"""What may be given as texts in Python, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hf_tiny import bert, word_pieces
+from reviews import reviews, tagged, write_conll, write_csv
+
+import wordward
+from wordward.attack import AttackSettings, CheckLimits, check
+from wordward.cli.main import main
+from wordward.datasets import DataError, Example
+from wordward.hf.explainer import open_model
+from wordward.hf.trainer import AdversarialSettings
+from wordward.runs.run import Run
+from wordward.support.errors import SettingError, SettingTypeError
+
+SMALL = "--dim 10 --hidden 10 --head 5 --epochs 1 --epsilon 1 --k 5 --device cpu --quiet"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier and a tagger beside files like those that they learnt from."""
+    place = tmp_path_factory.mktemp("given")
+    write_csv(place / "texts.csv", reviews(60))
+    write_conll(place / "tags.conll", tagged(40))
+    for name, data in (("classifier", "texts.csv"), ("tagger", "tags.conll")):
+        assert main(["train", "--train", str(place / data), "--out", str(place / name), *SMALL.split()]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    return wordward.load_run(folder / "classifier", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def external() -> Run:
+    """A model that had its labels before."""
+    tokenizer = word_pieces()
+    model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"})
+    return open_model(model, tokenizer, AdversarialSettings(k=4), tagging=False)
+
+
+@pytest.mark.parametrize("texts", ["a warm film", b"a warm film", Path("texts.csv"), {"text": ["a warm film"]}])
+def test_one_text_or_a_file_is_no_list_of_texts(run: Run, texts: Any) -> None:
+    for use in (run.predict, run.evaluate, run.explain, run.attack, lambda given: check(run, given)):
+        with pytest.raises(SettingTypeError, match=r"texts must be a list of them, but is .*: give \[text\]"):
+            use(texts)
+
+
+@pytest.mark.parametrize("text", [None, 3, ["a", "film"], ("a film", "good", "fine")])
+def test_what_is_no_text_is_refused(run: Run, text: Any) -> None:
+    with pytest.raises(SettingTypeError, match=r"strings, Examples or pairs \(text, label\), but one is"):
+        run.predict(["a warm film", text])
+
+
+def test_pairs_are_texts_with_labels(run: Run) -> None:
+    pairs: Any = [("the film was warm", "good"), ("the film was dull", "bad")]
+    assert run.examples(pairs) == [Example("the film was warm", "good"), Example("the film was dull", "bad")]
+    assert run.evaluate(pairs).scores == run.evaluate([Example(*pair) for pair in pairs]).scores
+    assert [found.label for found in run.attack(pairs)] == ["good", "bad"]
+    with pytest.raises(DataError, match="expected texts with labels to score the model on; there are none"):
+        run.evaluate([])
+
+
+def test_labels_of_a_model_from_elsewhere_may_be_numbers_or_in_another_case(external: Run, run: Run) -> None:
+    given: Any = [("the film was warm", 1), ("the film was dull", "BAD"), ("the cast was cold", "bad")]
+    assert [each.label for each in external.examples(given)] == ["good", "bad", "bad"]
+    assert {each.label for each in check(external, given, AttackSettings(sense="any")).results} == {"good", "bad"}
+    with pytest.raises(DataError, match=r"a label that the model knows \(bad, good\); got '1'"):
+        run.evaluate(given)  # its labels are those of its training texts, as they are written there
+
+
+def test_labels_of_another_task_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, tags = str(folder / "texts.csv"), str(folder / "tags.conll")
+    for name, file, wanted in (("tagger", texts, "a tag for every token"), ("classifier", tags, "a label")):
+        for command in ("check", "attack"):
+            assert main([command, str(folder / name), file, "--device", "cpu", "--quiet"]) in (1, 2)
+            assert f"expected {wanted}; it has" in capsys.readouterr().err
+    limits = ["--max-flip-rate", "1", "--device", "cpu", "--quiet", "--no-labels", "--limit", "3"]
+    assert main(["check", str(folder / "classifier"), tags, *limits]) == 0
+
+
+def test_other_texts_do_not_judge_the_sense_for_a_run_of_ours(folder: Path, run: Run) -> None:
+    with pytest.raises(SettingError, match=r"has counted its own training texts.*leave `sense_from` out"):
+        check(run, reviews(3), sense_from=reviews(9))
+    tagger = wordward.load_run(folder / "tagger", device="cpu", positive="i")
+    with pytest.raises(SettingError, match="`sense_from` is for classifiers"):
+        check(tagger, tagged(3), sense_from=tagged(9))
+
+
+def test_checks_that_other_texts_judged_are_not_compared(external: Run, tmp_path: Path) -> None:
+    import json
+
+    file, texts = tmp_path / "earlier.json", reviews(6)
+    first = check(external, texts, sense_from=reviews(40, seed=1))
+    assert first.judged_by
+    file.write_text(json.dumps(first.to_json()))
+    assert check(external, texts, sense_from=reviews(40, seed=1), against=file).holds
+    with pytest.raises(DataError, match="was judged by other texts, so what it tells cannot be compared"):
+        check(external, texts, sense_from=reviews(40, seed=2), against=file)
+    older = first.to_json()
+    del older["judged_by"]  # as versions before wrote it
+    file.write_text(json.dumps(older))
+    assert check(external, texts, sense_from=reviews(40, seed=2), against=file).conditions
+
+
+def test_texts_that_no_edit_was_made_in_are_counted(run: Run, external: Run) -> None:
+    found = check(external, reviews(8), limits=CheckLimits(max_flip_rate=1.0), sense_from=reviews(30, seed=3))
+    left = sum(not each.changes for each in found.attacked)
+    assert found.to_json()["unedited"] == found.unedited == left
+    assert f'value="{left} of {len(found.attacked)}"' in wordward.report.junit(found)
+
+
+def test_labels_that_are_numbers_are_to_be_named(tmp_path: Path) -> None:
+    def half(texts: list[str]) -> list[list[float]]:
+        return [[0.5, 0.5] for _ in texts]
+
+    with pytest.raises(DataError, match=r"\(0, 1\); got 'good': give numbers, or name the model's labels"):
+        wordward.open_model(half).evaluate([Example("a warm film", "good")])
