@@ -14,7 +14,7 @@ from wordward.attack import robustness_tables
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.robustness import Robustness, compare_guides, compare_models, holds, largest_cosines
-from wordward.attack.robustness_tables import guides_json, guides_table, models_json, models_table, plot
+from wordward.attack.robustness_tables import aligned, guides_cells, guides_json, models_cells, models_json, plot
 from wordward.cli.main import main
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (
@@ -136,7 +136,7 @@ def test_guides_on_the_same_texts() -> None:
         assert row.summary.flipped == sum(flipped)
         assert row.cosine is not None
         assert -1 <= row.cosine.low <= row.cosine.value <= row.cosine.high <= 1
-    table = guides_table(rows)
+    table = aligned(*guides_cells(rows))
     assert table.count("\n| ") == 2
     assert len({len(line) for line in table.split("\n")}) == 1
     assert f"| {rows[0].cosine.value:.3f} (" in table  # type: ignore[union-attr]
@@ -144,7 +144,7 @@ def test_guides_on_the_same_texts() -> None:
     wrong = [Example(e.text, "bad" if run.predict([e.text])[0].label == "good" else "good") for e in TEXTS]
     (nothing,) = compare_guides(run, wrong, ["iadvt"], AttackSettings(), quiet=True)
     assert (nothing.cosine, nothing.nearness, nothing.summary.success) == (None, None, None)
-    cells = [cell.strip() for cell in guides_table([nothing]).split("\n")[-1].split("|")]
+    cells = [cell.strip() for cell in aligned(*guides_cells([nothing])).split("\n")[-1].split("|")]
     assert cells[1:7] == ["iadvt", *"–––––"]
 
 
@@ -155,13 +155,13 @@ ROWS = [
 
 
 def test_tables_of_models() -> None:
-    assert models_table(ROWS).split("\n") == [
+    assert aligned(*models_cells(ROWS)).split("\n") == [
         "| model | method   | 0 swaps                | 1 swap                 |",
         "|-------|----------|------------------------|------------------------|",
         "| run 0 | baseline | 90.0% (80.0% to 95.0%) | 50.0% (40.0% to 60.0%) |",
         "| run 1 | iadvt    | 90.0% (80.0% to 95.0%) | 50.0% (40.0% to 60.0%) |",
     ]
-    wide = models_table([replace(ROWS[0], model="模型|b"), ROWS[1]]).split("\n")  # two columns a character
+    wide = aligned(*models_cells([replace(ROWS[0], model="模型|b"), ROWS[1]])).split("\n")  # two columns a character
     assert {cell_len(line) for line in wide} == {cell_len(wide[0])}
     assert "模型\\|b" in wide[2]
     assert json.loads(json.dumps(models_json(ROWS)))[0]["accuracy"]["1"] == {

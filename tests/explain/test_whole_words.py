@@ -1,5 +1,6 @@
 """Words of several pieces are pulled as wholes, toward words that fit the place of the whole word."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import chain, product
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hf_tiny import bert, word_pieces
+from hf_tiny import bert, sentence_pieces, word_pieces
 
 from wordward.attack.attacker import attack, cases_of
 from wordward.attack.cases import State
@@ -20,7 +21,7 @@ from wordward.explain.explainer import Explainer
 from wordward.explain.kin import Ridge
 from wordward.explain.labels import Labels
 from wordward.explain.pulls import gradient_of
-from wordward.explain.whole_words import Whole, whole_pulls, with_wholes
+from wordward.explain.whole_words import Whole, WholeWords, whole_pulls, with_wholes
 from wordward.explain.word_kinds import Fitting
 from wordward.hf.explainer import open_model
 from wordward.hf.trainer import AdversarialSettings
@@ -218,3 +219,41 @@ def test_a_gain_is_the_rise_in_loss_if_all_pieces_move_there(run: Run) -> None:
     assert open[0, [*others, pieces[0]]].tolist() == batch.mask[0, [*others, pieces[0]]].tolist()
     assert not given[0].any()  # what was given is left alone
     assert given[2].all()
+
+
+def test_one_word_that_fits_has_the_whole_direction(run: Run) -> None:
+    """What fills up the candidates has no part in it."""
+    readings = run.read_all(run.examples(["our music was tired"]))
+    labels: list[Labels] = [["good"]]
+    (found,) = Explainer(run, forms=True).pulls(readings, labels, top=4)
+    towards, strengths, cosines = found.of_words(readings[0].row)
+    said = [at for at, word in enumerate(towards[3]) if run.vocabulary.word(word) == "said"]
+    assert len(said) == 1
+    assert abs(cosines[3][said[0]]) == pytest.approx(1.0)
+    assert [strength for at, strength in enumerate(strengths[3]) if at not in said] == [0.0] * 3
+
+
+def test_in_a_text_that_is_cut_words_of_several_pieces_stay(run: Run) -> None:
+    """One piece in their place would let the model read further than it did."""
+    long = run.read(Example(" ".join(["the film was empty"] * 30)))
+    assert long.unread
+    for open in (Explainer(run).places.whole(long), Guide(run, AttackSettings(), None).open(long)):
+        assert (open == long.row.single).all()
+    assert not long.row.single.all()
+
+
+def test_words_are_spelt_as_the_run_reads_them() -> None:
+    """The first piece of a word need not tell: it may be blank, or a part of a character."""
+    tokenizer = sentence_pieces()
+    model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"}).eval()
+    other = open_model(model, tokenizer, AdversarialSettings(k=2), tagging=False)
+    text = other.read(Example("Camera film was Empty"))
+    assert not other.text.lowercase
+    found = WholeWords(other, None, None)._words(text)  # type: ignore[arg-type]
+    assert {"Camera", "Empty"} <= {word for _, _, (word, _) in found} <= {"Camera", "film", "was", "Empty"}
+
+
+def test_strengths_that_are_normalised_word_by_word_leave_out_whole_words(run: Run) -> None:
+    config = replace(run.config, perturbation=replace(run.config.perturbation, normalization="authors"))
+    explainer = Explainer(replace(run, config=config))
+    assert explainer.places.whole(run.read(Example(TEXT))).tolist() == [True] * 3 + [False] + [True] * 2

@@ -110,6 +110,16 @@ def test_a_loss_without_a_gradient():
             adv(lambda: model(ids), labels_for("classifier"))
 
 
+def test_a_divergence_may_be_more_than_0_if_it_is_least_between_equal_logits():
+    """As cross-entropy with the clean probabilities, whose gradient is that of KL."""
+
+    def soft(logits: torch.Tensor, clean: torch.Tensor) -> torch.Tensor:
+        return -(clean.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()
+
+    model, ids = make("classifier"), padded(TEXTS)
+    assert float(wordward.adversary(model, "vat", loss=soft)(lambda: model(ids)).loss.detach()) > 0.1
+
+
 @pytest.mark.parametrize("name", ["vat", "ivat", "entropy"])
 def test_a_label_loss_is_no_divergence(name: str):
     """It would be measured against the clean logits as if these were the labels' probabilities."""

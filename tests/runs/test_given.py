@@ -43,7 +43,9 @@ def external() -> Run:
     return open_model(model, tokenizer, AdversarialSettings(k=4), tagging=False)
 
 
-@pytest.mark.parametrize("texts", ["a warm film", b"a warm film", Path("texts.csv"), {"text": ["a warm film"]}])
+@pytest.mark.parametrize(
+    "texts", ["a warm film", b"a warm film", Path("texts.csv"), {"text": ["a warm film"]}, Example("a film")]
+)
 def test_one_text_or_a_file_is_no_list_of_texts(run: Run, texts: Any) -> None:
     for use in (run.predict, run.evaluate, run.explain, run.attack, lambda given: check(run, given)):
         with pytest.raises(SettingTypeError, match=r"texts must be a list of them, but is .*: give \[text\]"):
@@ -101,6 +103,9 @@ def test_checks_that_other_texts_judged_are_not_compared(external: Run, tmp_path
     assert check(external, texts, sense_from=reviews(40, seed=1), against=file).holds
     with pytest.raises(DataError, match="was judged by other texts, so what it tells cannot be compared"):
         check(external, texts, sense_from=reviews(40, seed=2), against=file)
+    model, tokenizer = bert("sequence", len(word_pieces()), id2label={0: "good", 1: "bad"}), word_pieces()
+    turned = open_model(model, tokenizer, AdversarialSettings(k=4), tagging=False)
+    assert check(turned, texts, sense_from=reviews(40, seed=1), against=file).conditions  # the same texts judge
     older = first.to_json()
     del older["judged_by"]  # as versions before wrote it
     file.write_text(json.dumps(older))

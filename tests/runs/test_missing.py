@@ -69,3 +69,10 @@ def test_a_model_to_train_from(asked: list[str]) -> None:
         RunError, match=r"there is no folder runs/sence \(in runs there are: sense, first, other\): give"
     ):
         load_tokenizer("runs/sence", tagging=False)
+
+
+def test_a_folder_without_runs_hides_no_name_of_the_hub(asked: list[str], tmp_path: Path) -> None:
+    (tmp_path / "someone").mkdir()
+    with pytest.raises(RunError, match="not there"):
+        open_model("someone/sense")
+    assert asked == ["someone/sense"]

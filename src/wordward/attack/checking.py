@@ -161,8 +161,10 @@ def _judged_by(run: Run, settings: AttackSettings) -> str | None:
     counts = None if settings.sense == "any" or run.tagging or run.trained_here else run.class_counts()
     if counts is None:
         return None
-    words = json.dumps(run.learnt.words, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(words + counts.cpu().numpy().tobytes()).hexdigest()[:16]
+    names = sorted(run.labels)  # the same for a model that has its labels in another order
+    columns = counts.cpu().numpy()[:, [run.labels.index(name) for name in names]]
+    words = json.dumps([names, run.learnt.words], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(words + columns.tobytes()).hexdigest()[:16]
 
 
 def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSettings:

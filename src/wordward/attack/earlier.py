@@ -57,8 +57,8 @@ class Earlier:
         if record.get("judged_by", judged_by) != judged_by:  # files of older versions do not say
             raise DataError(
                 "which edits keep the sense was judged by other texts, so what it tells cannot be compared: give the "
-                "same as `sense_from` (a run of wordward counts its own training texts: check its folder model), or "
-                "make it again",
+                "same as `sense_from`, by default the texts checked (a run of wordward counts its training texts: "
+                "check its folder model), or make it again",
                 path,
             )
         if before != guards:

@@ -82,10 +82,14 @@ class Guide:
         return [self.passes] * self._asked
 
     def open(self, text: Reading) -> np.ndarray:
-        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
+        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself.
+
+        A word of several pieces is not where the text is cut: one in their place would let the model read further.
+        """
         if not self.fitting:
             return np.ones(len(text.spans), dtype=bool)
-        return in_one_piece_each(text.text, text.spans) & (text.row.single | (self._wholes is not None))
+        wholes = self._wholes is not None and not text.unread
+        return in_one_piece_each(text.text, text.spans) & (text.row.single | wholes)
 
     def _wholes_of(self, states: Sequence[State], cases: Sequence[Case]) -> list[tuple[int, Whole]]:
         """The words of several pieces that are left in texts, each with the number of its text."""

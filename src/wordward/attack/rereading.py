@@ -38,7 +38,9 @@ def swapped_rows(
     for at, (stretch, state, swaps) in enumerate(zip(stretches, states, made, strict=True)):
         position, word = swaps[-1]
         own = state.row.ids[state.row.word == position].tolist()
-        if stretch is not None and ids and _reads_as(stretch, ids, own, word):
+        # A text that becomes shorter is read further where it was cut.
+        as_long = len(own) == 1 or not cases[at].reading.unread
+        if stretch is not None and ids and as_long and _reads_as(stretch, ids, own, word):
             rows[at] = state.row.swapped(position, word)
         else:
             unsure.append(at)

@@ -29,22 +29,12 @@ LOOKS = (
 Cells = tuple[list[str], list[list[str]]]  # heads, and the rows below
 
 
-def models_table(rows: Sequence[Robustness], unit: str = "swap") -> str:
-    """Accuracies as Markdown; `unit`: what was counted, swaps or edits."""
-    return aligned(*models_cells(rows, unit))
-
-
 def models_cells(rows: Sequence[Robustness], unit: str = "swap") -> Cells:
     """Accuracies as the cells of a table."""
     swaps = list(rows[0].accuracy)
     heads = ["model", "method", *(f"{n} {unit}s" if n != 1 else f"1 {unit}" for n in swaps)]
     cells = [[row.model, row.method, *(percent(row.accuracy[n]) for n in swaps)] for row in rows]
     return heads, cells
-
-
-def guides_table(rows: Sequence[Guided]) -> str:
-    """Success rates and cosines as Markdown."""
-    return aligned(*guides_cells(rows))
 
 
 def guides_cells(rows: Sequence[Guided]) -> Cells:

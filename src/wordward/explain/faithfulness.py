@@ -15,9 +15,8 @@ from wordward.explain.explanation import Place
 from wordward.explain.labels import Labels
 from wordward.explain.pulls import WordPulls, gradient_of
 from wordward.explain.swaps import apply
-from wordward.explain.word_kinds import in_one_piece
 from wordward.perturbation.tap import evaluating
-from wordward.runs.given import Text, as_example
+from wordward.runs.given import Text
 from wordward.runs.metrics import Interval, intervals_to_json, mean, share
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run
@@ -165,7 +164,7 @@ def _named(
 
 def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
     """The texts that are predicted right and in which two words or more may be swapped."""
-    run, examples = explainer.run, [as_example(text) for text in texts]
+    run, examples = explainer.run, explainer.run.examples(texts)
     readings = run.read_all(examples)
     predicted = run.predict_readings(readings)
     right = [
@@ -194,9 +193,7 @@ def _candidates(
     """By the position of a word that may be swapped: the words that may come, with their strengths."""
     own = reading.row.ids[reading.row.first].tolist()
     found = {}
-    for at, token in enumerate(reading.tokens):
-        if explainer.fitting and not in_one_piece(reading.text, token.start, token.end):
-            continue
+    for at in np.flatnonzero(explainer.places.whole(reading)).tolist():
         of_word = zip(pulls.words[at], pulls.strengths[at], strict=True)
         may_come = [(word, strength) for word, strength in of_word if word != own[at] and writable[word]]
         if may_come:

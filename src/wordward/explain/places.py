@@ -75,11 +75,12 @@ class PlaceMaker:
         """Which words may be pulled, (words,) bool: where only fitting words pull, what is a word by itself.
 
         Not so is a piece of a contraction, nor a word of several pieces if only each of these is pulled, which has
-        neighbours of its own.
+        neighbours of its own, or if the text is cut: one piece in its place would let the model read further.
         """
         if not self.fitting:
             return np.ones(len(text.spans), dtype=bool)
-        return in_one_piece_each(text.text, text.spans) & (self.pieces | text.row.single)
+        wholes = self.pieces and not text.unread
+        return in_one_piece_each(text.text, text.spans) & (text.row.single | wholes)
 
     def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answer: Answer | None) -> Tensor:
         """Which pulls are shown, (words, top) bool.

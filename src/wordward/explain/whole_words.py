@@ -56,7 +56,7 @@ class WholeWords:
         row, found = text.row, []
         for at in np.nonzero(~row.single)[0].tolist():
             (pieces,) = np.nonzero(row.word == at)
-            found.append((at, pieces, (self._spelt(text, at), row.ids[pieces].tobytes())))
+            found.append((at, pieces, (text.tokens[at].text, row.ids[pieces].tobytes())))
         return found
 
     def _search(self, missing: dict[tuple[str, bytes], tuple[Reading, int]]) -> None:
@@ -67,24 +67,22 @@ class WholeWords:
         ids = [torch.from_numpy(row.ids[row.word == at]).long() for row, at in zip(rows, positions, strict=True)]
         middles = torch.stack([table[of_word.to(table.device)].mean(0) for of_word in ids])
         evidence = None
-        if self._sensible is not None:
-            speaks = [self._sensible.of(row, 0).speaks[at] for row, at in zip(rows, positions, strict=True)]
-            evidence = torch.stack(speaks)
+        if self._sensible is not None and self._near.speaking is not None:
+            senses = {id(row): self._sensible.of(row, 0) for row in {id(row): row for row in rows}.values()}
+            evidence = torch.stack([senses[id(row)].speaks[at] for row, at in zip(rows, positions, strict=True)])
         spelt = [word for word, _ in missing]
         fits = fitting_others(self._run, spelt, self._near.fits)
         found = self._near.of_others(spelt, fits, middles, table, evidence).cpu()
         first = torch.stack([of_word[0] for of_word in ids]).unsqueeze(-1)
         self._found |= zip(missing, torch.where(found >= 0, found, first), strict=True)
 
-    def _spelt(self, text: Reading, position: int) -> str:
-        """A word as the vocabulary would spell it: in lower case if its pieces are."""
-        first = self._run.vocabulary.word(int(text.row.ids[text.row.first[position]]))
-        return text.written(position).lower() if first == first.lower() else text.written(position)
-
 
 def whole_words(run: Run, method: Method, near: FittingWords, sensible: Sensible | None) -> WholeWords | None:
-    """Finds words of several pieces, if a run has such and the method moves every word as its gradient says."""
-    if run.config.transformer is None or method.recipe.choice != "steepest":
+    """Finds words of several pieces, if a run has such and the method moves every word as its gradient says.
+
+    Not where strengths are normalised word by word, as in the authors' code.
+    """
+    if run.config.transformer is None or method.recipe.choice != "steepest" or method.per_token:
         return None
     return WholeWords(run, near, sensible)
 
@@ -102,8 +100,10 @@ def whole_pulls(
     slopes = [scale[at] * gradient[at, word.pieces].sum(0) / len(word.pieces) ** 0.5 for at, word in words]
     middles = torch.stack([adversary.tap.words(ids[at, word.pieces]).mean(0) for at, word in words]).unsqueeze(1)
     candidates = torch.stack([word.candidates for _, word in words]).to(ids.device).unsqueeze(1)  # (words, 1, k)
-    space = Neighbors.around(middles, candidates, adversary.tap.words)
-    strengths = space.strengths(torch.stack(slopes).unsqueeze(1).to(middles.dtype))
+    own = torch.stack([ids[at, word.pieces[0]] for at, word in words]).unsqueeze(1)  # which fills candidates up
+    space = Neighbors(own, candidates, adversary.tap.words, origins=middles)
+    along = torch.stack(slopes).unsqueeze(1).to(middles.dtype)
+    strengths = space.strengths(along) * (candidates != own.unsqueeze(-1))
     r = space.vectors(strengths)
     length = r.norm(dim=-1, keepdim=True)
     cosines = torch.where(length > 0, space.strengths(r) / length, 0.0)

@@ -38,6 +38,7 @@ def examples_of(run: ExternalRun, texts: Sequence[Text], labels: Sequence[Any] |
     """Texts with their labels, where these are given."""
     if labels is None:
         return [_example(run, text, None) for text in texts]
+    labels = labels.tolist() if hasattr(labels, "tolist") else labels  # type: ignore[union-attr]
     if isinstance(labels, str) or len(labels) != len(texts):
         came = f"one string, {labels!r:.40}" if isinstance(labels, str) else f"{len(labels)} of them"
         raise SettingError(
@@ -71,8 +72,13 @@ def _example(run: ExternalRun, text: Text, label: Any) -> Example:
 
 
 def _named(label: Any) -> Any:
-    """A label as it is written; numbers stand for the model's labels in their order."""
-    return str(label) if isinstance(label, Integral) else label
+    """A label as it is written; whole numbers stand for the model's labels in their order."""
+    label = label.item() if hasattr(label, "item") else label
+    if label is None or isinstance(label, str):
+        return label
+    if isinstance(label, Integral):
+        return str(int(label))
+    raise SettingError("labels", f"labels must be names or whole numbers, but one is {label!r:.60}")
 
 
 def _check_tags(words: Sequence[str], tags: Any) -> None:

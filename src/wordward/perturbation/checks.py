@@ -10,7 +10,7 @@ from torch import Tensor
 from wordward.perturbation.objective import IGNORE, Loss, check_range
 from wordward.support.errors import SettingError, SettingTypeError
 
-EQUAL = 1e-3  # the most that a divergence may be between equal logits, for rounding
+EQUAL = 1e-3  # the most that a divergence or its slope may be between equal logits, for rounding
 
 
 def check_loss(loss: Any) -> Any:
@@ -35,18 +35,23 @@ def check_one_number(loss: Any) -> None:
         )
 
 
-@torch.no_grad()
 def check_divergence(loss: Loss, logits: Tensor) -> None:
-    """Refuse an own loss of a method without labels that is not about 0 between equal logits."""
-    logits = logits.detach() if logits.dtype == torch.float64 else logits.detach().float()
-    value = loss(logits, logits)
-    check_one_number(value)
-    if bool(value.abs() <= EQUAL) or not bool(logits.isfinite().all()):
+    """Refuse an own loss of a method without labels that is not least between equal logits, by its slope there."""
+    clean = logits.detach() if logits.dtype == torch.float64 else logits.detach().float()
+    with torch.enable_grad():
+        moved = clean.clone().requires_grad_()
+        value = loss(moved, clean)
+        check_one_number(value)
+        if not value.requires_grad or not bool(clean.isfinite().all()):
+            return
+        (slope,) = torch.autograd.grad(value, moved, allow_unused=True)
+    size = float(value.detach())
+    if abs(size) <= EQUAL or slope is None or bool(slope.abs().max() <= EQUAL):
         return
     raise SettingError(
         "loss",
-        "expected a divergence of (logits, clean logits), which is 0 where both are equal, as `loss` of a method "
-        f"without labels (vat, ivat); got one that is {float(value):.4g} there: give one, such as that of "
+        "expected a divergence of (logits, clean logits), which is least where both are equal, as `loss` of a "
+        f"method without labels (vat, ivat); got one that is {size:.4g} there and falls elsewhere: give one, such as "
         "symmetric KL, or leave `loss` out; for a loss of labels use advt or iadvt",
     )
 

@@ -57,24 +57,26 @@ class Neighbors:
 
     `dropout`: the share of numbers dropped, for each token and each of its candidates apart, before the difference is
     taken (the authors' code). What is dropped is drawn once: a seed, from which every product draws the same again.
+    `origins`: where the tokens are, (batch, time, dim), if not at their words.
     """
 
     possible = None
 
-    def __init__(self, ids: Tensor, candidates: Tensor, words: Words, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        ids: Tensor,
+        candidates: Tensor,
+        words: Words,
+        *,
+        dropout: float = 0.0,
+        origins: Tensor | None = None,
+    ) -> None:
         self.candidates = candidates  # (batch, time, k)
-        self._origins = words(ids)  # (batch, time, dim)
+        self._origins = words(ids) if origins is None else origins  # (batch, time, dim)
         self._words = words
         self._dropout = dropout
         self._seed = int(torch.randint(SEEDS, (), device="cpu")) if dropout else 0
         self._kept: list[Tensor] = []
-
-    @classmethod
-    def around(cls, origins: Tensor, candidates: Tensor, words: Words) -> "Neighbors":
-        """Directions to candidates from any vectors, (batch, time, dim), instead of those of words."""
-        space = cls(candidates[..., 0], candidates, words)
-        space._origins = origins
-        return space
 
     def _units(self) -> Iterable[Tensor]:
         """d_k for a few k at a time, (batch, time, count, dim); the zero vector where two words coincide."""

@@ -27,7 +27,7 @@ def as_example(text: Any) -> Example:
 
 def listed(texts: Any, data: DataSettings) -> Iterable[Any]:
     """Texts one by one; of a table of pandas or datasets those in the columns that `data` names."""
-    if isinstance(texts, str | bytes | Path | Mapping):
+    if isinstance(texts, str | bytes | Path | Mapping | Example):
         remedy = "give [text]; wordward.datasets.read(path) reads a file"
         raise SettingTypeError("texts", f"texts must be a list of them, but is {texts!r:.60}: {remedy}")
     if not is_table(texts):

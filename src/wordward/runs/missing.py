@@ -9,10 +9,10 @@ SHOWN = 5  # names of folders that a message lists
 
 
 def is_path(name: str) -> bool:
-    """Whether a name can only be a path here, and none on the hub: by its form, or as its parent folder is here."""
+    """Whether a name can only be a path here, and none on the hub: by its form, or by runs beside it."""
     folder = Path(name)
     by_form = folder.is_absolute() or name.startswith(".") or name.count("/") > 1
-    return by_form or ("/" in name and folder.parent.is_dir())
+    return by_form or ("/" in name and bool(_runs(folder.parent)))
 
 
 def beside(name: str) -> str:
