@@ -35,6 +35,8 @@ def halted(command: list[str], lock: Path, begun: Path) -> Iterator[None]:
             assert process.is_alive(), "it ended before it was seen to hold its lock"
             time.sleep(0.002)
         os.kill(process.pid, signal.SIGSTOP)
+        while not _stands_still(process.pid):  # the signal takes a moment, in which it may go on
+            time.sleep(0.002)
         assert lock.exists()
         yield
         os.kill(process.pid, signal.SIGCONT)
@@ -44,6 +46,15 @@ def halted(command: list[str], lock: Path, begun: Path) -> Iterator[None]:
         process.kill()
         process.join()
     assert not lock.exists()
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether a process is stopped, as Linux tells; elsewhere it is given time for that."""
+    told = Path(f"/proc/{pid}/stat")
+    if not told.exists():
+        time.sleep(0.2)
+        return True
+    return told.read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.mark.slow
