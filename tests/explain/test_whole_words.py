@@ -53,7 +53,7 @@ def test_a_strength_is_the_slope_of_the_loss_if_all_pieces_move_alike(run: Run) 
     gradient, _ = gradient_of(adversary, lambda: run.model(batch.ids, batch.mask), batch, None)
     assert gradient is not None
     found = adversary.perturb(batch.ids, gradient, batch.mask)
-    words, strengths, cosines = whole_pulls(
+    _, (words, strengths, cosines) = whole_pulls(
         adversary, batch.ids, gradient, found, [(0, Whole(3, pieces, candidates))]
     )
 

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from wordward.explain.word_kinds import Fitting, case, in_one_piece, in_one_piece_each, inflection
+from wordward.explain.word_kinds import Fitting, case, in_one_piece_each, inflection
 
 WORDS = [
     *"""
@@ -19,6 +19,13 @@ FITS = Fitting(WORDS, frozenset(word.lower() for word in WORDS))
 
 def fits(word: str, other: str) -> bool:
     return bool(FITS(*(torch.tensor(WORDS.index(each)) for each in (word, other))))
+
+
+def in_one_piece(text: str, start: int, end: int) -> bool:
+    """Whether the characters of a word are all of it: not "can" in "can't", or "ve" in "I've"."""
+    after, before = text[end : end + 2], text[max(0, start - 2) : start]
+    joined = (after[:1] in ("'", "’") and after[1:].isalpha()) or (before[-1:] in ("'", "’") and before[:1].isalpha())
+    return not joined
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
 from wordward.explain.pulls import TOKENS as EXPLAINED
 from wordward.explain.pulls import gradient_of, noise_for, pointed_at
-from wordward.explain.whole_words import Whole, whole_words, with_wholes
-from wordward.explain.word_kinds import in_one_piece_each
+from wordward.explain.whole_words import Whole, by_themselves, whole_words, with_wholes
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK
 from wordward.perturbation.objective import IGNORE
@@ -82,14 +81,10 @@ class Guide:
         return [self.passes] * self._asked
 
     def open(self, text: Reading) -> np.ndarray:
-        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself.
-
-        A word of several pieces is not where the text is cut: one in their place would let the model read further.
-        """
+        """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
         if not self.fitting:
             return np.ones(len(text.spans), dtype=bool)
-        wholes = self._wholes is not None and not text.unread
-        return in_one_piece_each(text.text, text.spans) & (text.row.single | wholes)
+        return by_themselves(text, wholes=self._wholes is not None)
 
     def _wholes_of(self, states: Sequence[State], cases: Sequence[Case]) -> list[tuple[int, Whole]]:
         """The words of several pieces that are left in texts, each with the number of its text."""

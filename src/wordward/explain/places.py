@@ -12,7 +12,7 @@ from wordward.explain.asking import Answer
 from wordward.explain.explanation import Place, pulls_of
 from wordward.explain.pulls import TextPulls, WordPulls
 from wordward.explain.sensible import Sensible
-from wordward.explain.word_kinds import in_one_piece_each
+from wordward.explain.whole_words import by_themselves
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 
@@ -72,15 +72,10 @@ class PlaceMaker:
         return label, by_name[label]
 
     def whole(self, text: Reading) -> np.ndarray:
-        """Which words may be pulled, (words,) bool: where only fitting words pull, what is a word by itself.
-
-        Not so is a piece of a contraction, nor a word of several pieces if only each of these is pulled, which has
-        neighbours of its own, or if the text is cut: one piece in its place would let the model read further.
-        """
+        """Which words may be pulled, (words,) bool: where only fitting words pull, what is a word by itself."""
         if not self.fitting:
             return np.ones(len(text.spans), dtype=bool)
-        wholes = self.pieces and not text.unread
-        return in_one_piece_each(text.text, text.spans) & (text.row.single | wholes)
+        return by_themselves(text, wholes=self.pieces)
 
     def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answer: Answer | None) -> Tensor:
         """Which pulls are shown, (words, top) bool.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wordward.explain.labels import Labels, numbered
-from wordward.explain.whole_words import Whole, whole_pulls
+from wordward.explain.whole_words import Pieces, Whole, whole_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
 from wordward.perturbation.nearest import BLOCK, largest
@@ -138,18 +138,16 @@ def find_pulls(
         pulls = BatchPulls(logits.detach(), *_toward_words(adversary, found, batch, top))
         if wholes:
             assert gradient is not None
-            _put(pulls, wholes, whole_pulls(adversary, batch.ids, gradient, found, wholes))
+            _put(pulls, *whole_pulls(adversary, batch.ids, gradient, found, wholes))
         return pulls
     return BatchPulls(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
 
 
-def _put(pulls: BatchPulls, wholes: Sequence[tuple[int, Whole]], found: tuple[Tensor, Tensor, Tensor]) -> None:
+def _put(pulls: BatchPulls, pieces: Pieces, found: tuple[Tensor, Tensor, Tensor]) -> None:
     """Put what pulls words of several pieces at the first piece of each, so that no other piece is pulled."""
-    width = pulls.words.shape[-1]
-    for number, (at, whole) in enumerate(wholes):
-        pulls.strengths[at, whole.pieces] = -torch.inf
-        for into, values in zip(pulls[1:], found, strict=True):
-            into[at, whole.pieces[0]] = values[number, :width]
+    pulls.strengths[pieces.all] = -torch.inf
+    for into, values in zip(pulls[1:], found, strict=True):
+        into[pieces.first] = values[:, : into.shape[-1]]
 
 
 def gradient_of(

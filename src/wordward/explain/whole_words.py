@@ -10,6 +10,7 @@ from torch import Tensor
 from wordward.explain.candidates import FittingWords
 from wordward.explain.sensible import Sensible
 from wordward.explain.word_classes import fitting_others
+from wordward.explain.word_kinds import in_one_piece_each
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.recipes import Method
@@ -87,28 +88,46 @@ def whole_words(run: Run, method: Method, near: FittingWords, sensible: Sensible
     return WholeWords(run, near, sensible)
 
 
+class Pieces:
+    """Where the pieces of words stand in a batch; `words`: each with the number of its text."""
+
+    def __init__(self, words: Sequence[tuple[int, Whole]], device: torch.device) -> None:
+        self._words = len(words)
+        counts = [len(word.pieces) for _, word in words]
+        places = [(at, place) for at, word in words for place in word.pieces.tolist()]
+        self.all = tuple(torch.tensor(places, device=device).unbind(-1))  # texts and places of all pieces
+        self.counts = torch.tensor(counts, device=device).unsqueeze(-1)  # (words, 1)
+        self._word = torch.arange(self._words, device=device).repeat_interleave(self.counts.squeeze(-1))
+        begins = (self.counts.cumsum(0) - self.counts).squeeze(-1)
+        self.first = tuple(each[begins] for each in self.all)  # those of each word's first piece
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Of each word, (words, dim), from the values of all pieces, (pieces, dim)."""
+        return values.new_zeros(self._words, values.shape[-1]).index_add_(0, self._word, values)
+
+
 def whole_pulls(
     adversary: Adversary, ids: Tensor, gradient: Tensor, found: Found, words: Sequence[tuple[int, Whole]]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What pulls words of several pieces, strongest first: ids, strengths and cosines, each (words, k).
+) -> tuple[Pieces, tuple[Tensor, Tensor, Tensor]]:
+    """Where words of several pieces stand, and what pulls them, strongest first: ids, strengths and cosines.
 
-    The direction toward a candidate is the same for all pieces of a word, and of length 1 for them together.
-    Strengths are in the measure of those found for the text. `words`: each with the number of its text in the batch.
+    Each is (words, k). The direction toward a candidate is the same for all pieces of a word, and of length 1 for
+    them together. Strengths are in the measure of those found for the text. `words`: each with the number of its text
+    in the batch.
     """
-    ascent = adversary.space(ids).strengths(gradient).flatten(1)
-    scale = found.strengths.flatten(1).norm(dim=-1) / ascent.norm(dim=-1).clamp(min=TINY)
-    slopes = [scale[at] * gradient[at, word.pieces].sum(0) / len(word.pieces) ** 0.5 for at, word in words]
-    middles = torch.stack([adversary.tap.words(ids[at, word.pieces]).mean(0) for at, word in words]).unsqueeze(1)
-    candidates = torch.stack([word.candidates for _, word in words]).to(ids.device).unsqueeze(1)  # (words, 1, k)
-    own = torch.stack([ids[at, word.pieces[0]] for at, word in words]).unsqueeze(1)  # which fills candidates up
-    space = Neighbors(own, candidates, adversary.tap.words, origins=middles)
-    along = torch.stack(slopes).unsqueeze(1).to(middles.dtype)
-    strengths = space.strengths(along) * (candidates != own.unsqueeze(-1))
+    pieces, middles, candidates = _placed(adversary, ids, words)
+    strengths = found.strengths.flatten(1).square().sum(-1)
+    # r = D a and a = s D^T g, so that the factor s of a text is |a|^2 / <r, g>.
+    scale = strengths / (found.perturbation * gradient).flatten(1).sum(-1).clamp(min=TINY)
+    slopes = scale[pieces.first[0]].unsqueeze(-1) * pieces.sum(gradient[pieces.all]) / pieces.counts.sqrt()
+    own = ids[pieces.first].unsqueeze(-1)  # which fills candidates up
+    space = Neighbors(own, candidates.unsqueeze(1), adversary.tap.words, origins=middles.unsqueeze(1))
+    strengths = space.strengths(slopes.unsqueeze(1).to(middles.dtype)) * (candidates != own).unsqueeze(1)
     r = space.vectors(strengths)
     length = r.norm(dim=-1, keepdim=True)
-    cosines = torch.where(length > 0, space.strengths(r) / length, 0.0)
+    cosines = torch.where(length > 0, space.strengths(r) / length, 0.0).squeeze(1)
     strengths, order = strengths.squeeze(1).sort(dim=-1, descending=True)
-    return candidates.squeeze(1).gather(-1, order), strengths, cosines.squeeze(1).gather(-1, order)
+    return pieces, (candidates.gather(-1, order), strengths, cosines.gather(-1, order))
 
 
 def with_wholes(
@@ -127,12 +146,28 @@ def with_wholes(
     a word may go: not at the other pieces.
     """
     candidates, gains, open = candidates.clone(), gains.clone(), open.clone()
-    of_words = torch.stack([word.candidates for _, word in words]).to(ids.device)  # (words, k)
-    slopes = torch.stack([gradient[at, word.pieces].sum(0) for at, word in words]).to(gains.dtype)
-    middles = torch.stack([adversary.tap.words(ids[at, word.pieces]).mean(0) for at, word in words])
+    pieces, middles, of_words = _placed(adversary, ids, words)
+    slopes = pieces.sum(gradient[pieces.all]).to(gains.dtype)
     moves = (adversary.tap.words(kth) - middles for kth in of_words.unbind(-1))
-    rises = torch.stack([(move * slopes).sum(-1) for move in moves], -1)
-    for number, (at, word) in enumerate(words):
-        candidates[at, word.pieces[0]], gains[at, word.pieces[0]] = of_words[number], rises[number]
-        open[at, word.pieces[1:]] = False
+    candidates[pieces.first] = of_words
+    gains[pieces.first] = torch.stack([(move * slopes).sum(-1) for move in moves], -1)
+    first = open[pieces.first]
+    open[pieces.all] = False
+    open[pieces.first] = first
     return candidates, gains, open
+
+
+def _placed(adversary: Adversary, ids: Tensor, words: Sequence[tuple[int, Whole]]) -> tuple[Pieces, Tensor, Tensor]:
+    """Where words stand, the middles of their vectors, (words, dim), and their candidates, (words, k)."""
+    pieces = Pieces(words, ids.device)
+    middles = pieces.sum(adversary.tap.words(ids[pieces.all])) / pieces.counts
+    return pieces, middles, torch.stack([word.candidates for _, word in words]).to(ids.device)
+
+
+def by_themselves(text: Reading, *, wholes: bool) -> np.ndarray:
+    """Which words of a text are words by themselves, (words,) bool: not pieces of a contraction.
+
+    Nor words of several pieces, each of which has neighbours of its own, unless these are pulled or swapped as
+    `wholes`; but not if the text is cut, where one piece in their place would let the model read further.
+    """
+    return in_one_piece_each(text.text, text.spans) & (text.row.single | (wholes and not text.unread))

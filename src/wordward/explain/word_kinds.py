@@ -194,15 +194,8 @@ def fitting(words: tuple[str, ...], *, names: bool = False) -> Fitting:
     return Fitting(words, more.union(map(fold, words)), names=names)
 
 
-def in_one_piece(text: str, start: int, end: int) -> bool:
-    """Whether the characters of a word are all of it: not "can" in "can't", or "ve" in "I've"."""
-    after, before = text[end : end + 2], text[max(0, start - 2) : start]
-    joined = (after[:1] in ("'", "’") and after[1:].isalpha()) or (before[-1:] in ("'", "’") and before[:1].isalpha())
-    return not joined
-
-
 def in_one_piece_each(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-    """As `in_one_piece` for each of a text's words, given by where they begin and end."""
+    """Whether words, given by where they begin and end, are whole: not "can" in "can't", or "ve" in "I've"."""
     marks = [at for at, symbol in enumerate(text) if symbol in "'’"] if "'" in text or "’" in text else []
     before = {at for at in marks if text[at + 1 : at + 2].isalpha()}  # where words end that are not whole
     after = {at + 1 for at in marks if at and text[at - 1].isalpha()}  # and where they begin
