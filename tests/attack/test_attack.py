@@ -33,6 +33,7 @@ from wordward.models import Classifier
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.support.device import searching
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import EOS, SPECIALS, Vocabulary
 from wordward.train.training import train
@@ -438,3 +439,21 @@ def test_a_swap_is_told_as_it_is_written_in_the_text(monkeypatch: pytest.MonkeyP
     found: Any = SimpleNamespace(case=case, beam=[SimpleNamespace(swaps=swaps)], passes=1)
     edited = attacker._swapped(run, cast(Any, goal), found)
     assert [change.toward for change in edited.changes] == ["We", "we"]
+
+
+def test_a_search_ends_where_a_coarse_margin_leaves_no_doubt() -> None:
+    case = cast(Case, SimpleNamespace(row=None, most=4))
+    one = search.TextSearch(case, [])
+    state = search.State(cast(Any, None), (Replacement(0, 5),), margin=-0.004)
+    one.keep([state], 1, unsure=0.01)
+    assert not one.over
+    one.keep([state], 1)
+    assert one.over
+
+
+def test_products_are_coarse_in_a_search_on_a_gpu_only() -> None:
+    before = torch.get_float32_matmul_precision()
+    for device, within in (("cpu", before), ("cuda", "high")):
+        with searching(torch.device(device)):
+            assert torch.get_float32_matmul_precision() == within
+        assert torch.get_float32_matmul_precision() == before

@@ -14,6 +14,9 @@ from wordward.explain.swaps import keeps_articles
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
 from wordward.runs.scoring import logits_of
+from wordward.support.device import searching
+
+UNSURE = {"cuda": 0.01}  # how far a device's products may be wrong about a margin
 
 
 @dataclass
@@ -25,12 +28,12 @@ class TextSearch:
     passes: int = 0  # texts that the model read for it
     over: bool = False
 
-    def keep(self, states: list[State], beam: int) -> None:
+    def keep(self, states: list[State], beam: int, unsure: float = 0.0) -> None:
         """Take the best of a round; where it brought nothing, or no swap is left, the search is over."""
         if states:
             self.beam = sorted(states, key=lambda state: state.margin)[:beam]
         best = self.beam[0]
-        self.over = not states or best.margin < 0 or len(best.swaps) >= self.case.most
+        self.over = not states or best.margin < -unsure or len(best.swaps) >= self.case.most
 
 
 class Attempt(NamedTuple):
@@ -42,9 +45,12 @@ class Attempt(NamedTuple):
 
 
 def search(run: Run, cases: Sequence[Case], guide: SwapGuide) -> list[TextSearch]:
-    """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
+    """Swap words of all texts, a swap a round, until each prediction changes or no swap is left.
+
+    On a GPU with coarser products: what it ends with is to be predicted again.
+    """
     searches = [TextSearch(case, [State(case.row)], over=not case.open.any()) for case in cases]
-    with evaluating(run.model):
+    with evaluating(run.model), searching(run.device):
         while running := [one for one in searches if not one.over]:
             _round(run, running, guide)
     return searches
@@ -82,7 +88,7 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
         if settings.rescore == 1 or margin < before:
             kept[number].append(replace(swapped, margin=margin))
     for one, states in zip(searches, kept, strict=True):
-        one.keep(states, settings.beam)
+        one.keep(states, settings.beam, UNSURE.get(run.device.type, 0.0))
 
 
 def _fits(run: Run, case: Case, swap: Replacement) -> bool:

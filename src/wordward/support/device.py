@@ -2,7 +2,8 @@
 
 import gc
 import re
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -37,6 +38,18 @@ def attention(device: torch.device) -> AbstractContextManager[object]:
     if device.type != "cuda":
         return nullcontext()
     return sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
+
+
+@contextmanager
+def searching(device: torch.device) -> Iterator[None]:
+    """Products in TF32 on a GPU, for passes that only look for something that is confirmed afterwards."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        if device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _devices() -> list[str]:
