@@ -1,5 +1,6 @@
 """Using a model: texts predicted, explained and attacked a second."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,8 @@ from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 WORDS, COUNT, MANY = 230, 32, 256  # many on a GPU
 GROUP, GOAL = "using a model", "at least 1,000"
+JOBS, EACH = 8, 2_048  # processes that share a GPU, and texts for each of them
+SWAPS = AttackSettings(max_swaps=2)
 
 
 def using(device: torch.device) -> Iterator[Figure]:
@@ -36,6 +39,11 @@ def using(device: torch.device) -> Iterator[Figure]:
             note = f"{count} texts of about {WORDS} words, MiniLM of six layers"
             examples = texts(count, WORDS, whole_words(run))
             yield from rates(run, examples, "Transformer: ", note, goal=GOAL)
+            many = texts(JOBS * EACH, WORDS, whole_words(run))
+            name, note = f"attack, up to 2 swaps, {JOBS} processes", f"{len(many):,} texts, once all have begun"
+            yield rate(
+                GROUP, f"Transformer: {name}", 1, [together(run, many, JOBS)], "texts/s", note=note, target=GOAL
+            )
 
 
 def works(run: Run, examples: list[Example]) -> dict[str, Callable[[], object]]:
@@ -45,7 +53,7 @@ def works(run: Run, examples: list[Example]) -> dict[str, Callable[[], object]]:
         "explain, iadvt": lambda: explain(run, examples),
         "explain, advt": lambda: explain(run, examples, method="advt"),
         "explain, iadvt, all places": lambda: [each.places for each in explain(run, examples)],
-        "attack, up to 2 swaps": lambda: list(attack(run, examples, AttackSettings(max_swaps=2))),
+        "attack, up to 2 swaps": lambda: list(attack(run, examples, SWAPS)),
     }
 
 
@@ -55,6 +63,13 @@ def rates(run: Run, examples: list[Example], before: str, note: str, *, goal: st
     for name, seconds in taken.items():
         target = "" if name in ("predict", "explain, iadvt, all places") else goal  # places are made when asked for
         yield rate(GROUP, f"{before}{name}", len(examples), seconds, "texts/s", note=note, target=target)
+
+
+def together(run: Run, examples: list[Example], jobs: int) -> float:
+    """Seconds a text that several processes take to attack texts together, from when a quarter of these are done."""
+    done = [time.perf_counter() for _ in attack(run, examples, SWAPS, jobs=jobs)]
+    begun = len(done) // 4
+    return (done[-1] - done[begun - 1]) / (len(done) - begun)
 
 
 def whole_words(run: Run) -> Vocabulary:
