@@ -452,8 +452,11 @@ def test_a_search_ends_where_a_coarse_margin_leaves_no_doubt() -> None:
 
 
 def test_products_are_coarse_in_a_search_on_a_gpu_only() -> None:
-    before = torch.get_float32_matmul_precision()
-    for device, within in (("cpu", before), ("cuda", "high")):
+    products: Any = torch.backends.cuda.matmul
+    name = "fp32_precision" if hasattr(products, "fp32_precision") else "allow_tf32"
+    before = getattr(products, name)
+    for device, within in (("cpu", before), ("cuda", "tf32" if name == "fp32_precision" else True)):
         with searching(torch.device(device)):
-            assert torch.get_float32_matmul_precision() == within
-        assert torch.get_float32_matmul_precision() == before
+            assert getattr(products, name) == within
+        assert getattr(products, name) == before
+        assert torch.get_float32_matmul_precision() == "highest"

@@ -66,9 +66,15 @@ def test_near_words_of_a_file(tmp_path: Path):
     near = NearWords(str(word_vectors(tmp_path / "vectors.txt")), 2, fitting=False)
     assert near.of("warm")[0] == "dull"
     assert near.of("unknown") == []
-    (tmp_path / "odd.txt").write_text("warm 1 2\ncold 1 2 3\n")
-    with pytest.raises(DataError, match="as many in all"):
+    (tmp_path / "odd.txt").write_text("warm 1 2 3\ncold 1 2\n")
+    with pytest.raises(DataError, match="expected a word and 3 numbers"):
         NearWords(str(tmp_path / "odd.txt"), 2, fitting=False)
+
+
+def test_vectors_of_phrases_and_blank_lines_are_passed_over(tmp_path: Path):
+    (tmp_path / "vectors.txt").write_text("3 2\nwarm 1 0\nnew york 0.3 0.1\n\ncold 1 0.1\n\n")
+    near = NearWords(str(tmp_path / "vectors.txt"), 2, fitting=False)
+    assert near.of("warm") == ["cold"]
 
 
 def test_vectors_are_needed(monkeypatch: pytest.MonkeyPatch):

@@ -13,7 +13,7 @@ from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.proposals import Proposer
 from wordward.attack.rereading import text_with
-from wordward.attack.search import fluent, read, survivors
+from wordward.attack.search import read, swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.perturbation.tap import evaluating
@@ -171,20 +171,17 @@ class Editor:
 
     def _swaps(self, searches: Sequence[EditSearch]) -> dict[int, list[EditState]]:
         """The texts after one more swap, by the state that it is made in."""
-        guide, run = self.guide, self.run
+        guide = self.guide
         assert guide is not None
         pairs = [(one, state) for one in searches for state in one.beam]
         cases = [self._current(one.case, state) for one, state in pairs]
         states = [State(case.row) for case in cases]
         proposed, _ = guide(states, cases)
-        count = self.settings.rescore if guide.fluency is None else None
-        made = survivors(run, cases, states, proposed, count)
-        if guide.fluency is not None:
-            made = fluent(run, guide.fluency, cases, states, made, self.settings.rescore)
+        made = swapped(self.run, guide, cases, states, proposed)
         found: dict[int, list[EditState]] = {}
         for (one, state), case, of_state, spent in zip(pairs, cases, made, guide.spent(), strict=True):
             one.passes += spent
-            edits = [(swapped.row, self._swap(one.case, state, case, swapped)) for swapped in of_state]
+            edits = [(after.row, self._swap(one.case, state, case, after)) for after in of_state]
             found[id(state)] = [EditState(row, (*state.edits, edit)) for row, edit in edits]
         return found
 
@@ -197,10 +194,10 @@ class Editor:
             open &= self.guide.open(reading)
         return replace(case, reading=reading, open=open & np.array(free, dtype=bool))
 
-    def _swap(self, case: Case, state: EditState, current: Case, swapped: State) -> Edit:
+    def _swap(self, case: Case, state: EditState, current: Case, after: State) -> Edit:
         """A swap in the current text as an edit of the first text."""
-        (swap,) = swapped.swaps
-        place, text = current.place(swap.position), text_with(self.run, current, swapped.swaps)
+        (swap,) = after.swaps
+        place, text = current.place(swap.position), text_with(self.run, current, after.swaps)
         where = original(state.edits, place.start, place.end)
         assert where is not None
         new = text[place.start : len(text) - (len(current.text) - place.end)]

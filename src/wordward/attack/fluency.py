@@ -1,17 +1,19 @@
 """How probable a text is after a swap, against the text before it, by a language model that is at hand."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wordward.attack.ngrams import NGrams, split
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
+from wordward.datasets.incoming import STANDARD_INPUT
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.hub import SAFE_WEIGHTS, checked_config, explained, load_tokenizer, transformers_quietly
@@ -26,6 +28,7 @@ LEAST = -1.5  # log p(after a swap) - log p(before), below which a swap does not
 ENOUGH = 20_000  # words of training texts, below which their counts say too little
 TEXTS = 20_000  # training texts that are counted, at most
 BATCH = 64  # texts that a neural model reads at a time
+PIECES = 4096  # that a masked model reads at a time
 
 Pair = tuple[str, str]  # a text before and after a swap
 
@@ -65,6 +68,8 @@ def counts_of(run: Run) -> NGrams | None:
 @lru_cache(maxsize=2)
 def _counted(config: TrainConfig) -> NGrams | None:
     """Counts of the texts that a run was trained on; None where they cannot be read or are too few."""
+    if STANDARD_INPUT in (config.data.train, config.data.dev):  # what comes in now are other texts
+        return None
     try:
         examples = split_examples(config.data, "train") if config.data.corpus else labelled_examples(config)[0]
     except (OSError, ValueError):
@@ -155,9 +160,21 @@ class MaskedModel:
         hidden = (spans[..., 0] < edges[:, 1:]) & (spans[..., 1] > edges[:, :1])
         ids = encoding["input_ids"].clone()
         encoding["input_ids"][hidden] = self.tokenizer.mask_token_id
-        logits = self.model(**{name: values.to(self.device) for name, values in encoding.items()}).logits
-        found = logits.float().log_softmax(-1).cpu().gather(-1, ids.unsqueeze(-1)).squeeze(-1)
-        return (found * hidden).sum(1).tolist()
+        pieces = ids[hidden].unsqueeze(-1)
+        of_pieces = self.logits(encoding, hidden).float().log_softmax(-1).cpu().gather(-1, pieces).squeeze(-1)
+        return torch.zeros(len(texts)).index_add(0, hidden.nonzero()[:, 0], of_pieces).tolist()
+
+    @torch.no_grad()
+    def logits(self, encoding: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
+        """The logits, (hidden, vocabulary), of the pieces that are `hidden`, (batch, time), in their order.
+
+        Of a few texts at a time: the model makes as many logits of each piece as there are pieces in all.
+        """
+        count, found = max(1, PIECES // hidden.shape[1]), []
+        for start in range(0, len(hidden), count):
+            part = {name: values[start : start + count].to(self.device) for name, values in encoding.items()}
+            found.append(self.model(**part).logits[hidden[start : start + count].to(self.device)])
+        return torch.cat(found)
 
 
 def _differing(text: str, other: str) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class Guard:
     @property
     def odds(self) -> float:
         """The logarithm of the odds from which the probability, rounded as a prediction has it, is high enough."""
-        least = math.ceil(self.threshold / STEP - 1e-3) * STEP - STEP / 2
+        least = max(1, math.ceil(self.threshold / STEP - 1e-3)) * STEP - STEP / 2
         return math.log(least / (1 - least))
 
     def decision(self, predicted: Prediction) -> str:

@@ -10,6 +10,7 @@ from wordward.datasets.lines import lines
 from wordward.explain.candidates import AROUND, CLOSE
 from wordward.explain.english import fold
 from wordward.explain.word_kinds import Fitting, kind, stem
+from wordward.runs.initial import vector_of, vectors_width
 from wordward.runs.input_table import input_table, installed_model, vectors_of
 from wordward.support.errors import DataError, SettingError
 from wordward.text.chosen import file_at_hand
@@ -91,10 +92,12 @@ def vectors_at(space: str) -> tuple[Path | None, list[str], np.ndarray]:
         rows = [(word, at) for word, at in pieces.items() if word.isalpha() and word.islower() and len(word) > 1]
         return folder, [word for word, _ in rows], table[[at for _, at in rows]]
     found: dict[str, np.ndarray] = {}
-    for line in islice(lines(Path(file_at_hand(space))), WORDS):
-        word, *numbers = line.split()
-        if len(numbers) > 1 and word.isalpha():
-            found.setdefault(word.lower(), np.array(numbers, dtype=np.float32))
-    if len({len(vector) for vector in found.values()}) != 1:
-        raise DataError("expected a word and its numbers in each line, as many in all", space)
+    file = file_at_hand(space)
+    width = vectors_width(file)
+    for number, line in enumerate(islice(lines(Path(file)), WORDS), start=1):
+        word, *values = line.rstrip().rsplit(" ", width)  # a word may hold blanks
+        if word.isalpha() and (number > 1 or len(values) == width > 1):  # the first may be a header
+            found.setdefault(word.lower(), vector_of(values, width, file, number))
+    if not found:
+        raise DataError("expected a word and its numbers in each line; no line begins with a word", space)
     return None, list(found), np.stack(list(found.values()))

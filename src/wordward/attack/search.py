@@ -31,7 +31,8 @@ class TextSearch:
     def keep(self, states: list[State], beam: int, unsure: float = 0.0) -> None:
         """Take the best of a round; where it brought nothing, or no swap is left, the search is over."""
         if states:
-            self.beam = sorted(states, key=lambda state: state.margin)[:beam]
+            changed = [state for state in self.beam if state.margin < 0]  # though not surely
+            self.beam = sorted([*changed, *states], key=lambda state: state.margin)[:beam]
         best = self.beam[0]
         self.over = not states or best.margin < -unsure or len(best.swaps) >= self.case.most
 
@@ -64,31 +65,40 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
     attempts: list[Attempt] = []
     known: set[tuple[int, bytes]] = set()  # two texts of a beam may lead to the same one
     cases = [searches[number].case for number, _ in states]
+    swapped_texts = swapped(run, guide, cases, [state for _, state in states], proposed)
+    for (number, _), made, margin, spent in zip(states, swapped_texts, margins, guide.spent(), strict=True):
+        searches[number].passes += spent
+        for after in made:
+            if (key := (number, after.row.ids.tobytes())) not in known:
+                known.add(key)
+                attempts.append(Attempt(number, after, margin))
+    kept: list[list[State]] = [[] for _ in searches]
+    all_logits = read(run, [attempt.state.row.ids for attempt in attempts])
+    for (number, after, before), logits in zip(attempts, all_logits, strict=True):
+        searches[number].passes += 1
+        margin = searches[number].case.target.margin(of_words(logits, after.row))
+        # The paper makes its one swap whatever its effect; of several, one must help.
+        if settings.rescore == 1 or margin < before:
+            kept[number].append(replace(after, margin=margin))
+    for one, states in zip(searches, kept, strict=True):
+        one.keep(states, settings.beam, UNSURE.get(run.device.type, 0.0))
+
+
+def swapped(
+    run: Run,
+    guide: SwapGuide,
+    cases: Sequence[Case],
+    states: Sequence[State],
+    proposed: Sequence[Sequence[Replacement]],
+) -> list[list[State]]:
+    """The texts that the model is to score: each state after some of the swaps that a guide proposed for it."""
     if guide.fitting:
         pairs = zip(cases, proposed, strict=True)
         proposed = [[swap for swap in swaps if _fits(run, case, swap)] for case, swaps in pairs]
-    count = settings.rescore if guide.fluency is None else None
-    swapped_texts = survivors(run, cases, [state for _, state in states], proposed, count)
-    if guide.fluency is not None:
-        swapped_texts = fluent(
-            run, guide.fluency, cases, [state for _, state in states], swapped_texts, settings.rescore
-        )
-    for (number, _), made, margin, spent in zip(states, swapped_texts, margins, guide.spent(), strict=True):
-        searches[number].passes += spent
-        for swapped in made:
-            if (key := (number, swapped.row.ids.tobytes())) not in known:
-                known.add(key)
-                attempts.append(Attempt(number, swapped, margin))
-    kept: list[list[State]] = [[] for _ in searches]
-    all_logits = read(run, [attempt.state.row.ids for attempt in attempts])
-    for (number, swapped, before), logits in zip(attempts, all_logits, strict=True):
-        searches[number].passes += 1
-        margin = searches[number].case.target.margin(of_words(logits, swapped.row))
-        # The paper makes its one swap whatever its effect; of several, one must help.
-        if settings.rescore == 1 or margin < before:
-            kept[number].append(replace(swapped, margin=margin))
-    for one, states in zip(searches, kept, strict=True):
-        one.keep(states, settings.beam, UNSURE.get(run.device.type, 0.0))
+    count = guide.settings.rescore
+    if guide.fluency is None:
+        return survivors(run, cases, states, proposed, count)
+    return fluent(run, guide.fluency, cases, states, survivors(run, cases, states, proposed, None), count)
 
 
 def _fits(run: Run, case: Case, swap: Replacement) -> bool:

@@ -134,12 +134,13 @@ def masked(model: MaskedModel) -> Likeliest:
         texts = [words.put(at, model.tokenizer.mask_token).text for at in places]
         for start in range(0, len(texts), BATCH):
             part = texts[start : start + BATCH]
-            inputs = model.tokenizer(part, truncation=True, padding=True, return_tensors="pt").to(model.device)
+            inputs = model.tokenizer(part, truncation=True, padding=True, return_tensors="pt")
             hidden = inputs["input_ids"] == model.tokenizer.mask_token_id
-            logits = model.model(**inputs).logits[..., whole]
-            for row, of_text in zip(hidden, logits, strict=True):
-                best = of_text[row][0].topk(min(count, len(ids))).indices.tolist() if row.any() else []
-                yield list(dict.fromkeys(names[at] for at in best))
+            hidden &= hidden.cumsum(1) == 1  # the first, should the text hold another
+            best = model.logits(inputs, hidden)[:, whole].topk(min(count, len(ids))).indices.tolist()
+            found = iter(best)
+            for row in hidden.any(1).tolist():
+                yield list(dict.fromkeys(names[at] for at in next(found))) if row else []
 
     return ranked
 

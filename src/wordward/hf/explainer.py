@@ -47,7 +47,10 @@ def explain(
     if not texts:
         return Explanations()
     run = with_positive(open_model(model, tokenizer, settings, tagging=tagging), positive)
-    return explainer.explain(run, examples_of(run, texts, labels), method=settings.method, top=top)
+    found = explainer.explain(run, examples_of(run, texts, labels), method=settings.method, top=top)
+    for each in found:
+        _ = each.places  # found now, since the model may be trained further
+    return found
 
 
 def open_model(model: nn.Module, tokenizer: Any, settings: AdversarialSettings, *, tagging: bool) -> ExternalRun:

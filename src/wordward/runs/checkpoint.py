@@ -187,7 +187,7 @@ def unpack(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.
     for key, value in tensors.items():
         if key.startswith("optimizer."):
             _, number, name = key.split(".", 2)
-            state.setdefault(int(number), {})[name] = value
+            state.setdefault(int(number), {})[name] = value.clone()  # or the file stays open
     groups = optimizer.state_dict()["param_groups"]
     _check_optimizer(state, [parameter for group in optimizer.param_groups for parameter in group["params"]])
     optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -132,12 +132,13 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
             exact.add(vocabulary[word])
         targets = {vocabulary[word]} & exact | {other for other in forms.get(word, []) if other not in exact}
         if targets:
-            rows[list(targets)] = _vector(values, dim, path, number)
+            rows[list(targets)] = vector_of(values, dim, path, number)
             folded |= targets
     return rows, exact | folded
 
 
-def _vector(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
+def vector_of(values: list[str], dim: int, path: str | Path, line: int) -> np.ndarray:
+    """The numbers after a word in a line of a file of vectors."""
     if len(values) != dim:
         raise DataError(f"expected a word and {dim} numbers; found a different count (set `dim` to it)", path, line)
     try:

@@ -13,6 +13,7 @@ from wordward.support.version import __version__
 
 CARD = "README.md"
 ROBUSTNESS = "\n## Robustness\n"  # the part that a check wrote
+CALLED = re.compile(r'(^model = pipeline\("[\w-]+", )model="[^"]*"', re.M)  # what the example calls the model
 ON_HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # owner/model
 
 
@@ -25,9 +26,11 @@ def write_card(folder: Path, robustness: str | None = None, *, repo: str | None 
     path = folder / run_folder.TRANSFORMER / CARD
     text = _card(folder) if anew or not path.exists() else path.read_text(encoding="utf-8", errors="replace")
     if repo is not None:
-        text = text.replace(_called(folder.resolve().name), _called(repo))
+        text = CALLED.sub(lambda found: found[1] + _called(repo), text)
     if robustness is not None:
-        text = f"{text.partition(ROBUSTNESS)[0].rstrip()}\n{ROBUSTNESS}{_part(robustness)}"
+        before, _, checked = text.partition(ROBUSTNESS)
+        after = checked.partition("\n## ")[1:]  # what was written behind the earlier check
+        text = f"{before.rstrip()}\n{ROBUSTNESS}{_part(robustness)}{''.join(after)}"
     write(path, text)
     return path
 

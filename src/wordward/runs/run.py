@@ -27,6 +27,8 @@ from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
 
+AT_ONCE = 1024  # texts that are read before the model predicts them: what is read of each is large
+
 
 @dataclass(frozen=True)
 class Run(Reader):
@@ -213,7 +215,9 @@ class Run(Reader):
             >>> run.predict(["the film was warm and funny"])[0].label
             'good'
         """
-        return self.predict_readings(self.read_all(self.examples(texts)))
+        examples = self.examples(texts)
+        parts = (examples[start : start + AT_ONCE] for start in range(0, len(examples), AT_ONCE))
+        return [found for part in parts for found in self.predict_readings(self.read_all(part))]
 
     def examples(self, texts: Any) -> list[Example]:
         """Texts as Examples with the model's labels: strings, Examples, pairs (text, label), or a table.

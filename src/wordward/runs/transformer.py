@@ -23,6 +23,7 @@ from wordward.runs.piece_words import arranged, find_words, last_end
 from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
+from wordward.support.files import put_back
 from wordward.text.chosen import at_hand, split_examples
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.tokenizers import tokenize
@@ -33,6 +34,7 @@ from wordward.text.word_pieces import Word, check_size, encodings_of, unperturbe
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> "TransformerRun":
     """The best model of a run folder."""
     folder, labels = path / run_folder.TRANSFORMER, run_folder.load_labels(path)
+    put_back(folder)
     if not (folder / "config.json").exists():
         raise run_folder.RunError(
             f"{path} holds no {run_folder.TRANSFORMER} folder: was the run stopped before its first epoch ended?"

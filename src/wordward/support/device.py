@@ -4,6 +4,7 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -43,13 +44,17 @@ def attention(device: torch.device) -> AbstractContextManager[object]:
 @contextmanager
 def searching(device: torch.device) -> Iterator[None]:
     """Products in TF32 on a GPU, for passes that only look for something that is confirmed afterwards."""
-    before = torch.get_float32_matmul_precision()
+    if device.type != "cuda":
+        yield
+        return
+    products: Any = torch.backends.cuda.matmul
+    name, coarse = ("fp32_precision", "tf32") if hasattr(products, "fp32_precision") else ("allow_tf32", True)
+    before = getattr(products, name)  # torch 2.9 and later refuse a mix of both names
     try:
-        if device.type == "cuda":
-            torch.set_float32_matmul_precision("high")
+        setattr(products, name, coarse)
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        setattr(products, name, before)
 
 
 def _devices() -> list[str]:

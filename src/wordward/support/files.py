@@ -28,6 +28,7 @@ def whole(path: Path, part: Path | None = None) -> Iterator[Path]:
     """
     part = part or path.with_name(f"{path.name}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
+    put_back(path)
     delete(part)  # left by a process that was killed
     try:
         yield part
@@ -44,9 +45,20 @@ def put(part: Path, path: Path) -> None:
         os.replace(part, path)
         return
     delete(before)
-    os.replace(path, before)  # a folder cannot be replaced by another in one move
-    os.replace(part, path)
+    try:
+        os.replace(path, before)  # a folder cannot be replaced by another in one move
+        os.replace(part, path)
+    except BaseException:
+        put_back(path)
+        raise
     delete(before)
+
+
+def put_back(path: Path) -> None:
+    """Let a folder have its name again, if it was about to be replaced when the process was stopped."""
+    before = path.with_name(f"{path.name}.before")
+    if before.is_dir() and not path.exists():
+        os.replace(before, path)
 
 
 def sync(path: Path) -> None:

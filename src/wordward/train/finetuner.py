@@ -64,7 +64,8 @@ class FineTuning(transformers.TrainerCallback):
 
     def _make_augmenter(self, examples: Any) -> Augmenter:
         words = PieceVocabulary(self.tokenizer, Tap(self.model).size)
-        run = TransformerRun(self.folder, self.config, words, self.data.classes, LogitsModel(self.model), self.device)
+        model = LogitsModel(self.model, self.separator)
+        run = TransformerRun(self.folder, self.config, words, self.data.classes, model, self.device)
         return Augmenter(run, examples, self.config.training, quiet=self.quiet, team=self.team)
 
     def _train(self) -> Any:
@@ -170,10 +171,10 @@ class FineTuning(transformers.TrainerCallback):
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
         self.steps = state.global_step
         self._bars.advance(self._bar)  # type: ignore[union-attr,arg-type]
-        if self.device.type == "cpu" or self.steps % CHECKED == 0:
+        save = self._wanted and self.steps % self._a_pass  # that of an epoch's last step comes when dev is scored
+        if self.device.type == "cpu" or self.steps % CHECKED == 0 or save:
             self._check()
-        if self._wanted and self.steps % self._a_pass:  # that of an epoch's last step comes when dev is scored
-            control.should_save = True
+        control.should_save |= bool(save)
         if self.record.out_of_time(self._deadline, self.team):
             control.should_epoch_stop = True
 

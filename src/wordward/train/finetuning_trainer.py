@@ -25,8 +25,9 @@ WARM_UP = 0.1  # share of the steps
 def twice(step: int, steps: int) -> float:
     """The share of the learning rate at a step of so many: linear, as without halves, and the same again."""
     half = max(1, steps // 2)
-    at, warm_up = step % half, int(WARM_UP * half)
-    return at / warm_up if at < warm_up else (half - at) / (half - warm_up)
+    at, length = (step, half) if step < half else (step - half, max(1, steps - half))
+    warm_up = int(WARM_UP * length)
+    return at / warm_up if at < warm_up else (length - at) / (length - warm_up)
 
 
 class RunTrainer(AdversarialTrainer):

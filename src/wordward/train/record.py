@@ -47,6 +47,7 @@ class Record:
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
         self._started: float | None = None
+        self._ahead: dict[str, Any] | None = None  # the line of the model kept, if not reached again after a resume
         self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
         self.augmented: dict[str, int] | None = None  # of this epoch's texts: how many were attacked, and added
         self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
@@ -87,6 +88,14 @@ class Record:
     @property
     def _total(self) -> float:
         return 0.0 if self._loss is None else float(self._loss)
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The line of metrics of the model in the folder, which may be ahead of a checkpoint that was taken over."""
+        if self._ahead is not None:
+            return self._ahead
+        lines, best = run_folder.read_metrics(self.folder), self.best["epoch"]
+        return next((line for line in lines if line["epoch"] == best), {"epoch": best})
 
     @property
     def kept(self) -> str:
@@ -137,6 +146,7 @@ class Record:
         if self.first:
             if better:
                 save_model()
+                self._ahead = None
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
             if self.augmented is not None:
                 line["augmented"] = self.augmented
@@ -162,7 +172,7 @@ class Record:
             with tracked(self._report_to, self.folder, self._config) as self._tracker:
                 fit()
         except KeyboardInterrupt:
-            if self.first and not self.best["epoch"]:
+            if self.first and not self.best["epoch"] and self._ahead is None:
                 save_model()
             say(
                 f"stopped; {self.folder} holds the best model so far; continue with `resume=True`",
@@ -184,6 +194,8 @@ class Record:
 
     def load(self, state: dict[str, Any] | None) -> None:
         """Continue from a checkpoint's `state`, or from the start where there is none."""
+        lines = run_folder.read_metrics(self.folder)
+        self._ahead = next((line for line in reversed(lines) if line.get("best")), None)
         if self.first:
             run_folder.restore_metrics(self.folder, state["metrics"] if state else [])
         if state is None:
@@ -209,15 +221,14 @@ class Record:
 
     def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
         """The result of a classifier or tagger, as written to result.json."""
-        best, lines = self.best["epoch"], run_folder.read_metrics(self.folder)
-        scores = (line.get("dev") for line in lines if line["epoch"] == best)
+        lines, saved = run_folder.read_metrics(self.folder), self.saved
         result = {
             "method": config.method,
             "texts": {name: len(corpus.rows) for name, corpus in data.corpora.items()},
             "seed": config.training.seed,
             "criterion": config.training.criterion,
-            "best_epoch": best,
-            "dev": next(scores, None),
+            "best_epoch": saved["epoch"],
+            "dev": saved.get("dev"),
             "majority_error": round(data.majority_error, 6),
             "yardstick": self.yardstick,
             "stopped": stopped,

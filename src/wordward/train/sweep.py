@@ -2,10 +2,12 @@
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
@@ -99,15 +101,17 @@ def _try_all(
     quiet: bool,
 ) -> dict[str, Any]:
     """Train the trials one after the other, and copy the best; `failures`: those that failed before a resume."""
-    tried: list[dict[str, Any]] = []
+    known = [(chosen, failures.get(_label(chosen))) for chosen, _ in trials]
+    tried: list[dict[str, Any]] = [{"choice": chosen, "failed": why} for chosen, why in known if why is not None]
     record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
     _write(folder, record)
     for chosen, settings in trials:
         label = _label(chosen)
         say(f"sweep: {label}", quiet=quiet)
+        if label in failures:
+            say(f"{label} failed: {failures[label]}", quiet=quiet)
+            continue
         try:
-            if label in failures:
-                raise DivergedError(failures[label])
             result = _train_one(settings, folder / label, force=force, resume=resume, quiet=quiet)
             tried.append({"choice": chosen, **{name: result[name] for name in KEPT}})
             record["stopped"] = result["stopped"]
@@ -214,4 +218,6 @@ def _write(folder: Path, record: dict[str, Any]) -> None:
 
 def _label(chosen: dict[str, str]) -> str:
     """A combination as a folder name."""
-    return ",".join(f"{name}={value}" for name, value in chosen.items()).replace("/", "_")
+    written = ",".join(f"{name}={value}" for name, value in chosen.items())
+    safe = re.sub(r'[\\/:*?"<>|]', "_", written)
+    return safe if safe == written else f"{safe}-{crc32(written.encode()):08x}"  # a/b is not a_b

@@ -107,6 +107,7 @@ class Trainer:
                 if self.record.losses % self.stepper.updater.check_every == 0:
                     self._check()
                 if settings.checkpoint_steps and self.stepper.updater.steps % settings.checkpoint_steps == 0:
+                    self._check()
                     self.record.stop_clock()
                     self.save()
                     self.record.start_clock()
