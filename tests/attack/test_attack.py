@@ -447,6 +447,8 @@ def test_a_search_ends_where_a_coarse_margin_leaves_no_doubt() -> None:
     state = search.State(cast(Any, None), (Replacement(0, 5),), margin=-0.004)
     one.keep([state], 1, unsure=0.01)
     assert not one.over
+    one.keep([replace(state, margin=0.7)], 1, unsure=0.01)
+    assert one.beam == [state]  # which a worse swap does not replace
     one.keep([state], 1)
     assert one.over
 
@@ -460,3 +462,16 @@ def test_products_are_coarse_in_a_search_on_a_gpu_only() -> None:
             assert getattr(products, name) == within
         assert getattr(products, name) == before
         assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="needs torch 2.9")
+def test_a_search_takes_no_offence_at_how_precision_was_set() -> None:
+    products: Any = torch.backends.cuda.matmul
+    before, products.fp32_precision = products.fp32_precision, "tf32"
+    try:
+        for device in ("cpu", "cuda"):
+            with searching(torch.device(device)):
+                pass
+        assert products.fp32_precision == "tf32"
+    finally:
+        products.fp32_precision = before

@@ -169,6 +169,8 @@ class TestAgainst:
             check(run, TEXTS, replace(settings, beam=2), against=path)
         with pytest.raises(DataError, match="none of these are in it"):
             check(run, [wordward.Example("the film was bright", "good")], settings, against=path)
+        with pytest.raises(DataError, match=r"only 1 of these 1 are in it, on which nothing can be shown: 6"):
+            check(run, TEXTS[:1], settings, against=path)
         whole = json.loads(path.read_text())
         others: dict[str, Any] = {"other.json": {}, "a.json": [], "b.json": whole | {"guard": "x"}}
         others |= {

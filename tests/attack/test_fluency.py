@@ -16,7 +16,7 @@ from wordward.attack.attacker import attack
 from wordward.attack.fluency import MaskedModel, OurModel, fluency_of
 from wordward.attack.ngrams import DISCOUNT, NGrams, split
 from wordward.config.attack import AttackSettings
-from wordward.config.settings import ModelSettings, PretrainConfig, TrainConfig, TrainingSettings
+from wordward.config.settings import DataSettings, ModelSettings, PretrainConfig, TrainConfig, TrainingSettings
 from wordward.runs.opening import load_run
 from wordward.support.errors import RunError, SettingError
 from wordward.train.pretraining import pretrain
@@ -114,7 +114,17 @@ def test_no_language_model_where_none_is_at_hand(tmp_path: Path) -> None:
         fluency_of(a_run(), str(tmp_path / "nowhere"))
 
 
-def test_a_masked_model_puts_words_in_the_place_of_the_swapped_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [DataSettings(train="-"), DataSettings(train="a.csv", dev="-")])
+def test_standard_input_is_not_read_again(data: DataSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fluency, "labelled_examples", lambda _: pytest.fail("it is read"))
+    run = replace(a_run(), config=replace(a_run().config, data=data))
+    assert fluency_of(run) is None
+    assert fluency.counts_of(run) is None
+
+
+def test_a_masked_model_puts_words_in_the_place_of_the_swapped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     transformers = pytest.importorskip("transformers")
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] the film was good dull warm".split()
     (tmp_path / "vocab.txt").write_text("\n".join(words))
@@ -130,6 +140,10 @@ def test_a_masked_model_puts_words_in_the_place_of_the_swapped_one(tmp_path: Pat
     row = torch.tensor([[words.index(word) for word in "[CLS] the film was [MASK] [SEP]".split()]])
     found = network(row).logits[0, 4].log_softmax(-1).detach()
     assert ratio == pytest.approx(float(found[words.index("dull")] - found[words.index("good")]), abs=1e-5)
+    pairs = [("the film was good", "the film was dull"), ("the film was warm", "the film was good film")]
+    together = model(pairs)
+    monkeypatch.setattr(fluency, "PIECES", 8)  # a text at a time
+    assert model(pairs) == pytest.approx(together, abs=1e-5)
     transformers.BertModel(config).save_pretrained(tmp_path / "plain")
     model.tokenizer.save_pretrained(tmp_path / "plain")
     with pytest.raises(RunError, match="no masked language model"):

@@ -66,6 +66,10 @@ def test_odds_follow_the_rounding_of_predictions(threshold: float):
     assert round(least - STEP / 10, 6) == pytest.approx(threshold - STEP)
 
 
+def test_a_threshold_below_what_predictions_tell_apart():
+    assert Guard("x", 1e-10).odds == Guard("x", STEP).odds
+
+
 def test_a_decision_among_several_labels():
     predicted = Prediction("", "spam", {"news": 0.3, "spam": 0.4, "chat": 0.3})
     assert Guard("spam", 0.4).decision(predicted) == "spam"

@@ -145,13 +145,13 @@ def shown(title: str) -> str:
 def test_the_pytest_example(here: Path):
     """Done on texts that the model gets right, and on texts that it gets wrong."""
     fine_tuned(here / "sentiment")
-    write_csv(here / "test.csv", reviews(12))
+    write_csv(here / "test.csv", reviews(60))
     names: dict[str, Any] = {}
     exec(compile(shown("test_robustness.py"), "test_robustness.py", "exec"), names)
     (test,) = [value for name, value in names.items() if name.startswith("test_")]  # what pytest would find
     test()
     other = {"good": "bad", "bad": "good"}
-    write_csv(here / "test.csv", [replace(each, label=other[str(each.label)]) for each in reviews(12)])
+    write_csv(here / "test.csv", [replace(each, label=other[str(each.label)]) for each in reviews(60)])
     with pytest.raises(AssertionError, match="falls short"):
         test()
 
@@ -162,7 +162,7 @@ def test_the_github_actions_example(here: Path, capsys: pytest.CaptureFixture[st
     steps = workflow["jobs"]["check"]["steps"]
     (command,) = [step["run"] for step in steps if str(step.get("run", "")).startswith("wordward check")]
     fine_tuned(here / "sentiment")
-    write_csv(here / "test.csv", reviews(12))
+    write_csv(here / "test.csv", reviews(60))
     words = shlex.split(command.replace("\\\n", " "))
     assert main(["check", "sentiment", "test.csv", "--json", "release.json", "--budgets", "1", "2", "--quiet"]) == 0
     assert main([*words[1:], "--device", "cpu"]) in (0, 1)

@@ -16,13 +16,16 @@ from wordward.cli.main import main
 from wordward.config.settings import (
     DataSettings,
     MethodSettings,
+    ModelSettings,
     PretrainConfig,
+    TextSettings,
     TrainConfig,
     TrainingSettings,
     filled,
 )
 from wordward.config.toml import from_toml, named, to_toml
 from wordward.runs.opening import load_run
+from wordward.support.errors import SettingError
 
 SMALL = "--dim 8 --hidden 8 --head 4 --epochs 1 --epsilon 1 --k 3 --device cpu --quiet".split()
 words = st.sampled_from(["None", "", "true", "1", 'a"b', "a\nb", "\x7f", "[x]", "ü"]) | st.text(
@@ -149,3 +152,20 @@ def test_a_tag_called_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for positive in ("None", "c"):
         evaluate = ["evaluate", run, str(file), "--positive", positive, "--device", "cpu"]
         assert main(evaluate) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value"),
+    [
+        (ModelSettings, "kind", "conv"),
+        (TrainingSettings, "schedule", "cosine"),
+        (TrainingSettings, "criterion", "f1"),
+        (TrainingSettings, "precision", "fp8"),
+        (TextSettings, "unknown", "keep"),
+        (TrainConfig, "task", "tagging"),
+        (PretrainConfig, "schedule", "exponential"),
+    ],
+)
+def test_what_is_no_choice_is_refused_from_python_too(make: Any, name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=f"{name} must be .* or .*, but is '{value}'"):
+        make(**{name: value})

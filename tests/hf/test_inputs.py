@@ -280,6 +280,16 @@ class TestBadInput:
             (found,) = wordward.hf.explain(model, tokenizer, ["the film was warm"], settings=settings)
             assert all(pull.toward for place in found.places for pull in place.pulls)
 
+    def test_explanations_are_of_the_model_as_it_was(self):
+        tokenizer = word_pieces()
+        model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"})
+        (before,) = wordward.hf.explain(model, tokenizer, ["the film was warm"])
+        (same,) = wordward.hf.explain(model, tokenizer, ["the film was warm"])
+        with torch.no_grad():
+            for weights in model.parameters():
+                weights.mul_(-1)
+        assert before == same
+
     def test_without_transformers(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setitem(sys.modules, "transformers", None)
         monkeypatch.delitem(sys.modules, "wordward.hf.trainer")

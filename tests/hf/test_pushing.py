@@ -91,6 +91,20 @@ class TestCard:
         with pytest.raises(DataError, match="expected Markdown that `wordward check` wrote"):
             write_card(run, "robust, I swear")
 
+    def test_what_was_written_behind_a_check_stays(self, run: Path, place: Path) -> None:
+        check = (place / "ROBUSTNESS.md").read_text()
+        card = write_card(run, check)
+        card.write_text(card.read_text() + "\n## Limits\nFilms only.\n")
+        text = write_card(run, check).read_text()
+        assert text.endswith("\n## Limits\nFilms only.\n")
+        assert text.count("\n## Robustness\n") == 1
+
+    def test_another_name_on_the_hub_takes_the_place_of_the_first(self, run: Path) -> None:
+        write_card(run, repo="me/first")
+        text = write_card(run, repo="me/second").read_text()
+        assert 'model="me/second")' in text
+        assert "me/first" not in text
+
 
 class TestPush:
     def test_the_hub_has_what_from_pretrained_needs(

@@ -426,7 +426,7 @@ class TestResume:
         assert load_run(tmp_path / "run").predict(["a warm film"])[0].label in ("good", "bad")
         assert train(settings, tmp_path / "run", resume=True, quiet=True)["steps"] == result["steps"]
         longer = replace(settings, training=replace(settings.training, minutes=1.0))
-        with pytest.raises(RunError, match="is finished"):
+        with pytest.raises(RunError, match="is finished: after 2 of 5 epochs, and no checkpoint is left"):
             train(longer, tmp_path / "run", resume=True, quiet=True)
 
     def test_other_texts_are_refused(self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -317,6 +317,17 @@ class TestTraining:
 
         assert epsilon() == epsilon(str(tmp_path / "checkpoint-1"))
 
+    def test_a_method_may_be_given_by_name(self, tmp_path: Path):
+        tokenizer = word_pieces()
+        made = AdversarialTrainer(
+            bert("sequence", len(tokenizer)),
+            arguments(tmp_path),
+            train_dataset=rows(tokenizer, "sequence"),
+            processing_class=tokenizer,
+            adversarial="advt",
+        )
+        assert made.adversarial == AdversarialSettings(method="advt")
+
     def test_a_model_made_anew_is_tapped_anew(self, tmp_path: Path):
         tokenizer = word_pieces()
         made = AdversarialTrainer(

@@ -43,6 +43,30 @@ def test_a_folder_is_whole_or_as_it_was(existing: bool, tmp_path: Path) -> None:
     assert names(path) == ["inner"]
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_folder_survives_a_stop_between_two_renames(
+    killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, replaced = tmp_path / "folder", os.replace
+    path.mkdir()
+    (path / "before").touch()
+
+    def stopped(source: Path, target: Path) -> None:
+        if source.name == "folder.part":
+            raise KeyboardInterrupt
+        replaced(source, target)
+
+    monkeypatch.setattr(os, "replace", stopped)
+    if killed:  # nothing is done after it
+        monkeypatch.setattr(files, "put_back", lambda _: None)
+    with pytest.raises(KeyboardInterrupt), files.whole(path) as part:
+        part.mkdir()
+    monkeypatch.undo()
+    files.put_back(path)
+    assert names(tmp_path) == ["folder"]
+    assert names(path) == ["before"]
+
+
 def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(OSError, match=r"mine"), files.whole(tmp_path / "mine") as part:

@@ -96,24 +96,24 @@ def test_other_texts_do_not_judge_the_sense_for_a_run_of_ours(folder: Path, run:
 def test_checks_that_other_texts_judged_are_not_compared(external: Run, tmp_path: Path) -> None:
     import json
 
-    file, texts = tmp_path / "earlier.json", reviews(6)
-    first = check(external, texts, sense_from=reviews(40, seed=1))
+    file, texts = tmp_path / "earlier.json", reviews(20)
+    first = check(external, texts, sense_from=reviews(120, seed=1))
     assert first.judged_by
     file.write_text(json.dumps(first.to_json()))
-    assert check(external, texts, sense_from=reviews(40, seed=1), against=file).holds
+    assert check(external, texts, sense_from=reviews(120, seed=1), against=file).holds
     with pytest.raises(DataError, match="was judged by other texts, so what it tells cannot be compared"):
-        check(external, texts, sense_from=reviews(40, seed=2), against=file)
+        check(external, texts, sense_from=reviews(120, seed=2), against=file)
     model, tokenizer = bert("sequence", len(word_pieces()), id2label={0: "good", 1: "bad"}), word_pieces()
     turned = open_model(model, tokenizer, AdversarialSettings(k=4), tagging=False)
-    assert check(turned, texts, sense_from=reviews(40, seed=1), against=file).conditions  # the same texts judge
+    assert check(turned, texts, sense_from=reviews(120, seed=1), against=file).conditions  # the same texts judge
     older = first.to_json()
     del older["judged_by"]  # as versions before wrote it
     file.write_text(json.dumps(older))
-    assert check(external, texts, sense_from=reviews(40, seed=2), against=file).conditions
+    assert check(external, texts, sense_from=reviews(120, seed=2), against=file).conditions
 
 
 def test_texts_that_no_edit_was_made_in_are_counted(run: Run, external: Run) -> None:
-    found = check(external, reviews(8), limits=CheckLimits(max_flip_rate=1.0), sense_from=reviews(30, seed=3))
+    found = check(external, reviews(20), limits=CheckLimits(max_flip_rate=1.0), sense_from=reviews(120, seed=3))
     left = sum(not each.changes for each in found.attacked)
     assert found.to_json()["unedited"] == found.unedited == left
     assert f'value="{left} of {len(found.attacked)}"' in wordward.report.junit(found)
@@ -125,3 +125,39 @@ def test_labels_that_are_numbers_are_to_be_named(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"\(0, 1\); got 'good': give numbers, or name the model's labels"):
         wordward.open_model(half).evaluate([Example("a warm film", "good")])
+
+
+def test_labels_are_no_settings(run: Run) -> None:
+    labels: Any = ["good"]
+    with pytest.raises(SettingTypeError, match=r"must be `AttackSettings`, but are \['good'\]: give true labels"):
+        run.attack(["a warm film"], labels)
+
+
+def test_what_no_edit_was_made_for_is_not_fulfilled(external: Run, tmp_path: Path) -> None:
+    import json
+
+    limits, texts = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0), reviews(8)
+    found = check(external, texts, limits=limits)
+    assert found.unedited == len(found.attacked) > 0  # no word is in enough of these texts
+    assert {each.name: each.holds for each in found.conditions} == {"min_accuracy": True, "max_flip_rate": False}
+    assert not found.holds
+    assert "not measured: of" in found.conditions[1].found
+    (tmp_path / "earlier.json").write_text(json.dumps(found.to_json()))
+    later = check(external, texts, against=tmp_path / "earlier.json")
+    assert [each.holds for each in later.conditions] == [True, False]
+
+
+def test_all_texts_of_a_file_judge_edits_of_some(tmp_path: Path) -> None:
+    import json
+
+    place, tokenizer = tmp_path / "model", word_pieces()
+    bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"}).save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    file = write_csv(tmp_path / "texts.csv", reviews(120))
+    judged = []
+    for limit in ("10", "20"):
+        out = tmp_path / f"{limit}.json"
+        flags = ["--limit", limit, "--json", str(out), "--quiet"]
+        assert main(["check", str(place), str(file), *flags]) == 0
+        judged.append(json.loads(out.read_text())["judged_by"])
+    assert judged[0] == judged[1]

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -479,3 +480,9 @@ def test_the_command_serves_until_it_is_stopped(run: Run, tmp_path: Path, monkey
         assert said == run.predict([TEXT])[0].to_json()
     finally:
         assert command.stop() in (0, 130)
+
+
+@pytest.mark.parametrize(("known", "offered"), [([], 0), ([True] * 3, 0), ([True] * 12, 4)])
+def test_examples_are_texts_that_the_run_reads(known: list[bool], offered: int) -> None:
+    run = SimpleNamespace(tagging=False, read=lambda _: SimpleNamespace(known=known))
+    assert len(examples_for(cast(Run, run))) == offered

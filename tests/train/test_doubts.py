@@ -112,3 +112,9 @@ def test_a_default_k_shrinks_to_the_words_there_are(tmp_path: Path, said: Said) 
     given = replace(settings, perturbation=MethodSettings(k=7))
     with pytest.raises(SettingError, match=r"k must be less than the 5 words .*, but is 7; `k=None` takes them all"):
         train(given, tmp_path / "given")
+
+
+def test_labels_that_are_others_joined_are_named(tmp_path: Path, said: Said) -> None:
+    texts = [*with_label(reviews(60), "good|bad", 4, 9, 30), *with_label(reviews(8, seed=1), "a|b", 1, 2, 3)]
+    train(config(write_csv(tmp_path / "texts.csv", texts), epochs=1), tmp_path / "run")
+    assert "'good|bad' is learnt as a label of its own" in said()

@@ -12,6 +12,7 @@ from wordward.config import DataSettings, TrainConfig, TrainingSettings
 from wordward.perturbation.settings import MethodSettings
 from wordward.train import train
 from wordward.train.finetuner import FineTuning
+from wordward.train.finetuning_trainer import twice
 from wordward.train.halves import say_pace
 from wordward.train.record import Record
 
@@ -97,3 +98,14 @@ def test_the_pace_is_looked_at_after_the_first_epoch(
     assert said.count("at this pace") == 1
     assert said.index("epoch 1 loss") < said.index("at this pace") < said.index("epoch 2 loss")
     assert "the only one with ivat and texts without labels: give more `minutes`" in said
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 15, 40, 41])
+def test_each_half_rises_and_falls(steps: int) -> None:
+    half = max(1, steps // 2)
+    rates = [twice(step, steps) for step in range(steps)]
+    for part in (rates[:half], rates[half:]):
+        top = part.index(max(part, default=0.0)) if part else 0
+        assert part[:top] == sorted(part[:top])
+        assert part[top:] == sorted(part[top:], reverse=True)
+        assert all(0 < rate <= 1 for rate in part[top:])

@@ -29,7 +29,7 @@ def test_time_ends_an_epoch_and_dev_is_scored(
     # written (which is timed), and the clock started again.
     assert (result["epochs"], result["steps"], result["stopped"]) == (2, 53, False)
     assert len(run_folder.read_metrics(tmp_path / "run")) == 2
-    assert "stopping: 1 minutes are over" in capsys.readouterr().err
+    assert "stopping: 1 minute is over" in capsys.readouterr().err
     assert load_run(tmp_path / "run").predict(["a warm film"])[0].label in ("good", "bad")
     # Resumed, the time before counts; with more it goes on.
     again = train(settings, tmp_path / "run", resume=True, quiet=True)
@@ -83,4 +83,17 @@ def test_resume_takes_the_flags_it_was_started_with(tmp_path: Path, capsys: pyte
 def test_resume_of_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(write_csv(tmp_path / "t.csv", reviews(40)))
     assert main(["train", "--train", file, "--out", str(tmp_path / "none"), "--resume"]) == 1
-    assert "none is not a run folder: it holds no config.toml" in capsys.readouterr().err
+    assert "none: there is no such folder here to resume; in " in capsys.readouterr().err
+
+
+def test_minutes_that_are_used_up_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = wordward.train.record.Record(tmp_path, quiet=False)
+    record.seconds = 90
+    record.say_out_of_time(0.5, trained=False)
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        said
+        == "nothing was trained: `minutes` are those of the whole run, which has trained for 1.5 of 0.5; give more"
+    )
+    record.say_out_of_time(0.5, trained=True)
+    assert capsys.readouterr().err == "stopping: 0.5 minutes are over\n"

@@ -34,3 +34,28 @@ def test_a_later_epoch_is_kept_if_it_is_as_good_but_for_chance(
     assert record.best == {"score": -0.20, "epoch": kept[-1]}
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition("dev error")[2][5:].strip() for line in lines] == said
+
+
+def test_a_run_stopped_again_tells_of_the_model_that_is_kept(tmp_path: Path) -> None:
+    def closed(record: Record, value: float) -> None:
+        record.add(torch.tensor(1.0))
+        scores = {"dev": {"error": -value}}
+        record.close_epoch(value, "", steps=1, scores=scores, table=torch.ones(2, 2), save_model=lambda: None)
+
+    first = Record(tmp_path, quiet=True)
+    closed(first, -0.3)
+    state = first.state()
+    closed(first, -0.1)  # kept, but stopped before a checkpoint
+    again = Record(tmp_path, quiet=True)
+    again.load(state)
+    assert again.best["epoch"] == 1
+    assert (again.saved["epoch"], again.saved["dev"]) == (2, {"error": 0.1})
+    closed(again, -0.2)  # another model takes its place
+    assert (again.saved["epoch"], again.saved["dev"]) == (2, {"error": 0.2})
+    fresh = Record(tmp_path, quiet=True)
+    fresh.load(None)  # no checkpoint at all
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    assert fresh.interrupted(stop, lambda: pytest.fail("the model that is kept is overwritten"))

@@ -10,6 +10,7 @@ import wordward.train.sweep
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
+from wordward.train.sweep import _label
 from wordward.train.training import DivergedError
 
 SIZES = "--dim 8 --hidden 8 --head 4 --epochs 1 --epsilon 1 --k 3 --device cpu --quiet".split()
@@ -167,3 +168,10 @@ def test_a_sweep_killed_before_any_file_was_complete_starts_again(
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / f"{run_folder.SWEEP}.part").write_text("{")
     assert main([*arguments, "--sweep", "k=2,3"]) == 0
+
+
+def test_trials_have_folders_of_their_own() -> None:
+    names = [_label({"transformer": name}) for name in ("a/b", "a_b", r"C:\models\a")]
+    assert names[1] == "transformer=a_b"
+    assert len(set(names)) == 3
+    assert not any(set(name) & set('\\/:*?"<>|') for name in names)

@@ -30,7 +30,7 @@ from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.support.device import at_once
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import RunError, SettingError, SettingTypeError
 from wordward.support.workers import spread
 
 CHUNK = 64  # texts that are searched side by side
@@ -104,6 +104,12 @@ def attack(
         flipped
     """
     settings = settings or AttackSettings()
+    if not isinstance(settings, AttackSettings):
+        raise SettingTypeError(
+            "settings",
+            f"settings must be `AttackSettings`, but are {settings!r:.60}: give true labels with the texts, as pairs "
+            "(text, label)",
+        )
     attacker = Attacker(run, settings, corrections, guard, judge)
     examples = run.examples(texts)
     check_labels(examples, tagging=run.tagging)

@@ -118,6 +118,8 @@ def check(
         each = {key(one): one for one in results}
         measured = "accuracy" if guard is None else "right decisions"
         conditions += [no_worse(earlier, each, number, measured) for number in (0, most)]
+    if why := _unmeasured(found, run):
+        conditions = [replace(each, found=why, holds=False) if each.under_attack else each for each in conditions]
     return replace(found, conditions=tuple(conditions))
 
 
@@ -185,6 +187,14 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSett
             quiet=quiet,
         )
     return settings
+
+
+def _unmeasured(found: Check, run: Run) -> str:
+    """Why nothing was measured under attack: no text was edited, for want of words to judge by; else empty."""
+    few = found.settings.sense == "kept" and few_to_judge_by(run) is not None
+    if not few or not found.attacked or found.unedited < len(found.attacked):
+        return ""
+    return f"not measured: of {len(found.attacked)} texts to attack none has words that can be judged"
 
 
 def _check_measurable(

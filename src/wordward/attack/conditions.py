@@ -9,6 +9,7 @@ from wordward.attack.robustness import holds
 from wordward.datasets import DataError
 from wordward.runs.metrics import Interval
 
+UNDER_ATTACK = "min_accuracy_under_attack", "max_flip_rate", "min_recall_under_attack"
 TITLES = {
     "min_accuracy": "accuracy",
     "min_accuracy_under_attack": "accuracy under attack",
@@ -29,6 +30,11 @@ class Condition:
     found: str  # "85.0%"
     holds: bool
     numbers: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def under_attack(self) -> bool:
+        """Whether it is about edited texts."""
+        return self.name in UNDER_ATTACK or self.numbers.get("edits", 0) > 0
 
 
 def under(measured: str, edits: int) -> str:
@@ -55,6 +61,7 @@ def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int, measur
     numbers = {"edits": number, **earlier.compare(now, number)}
     before, after, lost, won, p = (numbers[name] for name in ("before", "after", "lost", "won", "p"))
     title = under(measured, number)
-    found = f"{before:.1%} before, {after:.1%} now; of {numbers['texts']} texts {lost} lost, {won} won (p = {p:.2g})"
+    both = f"{numbers['texts']} texts" if numbers["texts"] == len(now) else f"{numbers['texts']} of {len(now)} texts"
+    found = f"{before:.1%} before, {after:.1%} now; of {both} {lost} lost, {won} won (p = {p:.2g})"
     falls = lost > won and p < 0.05
     return Condition("against", title, f"no worse than {earlier.name}", found, not falls, numbers)

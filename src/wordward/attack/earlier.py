@@ -11,6 +11,7 @@ from wordward.datasets import DataError
 from wordward.runs.kinds import Kind, check_kind
 from wordward.runs.metrics import mcnemar
 
+FEWEST = 6  # texts that can differ beyond chance: with 5, all of them lost, p is 0.06
 # What is read of an earlier check.
 EARLIER: Kind = {
     "each": [{"text": str, "right": bool, "flips_at": (None, int)}],
@@ -78,6 +79,12 @@ class Earlier:
         if not both:
             raise DataError(
                 "expected some of the same texts with the same labels; none of these are in it", self.name
+            )
+        if len(both) < min(FEWEST, len(self.right)):
+            raise DataError(
+                f"expected the same texts with the same labels; only {len(both)} of these {len(now)} are in it, on "
+                f"which nothing can be shown: {FEWEST} at least are needed",
+                self.name,
             )
         then = {text: self._holds(text, edits) for text in both}
         lost, won = (sum(a[text] and not b[text] for text in both) for a, b in ((then, now), (now, then)))

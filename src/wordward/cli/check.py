@@ -103,7 +103,7 @@ class Check:
                 threshold=self.threshold,
                 false_positive_rate=self.false_positive_rate,
                 against=self.against,
-                sense_from=self._read(run, self.sense_from) if self.sense_from else (),
+                sense_from=self._sense_from(run),
                 source=source,
                 jobs=jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu"),
                 quiet=self.quiet,
@@ -125,6 +125,14 @@ class Check:
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
         return sample(examples, self.limit)
+
+    def _sense_from(self, run: "Run") -> "list[Example]":
+        """The texts that edits are judged by: those given, else all of the file where only some are checked."""
+        if self.sense_from:
+            return self._read(run, self.sense_from)
+        if self.limit is None or not self.labels or run.trained_here or run.tagging:
+            return []
+        return self._read(run, self.texts, group_column=self.group_column)
 
     def _read(self, run: "Run", file: str, **how: Any) -> "list[Example]":
         return texts_of(run, file, quiet=self.quiet, **how, **vars(self.columns))

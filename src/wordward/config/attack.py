@@ -8,7 +8,7 @@ import tyro
 
 from wordward.perturbation.recipes import parse_methods
 from wordward.support.errors import SettingError
-from wordward.support.rules import COUNT, FACTOR, check, check_among
+from wordward.support.rules import COUNT, FACTOR, check, check_choices
 
 # Kinds of edits, and what each does to a text.
 EDITS = {
@@ -76,9 +76,7 @@ class AttackSettings:
         object.__setattr__(self, "edits", kinds_of(self.edits))
         check(self, COUNT, "max_swaps", "rescore", "beam")
         check(self, FACTOR, "max_share")
-        check_among(self, "rank", ("auto", "gain", "strength"))
-        check_among(self, "sense", ("any", "kept"))
-        check_among(self, "words", ("auto", "fitting", "any"))
+        check_choices(self)
         if len(parse_methods(self.method)) != 1:
             raise SettingError("method", f"method must be one that perturbs, e.g. iadvt, but is {self.method!r}")
 

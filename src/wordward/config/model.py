@@ -38,6 +38,7 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
+        rules.check_choices(self)
         rules.check(self, rules.COUNT, "dim", "hidden", "head")
         rules.check(self, rules.DROPOUT, "word_dropout", "head_dropout")
 

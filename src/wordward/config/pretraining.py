@@ -70,6 +70,7 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
+        rules.check_choices(self)
         rules.check(self, rules.COUNT, *given(self, "epochs"), "streams", "window")
         rules.check(self, rules.COUNT_OR_NONE, "limit")
         rules.check(self, rules.POSITIVE, "learning_rate", "clip")

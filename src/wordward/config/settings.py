@@ -90,6 +90,7 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
+        rules.check_choices(self)
         rules.check(self, rules.COUNT, *given(self, "epochs", "patience"))
         rules.check(self, rules.COUNT, "batch_size", "unlabelled_batch_size", "min_candidate_count")
         rules.check(self, rules.COUNT_OR_NONE, "augment", "checkpoint_steps")
@@ -160,6 +161,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse, before anything is read, what cannot be trained."""
+        rules.check_choices(self)
         methods = parse_methods(self.method, self.perturbation)
         if self.data.unlabelled and all(method.recipe.needs_labels for method in methods):
             takers = ", ".join(name for name, recipe in (RECIPES | UNMOVED).items() if not recipe.needs_labels)

@@ -55,6 +55,7 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
+        rules.check_choices(self)
         rules.check(self, rules.COUNT_OR_NONE, "limit")
         rules.check(self, rules.SHARE, "dev_share")
         rules.check(self, rules.NOT_NEGATIVE_OR_NONE, "split_seed")
@@ -100,5 +101,6 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
+        rules.check_choices(self)
         rules.check(self, rules.COUNT, "min_documents")
         rules.check(self, rules.COUNT_OR_NONE, "max_vocabulary", "max_length")

@@ -29,7 +29,7 @@ class AdversarialTrainer(Trainer):
 
     Args:
         *args: As for `transformers.Trainer`: the model, its `TrainingArguments` and so on.
-        adversarial: The method and its settings; iadvt by default.
+        adversarial: The method and its settings, or the method's name; iadvt by default.
         unlabelled_dataset: Texts for the KL of vat and ivat, which is taken over the labelled ones without it.
         candidates: Ids of the pieces that may be pointed to; by default the tokenizer's (`processing_class`) words.
         **options: As for `transformers.Trainer`.
@@ -58,12 +58,14 @@ class AdversarialTrainer(Trainer):
     def __init__(
         self,
         *args: Any,
-        adversarial: AdversarialSettings | None = None,
+        adversarial: AdversarialSettings | str | None = None,
         unlabelled_dataset: Any = None,
         candidates: Tensor | Collection[int] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
+        if isinstance(adversarial, str):
+            adversarial = AdversarialSettings(method=adversarial)
         self.adversarial = adversarial or AdversarialSettings()
         self.methods = parse_methods(self.adversarial.method, self.adversarial)
         self.unlabelled_dataset = unlabelled_dataset

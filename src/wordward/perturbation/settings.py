@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wordward.support.errors import SettingError
-from wordward.support.rules import ABOVE_ZERO, DROPOUT, NOT_NEGATIVE, POSITIVE, WHOLE, check, check_among
+from wordward.support.rules import ABOVE_ZERO, DROPOUT, NOT_NEGATIVE, POSITIVE, WHOLE, check, check_choices
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,7 @@ class MethodSettings:
                 "epsilon_factor",
                 f"`epsilon_factor` multiplies the default `epsilon`, but that is given as {self.epsilon}: give one",
             )
-        check_among(self, "metric", ("cosine", "euclidean"))
-        check_among(self, "normalization", ("paper", "authors"))
-        check_among(self, "average", ("sentences", "tokens"))
+        check_choices(self)
         if not isinstance(self.same_dropout, bool):
             raise SettingError("same_dropout", f"same_dropout must be True or False, but is {self.same_dropout!r}")
         if self.refresh not in ("auto", "batch", "epoch") and (not isinstance(self.refresh, int) or self.refresh < 1):

@@ -1,8 +1,9 @@
 """What values a setting may take, in words and as a test, and how others are refused."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import inf
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from wordward.support.errors import SettingError
 
@@ -38,3 +39,15 @@ def check_among(settings: Any, name: str, known: Sequence[str]) -> None:
     """Refuse a setting that is none of those known."""
     if (value := getattr(settings, name)) not in known:
         raise SettingError(name, f"{name} must be {' or '.join(known)}, but is {value!r}")
+
+
+def check_choices(settings: Any) -> None:
+    """Refuse a setting that is none of the choices that its type names."""
+    for name, known in _choices(type(settings)).items():
+        check_among(settings, name, known)
+
+
+@cache
+def _choices(kind: type) -> dict[str, tuple[str, ...]]:
+    hints = get_type_hints(kind)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}

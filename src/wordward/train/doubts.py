@@ -14,7 +14,7 @@ def say_doubts(examples: Sequence[Example], *, quiet: bool) -> None:
     if quiet or examples[0].tags is not None:
         return
     in_order = sorted(examples, key=lambda example: example.line)
-    for line in (_missing(in_order), _contradictory(in_order)):
+    for line in (_missing(in_order), _several(in_order), _contradictory(in_order)):
         if line:
             say(line)
 
@@ -29,6 +29,18 @@ def _missing(examples: Sequence[Example]) -> str:
     return (
         f"{many} labelled {names}{_place(found[0], 'first in ')}, which is learnt like any other label. Where it "
         "stands for no label, leave such texts out, or give them to vat or ivat as `unlabelled`"
+    )
+
+
+def _several(examples: Sequence[Example]) -> str:
+    """That some labels are others joined by "|", as for models that give several; empty where none is."""
+    labels = {example.label or "" for example in examples}
+    joined = sorted(label for label in labels if "|" in label and labels & set(map(str.strip, label.split("|"))))
+    if not joined:
+        return ""
+    return (
+        f"{joined[0]!r} is learnt as a label of its own, since training takes one label for each text: where `|` "
+        "joins several, keep one of them, or train a model for each label"
     )
 
 

@@ -20,7 +20,7 @@ from wordward.runs.metrics import Interval
 from wordward.runs.pieces import LogitsModel, PieceVocabulary
 from wordward.runs.scoring import probabilities, scores
 from wordward.runs.transformer import TransformerRun
-from wordward.support.console import progress, say
+from wordward.support.console import progress
 from wordward.support.device import attention
 from wordward.support.distributed import Team
 from wordward.support.errors import WordwardError
@@ -200,7 +200,7 @@ class FineTuning(transformers.TrainerCallback):
         )
         last = self.record.epoch >= settings.epochs
         if not last and (over := self.record.out_of_time(self._deadline, self.team)):
-            say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
+            self.record.say_out_of_time(settings.minutes, trained=True)
             last = over
         if self.record.epoch == 1 and self.trainer.halves and not last:
             say_pace(self.config, self.data, seconds=self.record.seconds, quiet=self.quiet)

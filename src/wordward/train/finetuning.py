@@ -277,8 +277,10 @@ def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
         )
     kept = run_folder.load_config(folder, TrainConfig).training
     if result and (config.training.epochs > kept.epochs or config.training.minutes != kept.minutes):
+        early = result["epochs"] < kept.epochs
+        why = f"after {result['epochs']} of {kept.epochs} epochs" if early else "its learning rate has fallen to zero"
         raise run_folder.RunError(
-            f"{folder} is finished: its learning rate has fallen to zero, and no checkpoint is left. Train again in "
-            f"another `out`, from {folder / run_folder.TRANSFORMER} as `transformer` if you like"
+            f"{folder} is finished: {why}, and no checkpoint is left. Train again in another `out`, from "
+            f"{folder / run_folder.TRANSFORMER} as `transformer` if you like"
         )
     return result

@@ -108,6 +108,17 @@ class Record:
         """When `minutes` of training will be over, including those before it was resumed; None: never."""
         return None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
 
+    def say_out_of_time(self, minutes: float | None, *, trained: bool) -> None:
+        """Say that the minutes are over; `trained`: not before a resumed run has trained any further."""
+        if trained:
+            say(f"stopping: {minutes:g} minute{' is' if minutes == 1 else 's are'} over", quiet=self.quiet)
+            return
+        say(
+            f"nothing was trained: `minutes` are those of the whole run, which has trained for "
+            f"{self.seconds / 60:.2g} of {minutes:g}; give more",
+            quiet=self.quiet,
+        )
+
     def out_of_time(self, deadline: float | None, team: Team = ALONE) -> bool:
         """Whether the deadline has passed."""
         return deadline is not None and bool(team.agree(time.monotonic() >= deadline))

@@ -13,7 +13,7 @@ from wordward.runs import checkpoint
 from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import probabilities, scores
-from wordward.support.console import progress, say
+from wordward.support.console import progress
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Corpus, Stream
@@ -74,12 +74,12 @@ class Trainer:
 
     def _fit(self) -> None:
         settings = self.config.training
-        deadline = self.record.deadline(settings.minutes)
+        deadline, begun = self.record.deadline(settings.minutes), self.record.epoch
         while self.record.epoch < settings.epochs:
             if self._started() and self.record.out_of_patience(settings.patience):
                 return
             if self.record.epoch and self.record.out_of_time(deadline, self.team):
-                say(f"stopping: {settings.minutes:g} minutes are over", quiet=self.quiet)
+                self.record.say_out_of_time(settings.minutes, trained=self.record.epoch > begun)
                 return
             self._epoch(deadline)
             self._close_epoch()

@@ -14,6 +14,7 @@ from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
+from wordward.runs.missing import beside
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
 from wordward.support.errors import SettingError
@@ -233,6 +234,8 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     """The run's own settings; only how long and where to train may be changed."""
     if (folder / run_folder.SWEEP).exists():
         raise run_folder.RunError(f"{folder} is a sweep: repeat it, `sweep` included, with `resume=True`")
+    if not folder.exists():
+        raise run_folder.RunError(f"{folder}: there is no such folder here to resume; {beside(str(folder))}")
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
     changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
