@@ -11,7 +11,7 @@ import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
-from wordward.attack import edit_search
+from wordward.attack import edit_search, search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, Target
@@ -247,3 +247,13 @@ def test_the_command(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "| 1 edit " in capsys.readouterr().out
     assert main(["attack", str(run.folder), str(data), "--guides", "advt", "iadvt", *flags]) == 1
     assert "leave out --edits" in capsys.readouterr().err
+
+
+def test_swaps_beside_other_edits_fit_their_place_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = AttackSettings(edits=("swap", "case"), words="fitting", language_model="none")
+    texts = [each.text for each in reviews(12)]
+    kinds = {change.kind for found in attack(run, texts, settings) for change in found.changes}
+    assert "swap" in kinds
+    monkeypatch.setattr(search, "keeps_articles", lambda *_: False)
+    kinds = {change.kind for found in attack(run, texts, settings) for change in found.changes}
+    assert "swap" not in kinds

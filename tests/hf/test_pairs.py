@@ -23,8 +23,10 @@ from wordward.datasets import ColumnError, DataError, Example, examples_of, join
 from wordward.datasets.pairs import parted
 from wordward.runs.opening import load_run, open_model
 from wordward.runs.pieces import separator_of, text_numbers
+from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import SettingError
-from wordward.train import train
+from wordward.train import finetuner, train
+from wordward.train.augmenting import Augmenter
 from wordward.train.finetuning_data import Collator
 
 COLUMNS = ("--text-column", "first", "--pair-column", "second")
@@ -297,3 +299,19 @@ def test_other_processes_open_it_as_a_model_of_pairs(place: Path) -> None:
     again: Any = opener(run)()
     assert again.paired
     assert again.model.separator == run.model.separator is not None
+
+
+def test_texts_that_fool_a_model_of_pairs_are_looked_for_as_it_reads_them(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int | None] = []
+
+    def augmenter(run: TransformerRun, *given: Any, **how: Any) -> Augmenter:
+        seen.append(run.model.separator)
+        return Augmenter(run, *given, **how)
+
+    monkeypatch.setattr(finetuner, "Augmenter", augmenter)
+    texts = ("--train", place / "train.csv", *COLUMNS, "--out", tmp_path / "run", "--augment", 2, "--epochs", 1)
+    assert wordward_("train", "--model", place / "tiny", *texts, "--batch-size", 64, "--quiet") == 0
+    assert seen == [load_run(place / "run").model.separator]
+    assert seen != [None]

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from untrained import a_run
 
 import wordward
 from wordward.config.settings import ModelSettings, PretrainConfig, TextSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.models import Classifier, Tagger
 from wordward.perturbation import objective
+from wordward.runs import run as predicting
 from wordward.runs import scoring
 from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
@@ -144,3 +146,13 @@ def test_a_run_of_the_other_kind_is_named_and_a_damaged_one_is_not(tmp_path: Pat
         (tmp_path / "config.toml").write_text(text)
         with pytest.raises(RunError, match=said):
             load_config(tmp_path, kind)
+
+
+def test_many_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, texts = a_run(), [" ".join(["a"] * length) for length in (3, 1, 5, 2, 4)]
+    together = run.predict(texts)
+    monkeypatch.setattr(predicting, "AT_ONCE", 2)
+    parts = run.predict(texts)
+    assert [each.text for each in parts] == texts
+    for one, other in zip(parts, together, strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
