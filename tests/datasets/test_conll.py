@@ -1,5 +1,7 @@
 """A `.txt` of tokens with their tags is recognised; plain text is not taken for one."""
 
+from pathlib import Path
+
 import pytest
 
 from wordward.datasets import DataError, read
@@ -56,3 +58,15 @@ def test_what_is_said_where_labels_are_needed(tmp_path):
         DataError, match=r"plain text has none: .*`format='conll'` for a token and its tag on each line"
     ):
         read(tmp_path / "a.txt")
+
+
+def test_tokens_in_a_file_of_tabs_are_recognised_by_what_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "train.tsv"
+    file.write_text("Dear\tc\nSir\tc\n\nI\tc\nwrites\ti\n")
+    assert [each.tags for each in read(file)] == [("c", "c"), ("c", "i")]
+    assert [each.text for each in read(file, text_column="0", label_column="1", skip_empty=True)][:2] == [
+        "Dear",
+        "Sir",
+    ]
+    file.write_text("text\tlabel\nfine\tgood\n\ndull\tbad\n")  # rows, of which each has one word
+    assert [each.label for each in read(file)] == ["good", "bad"]

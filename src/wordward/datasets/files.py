@@ -147,8 +147,8 @@ def _format(path: Path, columns: Columns) -> str:
             continue
         if packed and kind in ("parquet", "excel"):
             raise DataError(f"expected the {ending} file itself, not compressed: unpack it first", path)
-        is_tagged = kind == "txt" and looks_like_conll(path, labelled=columns.labelled)
-        return "conll" if is_tagged else kind
+        is_open = kind == "txt" or (kind == "tsv" and not _is_table(path, columns))
+        return "conll" if is_open and looks_like_conll(path, labelled=columns.labelled) else kind
     remedy = next((remedy for ending, remedy in _OTHERS.items() if name.endswith(ending)), None)
     if remedy is None:
         kinds = ", ".join(kind for kind in FORMATS if kind != "folder")
@@ -168,10 +168,15 @@ def _by_content(path: Path, columns: Columns) -> str:
         return "parquet" if first.startswith(b"PAR1") else "excel"
     if first.startswith(b"{"):
         return "jsonl"
-    numbered = columns.labelled and all(name.isdecimal() for name in columns.wanted.values())
-    if (mark := has_columns(path, columns)) or numbered:
-        return "tsv" if mark == "\t" else "csv"
+    if _is_table(path, columns):
+        return "tsv" if has_columns(path, columns) == "\t" else "csv"
     return "conll" if looks_like_conll(path, labelled=columns.labelled) else "txt"
+
+
+def _is_table(path: Path, columns: Columns) -> bool:
+    """Whether a file has the columns that are asked for, or these are given by number."""
+    numbered = columns.labelled and all(name.isdecimal() for name in columns.wanted.values())
+    return numbered or bool(has_columns(path, columns))
 
 
 def _txt(path: Path, columns: Columns) -> Iterator[Example]:
