@@ -156,3 +156,8 @@ def test_many_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.text for each in parts] == texts
     for one, other in zip(parts, together, strict=True):
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
+
+
+def test_a_run_is_shown_in_a_line() -> None:
+    assert repr(a_run()) == "<classifier runs/mine on cpu: 2 labels (bad, good)>"
+    assert repr(a_run(task="tag")).startswith("<tagger")

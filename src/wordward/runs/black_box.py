@@ -74,7 +74,7 @@ class OfStrings:
         return self.learnt[self.strings.word(number).lower()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BlackBox(FromElsewhere, Run):
     """A function as a run: it predicts, and is scored and attacked; what needs gradients is refused."""
 
@@ -173,7 +173,7 @@ class BlackBox(FromElsewhere, Run):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SeveralOfFunction(SeveralLabels, BlackBox):
     """A function that gives a text several labels at once."""
 

@@ -47,7 +47,7 @@ class CheckedLogits(LogitsModel):
         return logits if self.which is None else yes_or_no(logits[:, self.which])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
 
@@ -92,7 +92,7 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SeveralOfModel(SeveralLabels, ExternalRun):
     """A Transformer that gives a text several labels at once."""
 

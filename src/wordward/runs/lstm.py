@@ -28,7 +28,7 @@ from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LstmRun(Run):
     """A classifier or tagger of the paper."""
 

@@ -27,14 +27,15 @@ from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
 
+NAMED = 5  # labels that a line names
 AT_ONCE = 1024  # texts that are read before the model predicts them: what is read of each is large
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(Reader):
     """A trained model with everything needed to read a text: `wordward.load_run` opens one.
 
-    `run.predict`, `run.evaluate`, `run.explain` and `run.attack` take strings or `Example`s.
+    `run.predict`, `run.evaluate`, `run.explain` and `run.attack` take lists of strings or of `Example`s.
 
     Args:
         folder: Where training wrote it.
@@ -61,6 +62,12 @@ class Run(Reader):
     # `wordward.explain.explain` and `wordward.attack.attack_texts`: entered by those rooms, which stand above this.
     explain: ClassVar[Callable[..., Any]]
     attack: ClassVar[Callable[..., Any]]
+
+    def __repr__(self) -> str:
+        """What it is, in a line: its network and settings are long."""
+        kind = "tagger" if self.tagging else "classifier"
+        named = ", ".join(self.labels[:NAMED]) + (", ..." if len(self.labels) > NAMED else "")
+        return f"<{kind} {self.folder} on {self.device}: {len(self.labels)} labels ({named})>"
 
     @property
     def name(self) -> str:

@@ -48,7 +48,7 @@ def open_run(path: Path, config: TrainConfig, device: torch.device) -> "Transfor
     return TransformerRun(path, config, PieceVocabulary(tokenizer, Tap(model).size), labels, model, device)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TransformerRun(Run):
     """A run whose model reads word pieces."""
 
