@@ -272,7 +272,7 @@ def test_a_beam_finds_no_fewer(run: Run) -> None:
 def test_no_text_is_read_twice_in_a_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two texts of a beam lead to the same one by the same two swaps in another order."""
     read, rounds = search.read, []
-    monkeypatch.setattr(search, "read", lambda run, rows: rounds.append(rows) or read(run, rows))
+    monkeypatch.setattr(search, "read", lambda run, rows, copy: rounds.append(rows) or read(run, rows, copy))
     for example in TEXTS[:6]:
         list(attack(run, [example], AttackSettings(rescore=6, beam=6, max_swaps=3)))
     assert max(map(len, rounds)) > 6

@@ -1,22 +1,27 @@
 """The search for words to swap, round by round over many texts at once."""
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import nn
 
 from wordward.attack.cases import Case, Replacement, State, SwapGuide, of_words
 from wordward.attack.fluency import LEAST, Fluency
 from wordward.attack.rereading import swapped_rows, text_with
 from wordward.explain.swaps import keeps_articles
 from wordward.perturbation.tap import evaluating
+from wordward.runs.pieces import LogitsModel
 from wordward.runs.run import Run
 from wordward.runs.scoring import logits_of
-from wordward.support.device import searching
+from wordward.support.device import attention, searching
 
 UNSURE = {"cuda": 0.01}  # how far a device's products may be wrong about a margin
+ROOM = 4  # a copy of a model takes no more than this part of the memory that is left
 
 
 @dataclass
@@ -51,13 +56,14 @@ def search(run: Run, cases: Sequence[Case], guide: SwapGuide) -> list[TextSearch
     On a GPU with coarser products: what it ends with is to be predicted again.
     """
     searches = [TextSearch(case, [State(case.row)], over=not case.open.any()) for case in cases]
-    with evaluating(run.model), searching(run.device):
+    with evaluating(run.model), searching(run.device), attention(run.device):
+        copy = rough(run.model, run.device)
         while running := [one for one in searches if not one.over]:
-            _round(run, running, guide)
+            _round(run, copy, running, guide)
     return searches
 
 
-def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
+def _round(run: Run, copy: nn.Module | None, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
     """One more swap in each text: the guide proposes some, the model scores the best, and the best is made."""
     settings = guide.settings
     states = [(number, state) for number, one in enumerate(searches) for state in one.beam]
@@ -73,7 +79,7 @@ def _round(run: Run, searches: Sequence[TextSearch], guide: SwapGuide) -> None:
                 known.add(key)
                 attempts.append(Attempt(number, after, margin))
     kept: list[list[State]] = [[] for _ in searches]
-    all_logits = read(run, [attempt.state.row.ids for attempt in attempts])
+    all_logits = read(run, [attempt.state.row.ids for attempt in attempts], copy)
     for (number, after, before), logits in zip(attempts, all_logits, strict=True):
         searches[number].passes += 1
         margin = searches[number].case.target.margin(of_words(logits, after.row))
@@ -160,6 +166,21 @@ def fluent(
     return [[one for one in of_state if next(ratios) >= LEAST][:count] for of_state in made]
 
 
-def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The model's logits of each row in its own order, (classes,) or (time, classes)."""
-    return logits_of(run.model, run.corpus(rows), run.device)
+def rough(model: nn.Module, device: torch.device) -> nn.Module | None:
+    """A copy of a Transformer in half precision, which a GPU computes faster; None if there is no room, or no gain.
+
+    Other models may compute with numbers of their own in single precision.
+    """
+    weights = sum(weight.numel() for weight in model.parameters())
+    single = all(weight.dtype == torch.float32 for weight in model.parameters())
+    if device.type != "cuda" or not (single and isinstance(model, LogitsModel)):
+        return None
+    return deepcopy(model).half() if ROOM * 2 * weights < torch.cuda.mem_get_info(device)[0] else None
+
+
+def read(run: Run, rows: Sequence[np.ndarray], copy: nn.Module | None = None) -> list[np.ndarray]:
+    """The model's logits of each row in its own order, (classes,) or (time, classes), or a copy's if finite."""
+    logits = logits_of(copy or run.model, run.corpus(rows), run.device)
+    if copy and not all(np.isfinite(each).all() for each in logits):  # numbers were too large for it
+        return read(run, rows)
+    return logits
