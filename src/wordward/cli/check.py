@@ -85,11 +85,13 @@ class Check:
     def __call__(self) -> int:
         self._check()
         from wordward.attack.checking import check
+        from wordward.datasets import sample
         from wordward.runs.opening import open_model
         from wordward.support.workers import jobs_for
 
         run = open_model(self.model, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
-        examples = self._examples(run)
+        whole = self._examples(run)
+        examples = sample(whole, self.limit)
         warn(run)
         source = "standard input" if self.texts == "-" else self.texts
         with naming(self.texts), holding(self, *FILES):
@@ -103,7 +105,7 @@ class Check:
                 threshold=self.threshold,
                 false_positive_rate=self.false_positive_rate,
                 against=self.against,
-                sense_from=self._sense_from(run),
+                sense_from=self._sense_from(run, whole),
                 source=source,
                 jobs=jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu"),
                 quiet=self.quiet,
@@ -119,20 +121,17 @@ class Check:
         check_files(self, *FILES)
 
     def _examples(self, run: "Run") -> "list[Example]":
-        from wordward.datasets import sample
-
         examples = self._read(run, self.texts, labelled=self.labels, group_column=self.group_column)
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        return sample(examples, self.limit)
+        return examples
 
-    def _sense_from(self, run: "Run") -> "list[Example]":
+    def _sense_from(self, run: "Run", whole: "list[Example]") -> "list[Example]":
         """The texts that edits are judged by: those given, else all of the file where only some are checked."""
         if self.sense_from:
             return self._read(run, self.sense_from)
-        if self.limit is None or not self.labels or run.trained_here or run.tagging:
-            return []
-        return self._read(run, self.texts, group_column=self.group_column)
+        judging = self.limit is not None and self.labels and not (run.trained_here or run.tagging)
+        return whole if judging else []
 
     def _read(self, run: "Run", file: str, **how: Any) -> "list[Example]":
         return texts_of(run, file, quiet=self.quiet, **how, **vars(self.columns))

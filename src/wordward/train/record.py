@@ -100,9 +100,9 @@ class Record:
     @property
     def kept(self) -> str:
         """What is left of a run that cannot go on."""
-        if not self.best["epoch"]:
+        if not (epoch := self.saved["epoch"]):
             return "no epoch has finished, so there is no model yet"
-        return f"the best model so far (epoch {self.best['epoch']}) is kept in {self.folder}"
+        return f"the best model so far (epoch {epoch}) is kept in {self.folder}"
 
     def deadline(self, minutes: float | None) -> float | None:
         """When `minutes` of training will be over, including those before it was resumed; None: never."""
@@ -153,11 +153,10 @@ class Record:
         if tolerance is not None and before is not None and not better:
             better, value, star = value >= before - tolerance, before, "  as good but for chance"
         if better:
-            self.best = {self.measure: value, "epoch": self.epoch}
+            self.best, self._ahead = {self.measure: value, "epoch": self.epoch}, None
         if self.first:
             if better:
                 save_model()
-                self._ahead = None
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
             if self.augmented is not None:
                 line["augmented"] = self.augmented
