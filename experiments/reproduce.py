@@ -39,6 +39,7 @@ from wordward.support.errors import BusyError, SettingError, WordwardError
 from wordward.support.locks import locked
 from wordward.support.workers import stoppable, workers
 from wordward.text.chosen import read_as, split_examples
+from wordward.text.corpora import PACK
 from wordward.text.corpus import Corpus
 from wordward.train.pretraining import pretrain
 from wordward.train.training import DivergedError, train
@@ -75,7 +76,7 @@ def run_row(column: Column, row: Row, seed: int, plan: Plan) -> results.Record:
             **start,
             **_tested(run, quiet=quiet),
             "config": run_folder.config_text(folder),
-            **({"attacked": under_attack(run, column.attacked)} if column.attacked else {}),
+            **_under_attack(run, column.attacked),
         }
 
 
@@ -125,12 +126,19 @@ def test_corpus(run: Run, *, quiet: bool) -> Corpus:
     return run.encode(examples, labelled=True, source=data.test)
 
 
-def under_attack(run: Run, count: int) -> dict[str, Any]:
-    """Accuracy on `count` of the test texts, always the same ones, after a few word swaps."""
+def _under_attack(run: Run, count: int) -> dict[str, Any]:
+    """Accuracy on `count` of the test texts, always the same ones, by how many words an attack may swap.
+
+    Nothing where none are asked for, or where the corpus is a pack, which holds no texts.
+    """
+    if not count or str(run.config.data.corpus).endswith(PACK):
+        return {}
     chosen = sample(split_examples(run.config.data, "test"), count)
-    attacked = list(attack(run, chosen, AttackSettings(max_swaps=results.SWAPS)))
-    accuracy = accuracies(attacked, [results.SWAPS])[results.SWAPS]
-    return {"texts": len(attacked), "swaps": results.SWAPS, "accuracy": accuracy.value}
+    found: dict[str, Any] = {"texts": len(chosen)}
+    for sense in results.SENSES:
+        attacked = list(attack(run, chosen, AttackSettings(max_swaps=max(results.SWAPS), sense=sense)))
+        found[sense] = {str(swaps): each.value for swaps, each in accuracies(attacked, results.SWAPS).items()}
+    return {"attacked": found}
 
 
 def reproduce(

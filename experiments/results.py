@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.tables import TABLES, Column
-from wordward.runs.metrics import mcnemar
+from wordward.runs.metrics import mcnemar, share
 from wordward.support.errors import DataError
 from wordward.support.files import write
 from wordward.support.locks import locked
@@ -19,8 +19,8 @@ Record = dict[str, Any]
 PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
 IDENTITY = {"column", "preset", "row", "seed"}  # what identifies a record
 SHOWN = {"counted", "criterion", "dev", "device", "seconds", "test", "versions", "wrong"}  # in the tables
-SWAPS = 4  # words that an attack may swap, in tables that show one
-ATTACKED = [f"accuracy under {SWAPS} swaps (%)"]
+SWAPS = (1, 2, 4, 8)  # how many words an attack may swap, in tables that show one
+SENSES = ("any", "kept")  # for any word that fits, and only where the text keeps its sense
 T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
@@ -96,16 +96,14 @@ def markdown(column: Column, records: Sequence[Record], *, preset: str = "paper"
     if column.stand_in:
         lines += [f"*Stand-in*: {column.stand_in}", ""]
     titles = ["method", "paper", "ours", "95 % interval", "seeds", "difference", "our dev", "seconds a run"]
-    titles += ATTACKED if column.attacked else []
     lines += [f"| {' | '.join(titles)} |", "|---|---:|---:|---|" + "---:|" * (len(titles) - 4)]
     for row in column.rows:
         ours = [record for record in records if record["row"] == row.name]
         cells = _ours(ours, None if column.stand_in or small else row.paper) if ours else ["–"]
-        cells += _attacked(ours) if ours and column.attacked else []
         lines.append(_line(row.title, row.paper, cells, len(titles)))
     for title, paper in column.cited:
         lines.append(_line(f"{title} (cited by the paper)", paper, ["–"], len(titles)))
-    return "\n".join([*lines, *_paired(records)]) + "\n"
+    return "\n".join([*lines, *_under_attack(column, records), *_paired(records)]) + "\n"
 
 
 def _line(title: str, paper: float | None, cells: Sequence[str], width: int) -> str:
@@ -143,11 +141,46 @@ def _student(freedom: int) -> float:
     return T_975.get(freedom, normal + first / freedom + second / freedom**2)
 
 
-def _attacked(records: Sequence[Record]) -> list[str]:
-    """Accuracy after word swaps, the mean over seeds."""
-    values = [100 * record["attacked"]["accuracy"] for record in records]
-    mean = f"{sum(values) / len(values):.1f}"
-    return [f"{mean} ± {_half(values):.1f}" if len(values) > 1 else mean]
+def _under_attack(column: Column, records: Sequence[Record]) -> list[str]:
+    """A table of accuracies after word swaps, of the rows that were attacked."""
+    attacked = [record for record in records if "attacked" in record]
+    measured = [(sense, str(swaps)) for sense in SENSES for swaps in SWAPS]
+    measured = [(sense, swaps) for sense, swaps in measured if _accuracies(attacked, sense, swaps)]
+    if not measured:
+        return []
+    texts = " or ".join(f"{count:,}" for count in sorted({record["attacked"]["texts"] for record in attacked}))
+    titles = ["method", *(f"{sense}, {swaps}" for sense, swaps in measured), "seeds"]
+    lines = [
+        "",
+        f"Accuracy (%) on {texts} test texts after so many word swaps, any or those that keep the sense:",
+        "",
+    ]
+    lines += [f"| {' | '.join(titles)} |", "|---|" + "---:|" * (len(titles) - 1)]
+    for row in column.rows:
+        if ours := [record for record in attacked if record["row"] == row.name]:
+            cells = [_accuracy(ours, sense, swaps) for sense, swaps in measured]
+            lines.append(f"| {' | '.join([row.title, *cells, str(len(ours))])} |")
+    return lines
+
+
+def _accuracies(records: Sequence[Record], sense: str, swaps: str) -> list[float]:
+    """In percent, one a record that has it."""
+    found = [record["attacked"].get(sense, {}).get(swaps) for record in records]
+    return [100 * value for value in found if value is not None]
+
+
+def _accuracy(records: Sequence[Record], sense: str, swaps: str) -> str:
+    """The mean over seeds and half of its 95 % interval, or of that over the texts of one seed."""
+    values = _accuracies(records, sense, swaps)
+    if not values:
+        return "–"
+    if len(values) > 1:
+        half = _half(values)
+    else:
+        texts = records[0]["attacked"]["texts"]
+        _, low, high = share(round(values[0] * texts / 100), texts)
+        half = 50 * (high - low)
+    return f"{sum(values) / len(values):.1f} ± {half:.1f}"
 
 
 def _paired(records: Sequence[Record]) -> list[str]:

@@ -56,11 +56,13 @@ IMDB = Column(
         ("SA-LSTM (Dai and Le 2015)", 7.24),
         ("One-hot bi-LSTM (Johnson and Zhang 2016)", 5.94),
     ),
+    attacked=1000,
 )
 IMDB_IN_ORDER = Column(
     "imdb_in_order",
     "IMDB from a language model that reads in the publisher's order, test error (%)",
     IMDB.rows,
+    attacked=1000,
 )
 ELEC = Column("elec", "Elec, test error (%)", _rows(6.24, 5.94, 5.58, 5.66, 5.18))
 RCV1 = Column("rcv1", "RCV1, test error (%)", _rows(12.01, 10.93, 10.07, 11.80, 11.68))
@@ -115,9 +117,11 @@ MINILM_ROTTEN = Column(
     "minilm_rotten_tomatoes",
     "all-MiniLM-L6-v2 on Rotten Tomatoes, test error (%)",
     _TRANSFORMER,
-    attacked=300,
+    attacked=1000,
 )
-MINILM_IMDB = Column("minilm_imdb", "all-MiniLM-L6-v2 on a slice of IMDB, test error (%)", _TRANSFORMER, attacked=100)
+MINILM_IMDB = Column(
+    "minilm_imdb", "all-MiniLM-L6-v2 on a slice of IMDB, test error (%)", _TRANSFORMER, attacked=1000
+)
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "imdb": (IMDB,),
