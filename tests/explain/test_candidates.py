@@ -44,7 +44,7 @@ def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytes
     adversary = run.adversary("iadvt")
     assert fit_words(run, adversary)
     ids = torch.arange(len(run.vocabulary)).unsqueeze(0)
-    found, searched = adversary.directions.search(ids), adversary.directions.nearest
+    found, searched = adversary.directions.search(ids), adversary.directions.given
     assert found is not None
     assert isinstance(searched, FittingWords)
     fits = searched.fits
@@ -63,7 +63,7 @@ def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer
     run = a_run(len(words) - 1, words)
     adversary = run.adversary("iadvt")
     assert fit_words(run, adversary)
-    fit, table, own = adversary.directions.nearest, run.table(), len(SPECIALS)
+    fit, table, own = adversary.directions.given, run.table(), len(SPECIALS)
     assert isinstance(fit, candidates.FittingWords)
     drawn = torch.Generator().manual_seed(0)
     evidence, doubt = 3 * torch.rand(len(run.vocabulary), 3, generator=drawn), torch.zeros(len(run.vocabulary))
@@ -88,7 +88,7 @@ def test_words_that_tell_most_may_pull_though_others_are_nearer(monkeypatch: pyt
     run = a_run(2, words)
     adversary, own = run.adversary("iadvt"), len(SPECIALS)
     assert fit_words(run, adversary)
-    fit = adversary.directions.nearest
+    fit = adversary.directions.given
     assert isinstance(fit, candidates.FittingWords)
     monkeypatch.setattr(candidates, "MANY", 5)
     monkeypatch.setattr(candidates, "WIDE", 2)

@@ -114,11 +114,16 @@ def attack(
     examples = run.examples(texts)
     check_labels(examples, tagging=run.tagging)
     plain = [attacker.goal.plain(example) for example in examples]
-    size = at_once(CHUNK, run.device) if run.has_gradients else QUERIED
+    size = side_by_side(run)
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
     again = partial(_attacker, opener(run), settings, corrections, guard, judge)
     attacked_chunks = spread(attacker, again, chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
+
+
+def side_by_side(run: Run) -> int:
+    """How many texts are searched together."""
+    return at_once(CHUNK, run.device) if run.has_gradients else QUERIED
 
 
 class Edited(NamedTuple):

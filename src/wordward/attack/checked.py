@@ -120,9 +120,8 @@ class Check:
 
     @property
     def recall(self) -> Interval | None:
-        """The share of the target's texts that get its label."""
-        own = [each for each in self.results if each.given and each.label == self.target]
-        return share(len([each for each in own if each.before == self.target]), len(own)) if own else None
+        """The share of the target's texts that get its label, of a classifier."""
+        return self.recalls.get(0)
 
     @property
     def recalls(self) -> dict[int, Interval]:

@@ -1,5 +1,6 @@
 """How probable a text is after a swap, against the text before it, by a language model that is at hand."""
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -57,17 +58,27 @@ def fluency_of(run: Run, choice: str = "auto") -> Fluency | None:
     start = run.config.pretrained
     if start and (Path(start) / run_folder.WEIGHTS).exists():
         return OurModel(start, run.device)
-    return counts_of(run) if run.config.data.train else None
+    return counts_of(run)
 
 
 def counts_of(run: Run) -> NGrams | None:
     """Counts of a run's training texts; None where there are none, or they cannot be read or are too few."""
-    return _counted(run.config) if run.config.data.train or run.config.data.corpus else None
+    data = run.config.data
+    return _counted(run.config, _stamp(data.train)) if data.train or data.corpus else None
+
+
+def _stamp(name: str) -> tuple[int, int] | None:
+    """What tells whether a file has changed; None if there is none."""
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=2)
-def _counted(config: TrainConfig) -> NGrams | None:
-    """Counts of the texts that a run was trained on; None where they cannot be read or are too few."""
+def _counted(config: TrainConfig, stamp: tuple[int, int] | None) -> NGrams | None:
+    """Counts of the texts that a run was trained on, from a file of this stamp; None if unreadable or too few."""
     if STANDARD_INPUT in (config.data.train, config.data.dev):  # what comes in now are other texts
         return None
     try:

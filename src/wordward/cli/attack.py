@@ -144,7 +144,7 @@ class Attack:
         """One run, text by text."""
         from rich.console import Console
 
-        from wordward.attack.attacker import CHUNK, attack
+        from wordward.attack.attacker import attack, side_by_side
         from wordward.attack.files import from_record, write_csv
         from wordward.attack.summary import show, show_texts, summarise
         from wordward.datasets.m2 import read_m2
@@ -155,7 +155,8 @@ class Attack:
         file = self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
         before, started = len(results), time.monotonic()
-        beside = before % CHUNK if before < len(examples) else 0  # read again: a batch decides its texts' last digits
+        # Read again: a batch decides its texts' last digits.
+        beside = before % side_by_side(run) if before < len(examples) else 0
         left = examples[before - beside :]
         attacks = attack(run, left, self.settings, corrections=corrections, jobs=self._jobs(run, left))
         with hint_to_continue(file), closing(attacks), progress(quiet=self.quiet) as bars:
@@ -192,7 +193,7 @@ class Attack:
     def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
         from wordward.support.workers import jobs_for
 
-        return jobs_for(self.jobs, len(examples), on_cpu=run.device.type == "cpu")
+        return jobs_for(self.jobs, len(examples), on_cpu=run.has_gradients and run.device.type == "cpu")
 
     def _models(self, runs: Sequence["Run"], examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_models

@@ -172,7 +172,7 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
         return None
     size, words = len(run.vocabulary), None if forms else run.vocabulary.words
     near = FittingWords(size, k, allowed=allowed, fits=fits, space=vectors, words=words)
-    adversary.directions.nearest = near
+    adversary.directions.given = near
     return near
 
 

@@ -133,11 +133,12 @@ class Explanation:
 
     def __getattr__(self, name: str) -> Any:
         """The places, if they are not there yet; asked for what an explanation does not have."""
-        if name != "places" or "_find" not in self.__dict__:
-            raise AttributeError(f"an explanation has no {name!r}")
-        self.__dict__["places"] = self.__dict__["_find"]()
-        del self.__dict__["_find"]
-        return self.__dict__["places"]
+        if name == "places" and (find := self.__dict__.get("_find")) is not None:
+            self.__dict__["places"] = find()
+            self.__dict__.pop("_find", None)
+        if name == "places" and name in self.__dict__:  # now, or since another thread has found them
+            return self.__dict__[name]
+        raise AttributeError(f"an explanation has no {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the places too."""

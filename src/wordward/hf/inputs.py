@@ -59,7 +59,8 @@ def special_ids_of(model: Any) -> list[int]:
 def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
     """Batches of a data set in an order that differs from pass to pass, each process its own part."""
     args = trainer.args
-    unchecked = trainer.data_collator.collator  # what stands for a label is no matter here
+    own = trainer.data_collator
+    unchecked = getattr(own, "collator", own)  # what stands for a label is no matter here
     collate = trainer._get_collator_with_removed_columns(unchecked, description="unlabelled")
     sampler = None
     if isinstance(dataset, IterableDataset):

@@ -34,6 +34,7 @@ class Directions:
         if method.recipe.space == "words":
             check_enough(self._allowed, method.settings.k)
         self.nearest: NearestWords | None = None  # made at the first use, on the device that ids are on
+        self.given: NearestWords | None = None  # words that a caller chose instead, whatever the table says
 
     def space(self, ids: Tensor) -> Space:
         """Where r may point for these ids."""
@@ -52,6 +53,8 @@ class Directions:
         if self.method.recipe.space != "words" or settings.k is None:
             return None
         allowed = self._allowed_on(ids)
+        if self.given is not None:
+            return self.given.of(ids, lambda: self.tap.rows(0, self.tap.size))
         if self.nearest is None or self.nearest.allowed.device != ids.device:
             at_once = ids.is_cuda and self.quickly_searched
             self.nearest = NearestWords(

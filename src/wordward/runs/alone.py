@@ -21,7 +21,8 @@ _known: WeakKeyDictionary[nn.Module, tuple[Any, Evidence | None]] = WeakKeyDicti
 
 def remembered(run: Run, model: nn.Module) -> Evidence | None:
     """`read_alone`, read again only if the weights of the model, or the labels it is asked about, have changed."""
-    weights = [(each.data_ptr(), 0 if each.is_inference() else each._version) for each in model.parameters()]
+    # Not `_version`, which fused optimizers do not count.
+    weights = [float(each.detach().sum(dtype=torch.float32)) for each in model.parameters()]
     state = run.labels, run.config.training.positive, weights
     if model not in _known or _known[model][0] != state:
         _known[model] = state, read_alone(run)

@@ -64,7 +64,7 @@ class TextFunction(nn.Module):
         super().__init__()
         self.function, self.labels, self.strings, self.name = function, labels, strings, name
         self.several, self.which = several, which
-        self._known: dict[str, np.ndarray] = {}  # a text is asked for once
+        self._known: dict[str, np.ndarray] = {}  # a text is asked for once, until `forget`
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(batch, classes)."""
@@ -76,6 +76,10 @@ class TextFunction(nn.Module):
         if self.which is None:
             return torch.from_numpy(np.log(yes) - np.log(no))
         return torch.from_numpy(np.log(np.stack([no, yes], -1)[:, self.which]))
+
+    def forget(self) -> None:
+        """Ask for every text again, since the function may have learnt."""
+        self._known.clear()
 
     def of(self, texts: Sequence[str]) -> np.ndarray:
         """The probabilities of texts, (texts, classes), each above 0."""

@@ -12,6 +12,8 @@ from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.context import BaseContext
 from typing import Any, ParamSpec, TypeVar
 
+from wordward.support.threads import cores
+
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 Part = TypeVar("Part")
@@ -22,7 +24,7 @@ def jobs_for(asked: int | None, texts: int, *, on_cpu: bool) -> int:
     """How many processes to use for this many texts; by default one per core for many texts on a CPU, else one."""
     if asked is not None:
         return asked
-    return (os.cpu_count() or 1) if on_cpu and texts >= MANY else 1
+    return cores() if on_cpu and texts >= MANY else 1
 
 
 def spread(

@@ -1,6 +1,5 @@
 """Known corpora, encoded: from the cache, from their publisher's files, or from a packed file."""
 
-import os
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, registry
 from wordward.support.console import waiting
+from wordward.support.threads import cores
 from wordward.text.cache import Encoded, Splits, load_or_encode
 from wordward.text.corpus import Corpus
 from wordward.text.kept import cache_folder
@@ -77,7 +77,7 @@ def _encoded(
         settings,
         read,
         vocabulary=vocabulary,
-        workers=os.cpu_count() or 1,
+        workers=cores(),
         quiet=quiet,
     )
 
