@@ -12,10 +12,10 @@ import torch
 from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
-from wordward.attack import attacker, search
+from wordward.attack import attacker, beam
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
-from wordward.attack.cases import Case, Replacement, Target
+from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.guide import Guide, gains
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
@@ -128,7 +128,7 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     }
     order = [swap for swap, gain in sorted(wanted.items(), key=lambda item: -item[1]) if gain > 0]
     case = _case(run, example.text, target)
-    ((swaps,), (margin,)) = guide([search.State(case.row)], [case])
+    ((swaps,), (margin,)) = guide([State(case.row)], [case])
     assert swaps == order
     probabilities = run.predict([example.text])[0].probabilities.values()
     assert margin == pytest.approx(abs(np.diff(np.log(list(probabilities)))[0]), abs=1e-4)
@@ -218,8 +218,8 @@ def test_every_flip_is_what_predict_says_of_the_text(run: Run) -> None:
 
 def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is made to believe that every swap flips; the outcome is what the text is predicted as."""
-    read = search.read
-    monkeypatch.setattr(search, "read", lambda *given: [-logits for logits in read(*given)])
+    read = beam.read
+    monkeypatch.setattr(beam, "read", lambda *given: [-logits for logits in read(*given)])
     results = [each for each in attack(run, TEXTS, AttackSettings(rescore=1)) if each.changes]
     assert {each.outcome for each in results} == {"flipped", "kept"}
     for each in results:
@@ -271,8 +271,8 @@ def test_a_beam_finds_no_fewer(run: Run) -> None:
 
 def test_no_text_is_read_twice_in_a_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two texts of a beam lead to the same one by the same two swaps in another order."""
-    read, rounds = search.read, []
-    monkeypatch.setattr(search, "read", lambda run, rows, copy: rounds.append(rows) or read(run, rows, copy))
+    read, rounds = beam.read, []
+    monkeypatch.setattr(beam, "read", lambda run, rows, copy: rounds.append(rows) or read(run, rows, copy))
     for example in TEXTS[:6]:
         list(attack(run, [example], AttackSettings(rescore=6, beam=6, max_swaps=3)))
     assert max(map(len, rounds)) > 6
@@ -436,15 +436,16 @@ def test_a_swap_is_told_as_it_is_written_in_the_text(monkeypatch: pytest.MonkeyP
     swaps = [Replacement(0, vocabulary["we"]), Replacement(3, vocabulary["we"])]
     monkeypatch.setattr(attacker, "text_with", lambda *_: "We know and we said")
     goal = SimpleNamespace(sense=lambda *_: ("kept", None))
-    found: Any = SimpleNamespace(case=case, beam=[SimpleNamespace(swaps=swaps)], passes=1)
+    found: Any = SimpleNamespace(case=case, beam=[SimpleNamespace(made=swaps)], passes=1)
     edited = attacker._swapped(run, cast(Any, goal), found)
     assert [change.toward for change in edited.changes] == ["We", "we"]
 
 
 def test_a_search_ends_where_a_coarse_margin_leaves_no_doubt() -> None:
     case = cast(Case, SimpleNamespace(row=None, most=4))
-    one = search.TextSearch(case, [])
-    state = search.State(cast(Any, None), (Replacement(0, 5),), margin=-0.004)
+    one = beam.Search(case, [])
+    row = cast(Any, SimpleNamespace(ids=np.array([5])))
+    state = State(row, (Replacement(0, 5),), margin=-0.004)
     one.keep([state], 1, unsure=0.01)
     assert not one.over
     one.keep([replace(state, margin=0.7)], 1, unsure=0.01)

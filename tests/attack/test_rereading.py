@@ -52,9 +52,9 @@ def check(run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[
         case = a_case(run, text)
         state = State(case.row)
         for _ in range(2):
-            gone = {swap.position for swap in state.swaps}
+            gone = {swap.position for swap in state.made}
             free = [at for at in range(len(case.reading.spans)) if at not in gone]
-            made = [(*state.swaps, Replacement(at, word)) for at in free for word in new]
+            made = [(*state.made, Replacement(at, word)) for at in free for word in new]
             found = swapped_rows(run, [case] * len(made), [state] * len(made), made)
             wanted = [run.swapped(state.row, *swaps[-1], text_with(run, case, swaps)) for swaps in made]
             for row, other in zip(found, wanted, strict=True):

@@ -19,7 +19,7 @@ from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
 
-from wordward.attack import search
+from wordward.attack import beam
 from wordward.attack.attacker import attack
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
@@ -885,27 +885,27 @@ def test_a_search_on_a_gpu_reads_with_a_copy_in_half_precision(
 ) -> None:
     model, gpu = load_run(run_folder, device="cpu").model, torch.device("cuda")
     free_memory(monkeypatch, 1 << 30)
-    copy = search.rough(model, gpu)
+    copy = beam.rough(model, gpu)
     assert copy is not None
     assert {each.dtype for each in copy.parameters()} == {torch.float16}
     assert {each.dtype for each in model.parameters()} == {torch.float32}
     ids = torch.arange(5, 13).view(2, 4)
     torch.testing.assert_close(copy(ids, ids > 0).float(), model(ids, ids > 0), atol=0.02, rtol=0.02)
-    assert search.rough(model, torch.device("cpu")) is None
-    assert search.rough(model.model, gpu) is None  # which may be anyone's, with numbers of its own
+    assert beam.rough(model, torch.device("cpu")) is None
+    assert beam.rough(model.model, gpu) is None  # which may be anyone's, with numbers of its own
     free_memory(monkeypatch, sum(each.numel() for each in model.parameters()))
-    assert search.rough(model, gpu) is None
+    assert beam.rough(model, gpu) is None
     free_memory(monkeypatch, 1 << 30)
-    assert search.rough(model.bfloat16(), gpu) is None
+    assert beam.rough(model.bfloat16(), gpu) is None
 
 
 def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, settings = load_run(run_folder, device="cpu"), AttackSettings(words="any")
     found = list(attack(run, HELD_OUT, settings))
     free_memory(monkeypatch, 1 << 30)
-    rough, copies = search.rough, []
+    rough, copies = beam.rough, []
     monkeypatch.setattr(
-        search, "rough", lambda model, _: copies.append(rough(model, torch.device("cuda"))) or copies[-1]
+        beam, "rough", lambda model, _: copies.append(rough(model, torch.device("cuda"))) or copies[-1]
     )
     by_copy = list(attack(run, HELD_OUT, settings))
     assert copies
@@ -914,5 +914,5 @@ def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeyp
     assert sum(a.outcome == b.outcome for a, b in zip(found, by_copy, strict=True)) >= len(found) - 1
     for weight in copies[0].parameters():
         weight.data.fill_(torch.inf)  # what a number too large for half precision leads to
-    monkeypatch.setattr(search, "rough", lambda *_: copies[0])
+    monkeypatch.setattr(beam, "rough", lambda *_: copies[0])
     assert list(attack(run, HELD_OUT, settings)) == found

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordward.attack.attacked import Attacked, Change
+from wordward.attack.beam import Search
 from wordward.attack.cases import Case, SwapGuide, Target
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
@@ -15,7 +16,7 @@ from wordward.attack.guard import Flags, Guard, check_guard
 from wordward.attack.guide import Guide
 from wordward.attack.queries import QueryGuide
 from wordward.attack.rereading import text_with
-from wordward.attack.search import TextSearch, search
+from wordward.attack.search import search
 from wordward.attack.sense import Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
@@ -146,6 +147,7 @@ class Attacker:
         guard: Guard | None = None,
         judge: Judge | None = None,
     ) -> None:
+        run.forget()
         self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard, judge), settings
         self.guide = self._guide() if "swap" in settings.edits else None
         self.editor = None if settings.only_swaps else Editor(run, settings, self.goal, self.guide)
@@ -167,7 +169,8 @@ class Attacker:
         cases = cases_of(examples, texts, predictions, self.settings, goal, self.guide)
         made = dict(zip(cases, self._edited(list(cases.values())), strict=True))
         adversarial = {at: edits.text for at, edits in made.items() if edits.changes}
-        after = dict(zip(adversarial, run.predict(list(adversarial.values())), strict=True))
+        changed = run.read_all(run.examples(list(adversarial.values())))
+        after = dict(zip(adversarial, run.predict_readings(changed), strict=True))
         for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
             attacked = goal.verdict(example, before, after.get(at, before))
             if at in adversarial:
@@ -271,21 +274,21 @@ def _case(text: Reading, settings: AttackSettings, target: Target, guide: SwapGu
     return Case(text, target, open, most)
 
 
-def _swapped(run: Run, goal: Goal, one: TextSearch) -> Edited:
+def _swapped(run: Run, goal: Goal, one: Search) -> Edited:
     """A text after the swaps that were found, and these in the order of their words."""
     case, best, changes = one.case, one.beam[0], []
-    for swap in sorted(best.swaps):
+    for swap in sorted(best.made):
         place = case.place(swap.position)
         sense, correct = goal.sense(case, swap)
         toward = written(case.text, place, run.vocabulary.word(swap.word), lowercase=run.text.lowercase)
         changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
-    return Edited(text_with(run, case, best.swaps), tuple(changes), one.passes)
+    return Edited(text_with(run, case, best.made), tuple(changes), one.passes)
 
 
 def _edited(one: EditSearch) -> Edited:
     """A text after the edits that were found, and these in the order of the text."""
     case, changes = one.case, []
-    for edit in sorted(one.beam[0].edits, key=lambda edit: (edit.start, edit.end)):
+    for edit in sorted(one.beam[0].made, key=lambda edit: (edit.start, edit.end)):
         position = sum(end <= edit.start for _, end in case.reading.spans)
         word = case.text[edit.start : edit.end]
         changes.append(Change(position, word, edit.new, edit.start, edit.end, edit.sense, edit.correct, edit.kind))

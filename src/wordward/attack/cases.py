@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,10 +21,10 @@ class Replacement(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """A text with some words swapped."""
+    """A text after some swaps or edits."""
 
     row: Row  # as the model reads it
-    swaps: tuple[Replacement, ...] = ()  # in the order they were made
+    made: tuple[Any, ...] = ()  # in their order, `Replacement`s or `Edit`s
     margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
 
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from wordward.attack.attacked import distance
+from wordward.attack.beam import Attempt, Search, advance, read
 from wordward.attack.cases import Case, State, SwapGuide, of_words
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.proposals import Proposer
 from wordward.attack.rereading import text_with
-from wordward.attack.search import read, swapped
+from wordward.attack.search import swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.perturbation.tap import evaluating
@@ -21,61 +21,27 @@ from wordward.runs.reading import Row
 from wordward.runs.run import Run
 
 
-@dataclass(frozen=True)
-class EditState:
-    """A text with some edits."""
-
-    row: Row  # as the model reads it
-    edits: tuple[Edit, ...] = ()  # in the order they were made
-    margin: float = np.inf  # how far the prediction is from changing; below 0 it has changed
-
-
 @dataclass
-class EditSearch:
+class EditSearch(Search):
     """The state of the search on one text."""
 
-    case: Case
-    beam: list[EditState]  # the best first
     proposed: dict[str, list[Edit]] = field(default_factory=dict)  # by kind, the most promising first
     alone: set[str] = field(default_factory=set)  # kinds one edit of which flips the text
-    passes: int = 0  # texts that the model read for it
-    over: bool = False
 
     @property
     def text(self) -> str:
         """The text after the best edits."""
-        return edited(self.case.text, self.beam[0].edits)
+        return edited(self.case.text, self.beam[0].made)
 
-    def keep(self, states: list[EditState], beam: int) -> None:
-        """Take the best of a round, each as the model reads it once; of those that flip it the one of lowest cost."""
-        if states:
-            unlike: dict[bytes, EditState] = {}
-            for state in sorted(states, key=self._order):
-                unlike.setdefault(state.row.ids.tobytes(), state)
-            self.beam = list(unlike.values())[:beam]
-        best = self.beam[0]
-        self.over = not states or best.margin < 0 or len(best.edits) >= self.case.most
+    def note(self, state: State, *, flips: bool) -> None:
+        """Which kinds flip the text by one edit."""
+        if flips and len(state.made) == 1:
+            self.alone.add(state.made[0].kind)
 
-    def _order(self, state: EditState) -> tuple[float, float, int]:
-        cost = self.cost(state)
+    def order(self, state: State) -> tuple[float, float, int]:
+        """Of those that flip it the one of lowest cost, in characters that the edits change."""
+        cost = sum(distance(self.case.text[edit.start : edit.end], edit.new) for edit in state.made)
         return (cost if state.margin < 0 else np.inf), state.margin, cost
-
-    def cost(self, state: EditState) -> int:
-        """Characters that the edits of a state change."""
-        return sum(distance(self.case.text[edit.start : edit.end], edit.new) for edit in state.edits)
-
-
-class Attempt(NamedTuple):
-    """A text with one more edit, still to be scored by the model."""
-
-    text: int  # the number of its text
-    state: EditState
-    before: float  # the margin of the text it was made of
-
-    @property
-    def key(self) -> tuple[int, bytes]:
-        """The text and what the model reads of it."""
-        return self.text, self.state.row.ids.tobytes()
 
 
 class Editor:
@@ -95,12 +61,11 @@ class Editor:
         with evaluating(self.run.model):
             rows = read(self.run, [case.row.ids for case in cases])
             searches = [
-                EditSearch(case, [EditState(case.row, margin=_margin(case, case.row, logits))], over=case.most < 1)
+                EditSearch(case, [State(case.row, margin=_margin(case, case.row, logits))], 1, over=case.most < 1)
                 for case, logits in zip(cases, rows, strict=True)
             ]
             self._propose([one for one in searches if not one.over])
-            while running := [one for one in searches if not one.over]:
-                self._round(running)
+            advance(self.run, searches, self._tries, beam=self.settings.beam)
         return searches
 
     def _propose(self, searches: Sequence[EditSearch]) -> None:
@@ -120,45 +85,29 @@ class Editor:
                     margins[probe] = one.case.target.margin(next(logits))
             one.proposed = self.proposer(one.case, margins)
 
-    def _round(self, searches: Sequence[EditSearch]) -> None:
-        """One more edit in each text: the model reads some of each kind, and the best is made."""
+    def _tries(self, searches: Sequence[EditSearch]) -> list[Attempt]:
+        """One more edit in each text, some of each kind."""
         swaps = self._swaps(searches) if self.guide is not None else {}
-        attempts = [
+        return [
             Attempt(number, made, state.margin)
             for number, one in enumerate(searches)
             for state in one.beam
             for made in [*swaps.get(id(state), ()), *self._edits(one, state)]
         ]
-        rows: dict[tuple[int, bytes], Row] = {}  # edits of several kinds may be read as the same ids
-        for attempt in attempts:
-            rows.setdefault(attempt.key, attempt.state.row)
-        logits = dict(zip(rows, read(self.run, [row.ids for row in rows.values()]), strict=True))
-        for number, _ in rows:
-            searches[number].passes += 1
-        kept: list[list[EditState]] = [[] for _ in searches]
-        for attempt in attempts:
-            one, made = searches[attempt.text], attempt.state
-            margin = _margin(one.case, made.row, logits[attempt.key])
-            if margin < 0 and len(made.edits) == 1:
-                one.alone.add(made.edits[0].kind)
-            if margin < attempt.before:
-                kept[attempt.text].append(replace(made, margin=margin))
-        for one, states in zip(searches, kept, strict=True):
-            one.keep(states, self.settings.beam)
 
-    def _edits(self, one: EditSearch, state: EditState) -> Iterator[EditState]:
+    def _edits(self, one: EditSearch, state: State) -> Iterator[State]:
         """The text after one more edit, some of each kind: those that the model reads as others than before."""
         for kind in self.kinds:
             seen, left = {state.row.ids.tobytes()}, self.settings.rescore
             for edit in one.proposed[kind]:
-                if not goes_with(edit, state.edits):
+                if not goes_with(edit, state.made):
                     continue
-                made = (*state.edits, edit)
+                made = (*state.made, edit)
                 row = self.row(one.case, made)
                 if row is None or row.ids.tobytes() in seen:
                     continue
                 seen.add(row.ids.tobytes())
-                yield EditState(row, made)
+                yield State(row, made)
                 left -= 1
                 if not left:
                     break
@@ -169,7 +118,7 @@ class Editor:
         same = not self.run.tagging or (len(reading.tokens) == len(case.reading.spans) and not reading.unread)
         return reading.row if reading.tokens and same else None
 
-    def _swaps(self, searches: Sequence[EditSearch]) -> dict[int, list[EditState]]:
+    def _swaps(self, searches: Sequence[EditSearch]) -> dict[int, list[State]]:
         """The texts after one more swap, by the state that it is made in."""
         guide = self.guide
         assert guide is not None
@@ -178,27 +127,27 @@ class Editor:
         states = [State(case.row) for case in cases]
         proposed, _ = guide(states, cases)
         made = swapped(self.run, guide, cases, states, proposed)
-        found: dict[int, list[EditState]] = {}
+        found: dict[int, list[State]] = {}
         for (one, state), case, of_state, spent in zip(pairs, cases, made, guide.spent(), strict=True):
             one.passes += spent
             edits = [(after.row, self._swap(one.case, state, case, after)) for after in of_state]
-            found[id(state)] = [EditState(row, (*state.edits, edit)) for row, edit in edits]
+            found[id(state)] = [State(row, (*state.made, edit)) for row, edit in edits]
         return found
 
-    def _current(self, case: Case, state: EditState) -> Case:
+    def _current(self, case: Case, state: State) -> Case:
         """The text after the edits so far as a case of its own, in which words that were edited stay as they are."""
-        reading = self.run.read(Example(edited(case.text, state.edits)))
-        free = [original(state.edits, *span) is not None for span in reading.spans]
+        reading = self.run.read(Example(edited(case.text, state.made)))
+        free = [original(state.made, *span) is not None for span in reading.spans]
         open = self.proposer.open(reading, case.target)
         if self.guide is not None:
             open &= self.guide.open(reading)
         return replace(case, reading=reading, open=open & np.array(free, dtype=bool))
 
-    def _swap(self, case: Case, state: EditState, current: Case, after: State) -> Edit:
+    def _swap(self, case: Case, state: State, current: Case, after: State) -> Edit:
         """A swap in the current text as an edit of the first text."""
-        (swap,) = after.swaps
-        place, text = current.place(swap.position), text_with(self.run, current, after.swaps)
-        where = original(state.edits, place.start, place.end)
+        (swap,) = after.made
+        place, text = current.place(swap.position), text_with(self.run, current, after.made)
+        where = original(state.made, place.start, place.end)
         assert where is not None
         new = text[place.start : len(text) - (len(current.text) - place.end)]
         judged = case if self.run.tagging else current  # corrections are those of the first text

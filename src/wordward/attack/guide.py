@@ -64,7 +64,7 @@ class Guide:
             numbers = np.zeros(batch.ids.shape, dtype=np.int64)
             for at, number in enumerate(index):
                 state, swappable = states[number], cases[number].open.copy()
-                swappable[[swap.position for swap in state.swaps]] = False
+                swappable[[swap.position for swap in state.made]] = False
                 length = len(state.row.ids)
                 open[at, :length] = state.row.at_all(swappable)
                 numbers[at, :length] = state.row.numbers
@@ -94,7 +94,7 @@ class Guide:
         for at, (state, wholes) in enumerate(
             zip(states, self._wholes([case.reading for case in cases]), strict=True)
         ):
-            gone = {swap.position for swap in state.swaps}
+            gone = {swap.position for swap in state.made}
             found += [(at, whole.within(state.row)) for whole in wholes if whole.position not in gone]
         return found
 

@@ -5,11 +5,11 @@ from itertools import islice
 
 import numpy as np
 
+from wordward.attack.beam import read
 from wordward.attack.cases import Case, Replacement, State
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
 from wordward.attack.rereading import text_with
-from wordward.attack.search import read
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
@@ -49,7 +49,7 @@ class QueryGuide:
     def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
         """For each state the swaps that bring another prediction nearer, best first, and how far off it is now."""
         self._spent = [0] * len(states)
-        if all(not state.swaps for state in states):  # the first round of other texts
+        if all(not state.made for state in states):  # the first round of other texts
             self._order.clear()
         margins = self._margins([state.row.ids for state in states], cases)
         for at, (state, case) in enumerate(zip(states, cases, strict=True)):
@@ -94,7 +94,7 @@ class QueryGuide:
 
     def _proposals(self, state: State, case: Case) -> Iterator[list[tuple[Replacement, np.ndarray]]]:
         """The swaps of some words at a time with the ids of the texts that they make."""
-        gone = {swap.position for swap in state.swaps}
+        gone = {swap.position for swap in state.made}
         left = iter([position for position in self._order[id(case)][1] if position not in gone])
         while positions := list(islice(left, self.settings.rescore)):
             made = []
@@ -103,7 +103,7 @@ class QueryGuide:
                     swap = Replacement(position, self.run.vocabulary[word])
                     if swap in case.target.never or not self._allowed(case, swap):
                         continue
-                    row = self.run.swapped(state.row, *swap, text_with(self.run, case, (*state.swaps, swap)))
+                    row = self.run.swapped(state.row, *swap, text_with(self.run, case, (*state.made, swap)))
                     if row is not None:
                         made.append((swap, row.ids))
             yield made

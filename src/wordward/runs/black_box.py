@@ -127,10 +127,8 @@ class BlackBox(FromElsewhere, Run):
         spans = [(token.start, token.end) for token in tokens]
         return Reading.of(text, Words(spans, [True] * len(spans), len(spans), 0, row), lowercase=True)
 
-    def probabilities(self, corpus: Corpus, *, quiet: bool = True) -> list[np.ndarray]:
-        """Each text is asked for anew; what a search asks in between is remembered."""
+    def forget(self) -> None:
         self.model.forget()
-        return super().probabilities(corpus, quiet=quiet)
 
     def problem(self, reading: Reading) -> str | None:
         return None if reading.text.strip() else no_words(reading.text)

@@ -222,9 +222,13 @@ class Run(Reader):
             >>> run.predict(["the film was warm and funny"])[0].label
             'good'
         """
+        self.forget()
         examples = self.examples(texts)
         parts = (examples[start : start + AT_ONCE] for start in range(0, len(examples), AT_ONCE))
         return [found for part in parts for found in self.predict_readings(self.read_all(part))]
+
+    def forget(self) -> None:
+        """Ask a function anew, whose answers are remembered within an attack: it may have learnt since."""
 
     def examples(self, texts: Any) -> list[Example]:
         """Texts as Examples with the model's labels: strings, Examples, pairs (text, label), or a table.
@@ -287,6 +291,7 @@ class Run(Reader):
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""
+        self.forget()
         found = self.probabilities(corpus, quiet=quiet)
         return evaluation(corpus, found, self.labels, positive=self.positive, source=source)
 
