@@ -17,6 +17,7 @@ from wordward.attack.fluency import MaskedModel, OurModel, fluency_of
 from wordward.attack.ngrams import DISCOUNT, NGrams, split
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, ModelSettings, PretrainConfig, TrainConfig, TrainingSettings
+from wordward.datasets import Example
 from wordward.runs.opening import load_run
 from wordward.support.errors import RunError, SettingError
 from wordward.train.pretraining import pretrain
@@ -168,6 +169,13 @@ def test_an_attack_makes_only_swaps_that_the_language_model_takes(
     assert isinstance(counted, NGrams)
     free = list(attack(run, texts, AttackSettings(language_model="none")))
     held = list(attack(run, texts, AttackSettings()))
+    write_csv(tmp_path / "reviews.csv", [*(Example(f"grim {at}", "bad") for at in range(20)), *reviews(300)])
+    again = fluency_of(run)  # of the texts as they are now
+    assert isinstance(again, NGrams)
+    assert "grim" in again.words
+    assert "grim" not in counted.words
+    (tmp_path / "reviews.csv").unlink()
+    assert fluency_of(run) is None
     fluency._counted.cache_clear()
     changed = [each for each in held if each.changes]
     assert changed

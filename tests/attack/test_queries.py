@@ -43,6 +43,22 @@ def test_counts_what_the_function_is_asked(settings: AttackSettings):
     assert len(asked) <= found.passes <= len(asked) + 3
 
 
+def test_a_function_that_has_learnt_is_asked_anew(settings: AttackSettings):
+    moods = {"warm": 0.9}
+
+    def function(texts: list[str]) -> list[list[float]]:
+        return [[1 - moods["warm"], moods["warm"]] if "warm" in text else [0.8, 0.2] for text in texts]
+
+    run, text = wordward.open_model(function), "the film was warm"
+    assert run.predict([text])[0].label == "1"
+    assert run.attack([text], settings)[0].before == "1"
+    moods["warm"] = 0.1
+    assert run.predict([text])[0].label == "0"
+    moods["warm"] = 0.7
+    assert run.attack([text], settings)[0].probability_before == pytest.approx(0.7)
+    assert run.evaluate([wordward.Example(text, "1")]).scores["error"].value == 0.0
+
+
 def test_case_and_everything_else_stay(settings: AttackSettings):
     run = wordward.open_model(Guard())
     (found,) = run.attack(["Warm,  FUNNY\tfilm !"], settings)

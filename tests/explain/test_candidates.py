@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from wordward.explain.candidates import CLOSE, FAR, FittingWords, fit_words
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier, Tagger
+from wordward.perturbation import directions
 from wordward.perturbation.nearest import nearest
 from wordward.runs.evidence import evidence_of
 from wordward.runs.lstm import LstmRun
@@ -56,6 +58,27 @@ def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytes
         fit = fits(word.expand_as(near), near) & ((close >= CLOSE * close[0]) | (many > len(WORDS)))
         wanted = near[fit].tolist()[:3]
         assert few.tolist() == wanted + [int(word)] * (3 - len(wanted))
+
+
+def test_words_that_fit_are_those_of_large_tables_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = a_run()
+    adversary = run.adversary("iadvt")
+    assert fit_words(run, adversary)
+    ids = torch.arange(len(run.vocabulary)).unsqueeze(0)
+
+    def found() -> list[Any]:
+        words = adversary.directions.search(ids)
+        assert words is not None
+        return words.tolist()
+
+    usual = found()
+    monkeypatch.setattr(directions, "LARGE", 1)
+    adversary = run.adversary("iadvt")
+    assert found() != usual  # any words
+    assert fit_words(run, adversary)
+    for _ in range(2):
+        assert found() == usual
+        adversary.directions.refresh()
 
 
 def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer() -> None:

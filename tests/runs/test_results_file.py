@@ -30,6 +30,7 @@ from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.results_file import ResultsFile, describe
 from wordward.runs.run import Run
+from wordward.support.threads import cores
 from wordward.support.workers import MANY, jobs_for
 
 KEPT = Attacked("fine", "fine", "good", given=True, before="good", after="good", passes=9, words=1)
@@ -304,6 +305,5 @@ def test_limits_and_jobs_of_the_command(folder: Path, tmp_path: Path, capsys: py
         assert f"{flag} must be 1 or more, but is 0" in capsys.readouterr().err
     assert main([*command, "--json", str(tmp_path / "x.jsonl"), "--top", "0"]) == 1
     assert list(tmp_path.iterdir()) == []  # what cannot be asked leaves nothing behind
-    cores = os.cpu_count()
     asked = [(None, MANY - 1, True), (None, MANY, True), (None, MANY, False), (3, 2, True), (2, 9, False)]
-    assert [jobs_for(jobs, texts, on_cpu=cpu) for jobs, texts, cpu in asked] == [1, cores, 1, 3, 2]
+    assert [jobs_for(jobs, texts, on_cpu=cpu) for jobs, texts, cpu in asked] == [1, cores(), 1, 3, 2]
