@@ -17,7 +17,7 @@ from wordward.datasets import Example
 from wordward.datasets.incoming import STANDARD_INPUT
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.hub import SAFE_WEIGHTS, checked_config, explained, load_tokenizer, transformers_quietly
+from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.batches import pad
@@ -136,11 +136,7 @@ class MaskedModel:
         self.tokenizer, self.device = load_tokenizer(folder, tagging=False), device
         if self.tokenizer.mask_token_id is None:
             raise RunError(f"expected a masked language model as `language_model`; {folder} has no mask token")
-        with transformers_quietly() as transformers, explained(folder, "language model", "AutoModelForMaskedLM"):
-            checked_config(folder, transformers)
-            model, told = transformers.AutoModelForMaskedLM.from_pretrained(
-                folder, output_loading_info=True, **SAFE_WEIGHTS
-            )
+        model, told = pretrained(folder, "AutoModelForMaskedLM", "language model")
         if any("decoder" not in name for name in told["missing_keys"]):
             raise RunError(
                 f"{folder} is no masked language model: it has no weights for the words to put in. Give another "

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wordward.runs.hub import SAFE_WEIGHTS, checked_config, explained, load_tokenizer, transformers_quietly
+from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.input_table import installed_model
 from wordward.support.errors import SettingError
 
@@ -27,9 +27,7 @@ class Similarity:
             )
         self.device = device or torch.device("cpu")
         self.tokenizer = load_tokenizer(str(folder), tagging=False)
-        with transformers_quietly() as transformers, explained(str(folder), "sentence encoder", "AutoModel"):
-            checked_config(str(folder), transformers)
-            model = transformers.AutoModel.from_pretrained(str(folder), **SAFE_WEIGHTS)
+        model, _ = pretrained(str(folder), "AutoModel", "sentence encoder")
         self.model = model.to(self.device).eval()
         self._known: dict[str, np.ndarray] = {}
 

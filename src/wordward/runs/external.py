@@ -14,12 +14,12 @@ from wordward.perturbation.tap import Tap
 from wordward.runs.external_run import CheckedLogits, ExternalRun, SeveralOfModel
 from wordward.runs.hub import (
     HEADS,
-    SAFE_WEIGHTS,
     architectures,
     check_folder,
     checked_config,
     explained,
     load_tokenizer,
+    pretrained,
     transformers_quietly,
 )
 from wordward.runs.pieces import PieceVocabulary, separator_of
@@ -116,8 +116,7 @@ def _load(source: str) -> tuple[bool, Any]:
     if tagging is None:
         raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    with transformers_quietly() as transformers, explained(source, "model", kind):
-        model, told = getattr(transformers, kind).from_pretrained(source, output_loading_info=True, **SAFE_WEIGHTS)
+    model, told = pretrained(source, kind)
     if missing := sorted(told["missing_keys"]):
         raise RunError(
             f"the weights of {source} lack {', '.join(missing[:3])}, so what it would predict is drawn at random: "

@@ -114,16 +114,7 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     check_folder(source)
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
     kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    with transformers_quietly() as transformers, explained(source, "model", kind):
-        checked_config(source, transformers)
-        model, told = getattr(transformers, kind).from_pretrained(
-            source,
-            num_labels=len(labels),
-            **names,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-            **SAFE_WEIGHTS,
-        )
+    model, told = pretrained(source, kind, num_labels=len(labels), **names, ignore_mismatched_sizes=True)
     absent = sorted([*told["missing_keys"], *(str(each[0]) for each in told["mismatched_keys"])])
     if whole and absent:
         raise RunError(
@@ -131,6 +122,18 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
         )
     model.config.problem_type = None if tagging else "single_label_classification"
     return model.float().train()
+
+
+def pretrained(source: str, kind: str, what: str = "model", **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The model of a class of transformers and what its files lacked, loaded without running any code of theirs.
+
+    `what` it is called in messages.
+    """
+    with transformers_quietly() as transformers, explained(source, what, kind):
+        checked_config(source, transformers)
+        return getattr(transformers, kind).from_pretrained(
+            source, output_loading_info=True, **options, **SAFE_WEIGHTS
+        )
 
 
 def checked_config(source: str, transformers: Any) -> Any:
