@@ -15,8 +15,8 @@ class Stretch(NamedTuple):
 
     old: str  # all of it
     new: str  # all of it after the swap
-    before: str  # the word
-    after: str
+    before: str  # of it, what stands before the word
+    after: str  # and behind it
 
 
 def text_with(run: Run, case: Case, swaps: Sequence[Replacement]) -> str:

@@ -126,16 +126,17 @@ _own: WeakKeyDictionary[nn.Module, tuple[Fitting, Endings]] = WeakKeyDictionary(
 
 
 def _by_own(run: Run) -> tuple[Fitting, Endings]:
-    """Which words of a Transformer fit which, by its own vectors; found once, since training does not change it."""
-    if run.model not in _own:
+    """Which words of a Transformer fit which, by its own vectors; found once, since training hardly moves these."""
+    model = run.model.model  # which several runs may stand for
+    if model not in _own:
         words, ids = tuple(run.vocabulary.words), run.ordinary().cpu()
         ordinary = [words[at] for at in ids.tolist()]
         found = word_classes(ordinary, run.table().cpu()[ids])
         classes = torch.full((len(words), len(CLASSES)), torch.nan)
         fits = by_class(fitting(words, names=False), classes if found is None else classes.index_copy(0, ids, found))
         by_word = {} if found is None else dict(zip(map(fold, ordinary), found.unbind(), strict=True))
-        _own[run.model] = fits, Endings(by_word)
-    return _own[run.model]
+        _own[model] = fits, Endings(by_word)
+    return _own[model]
 
 
 @lru_cache(maxsize=4)
