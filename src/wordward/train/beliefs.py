@@ -38,6 +38,14 @@ class Beliefs:
         """Take in the mean prediction (classes,) of a step's texts."""
         self.predicted = RECENT * self.predicted + (1 - RECENT) * predicted.to(self.predicted)
 
+    def state(self) -> list[float]:
+        """What a checkpoint keeps."""
+        return self.predicted.tolist()
+
+    def load(self, state: list[float]) -> None:
+        """Take over what `state` gave."""
+        self.predicted = torch.tensor(state, device=self.predicted.device).view_as(self.predicted)
+
 
 def beliefs_of(data: Data, device: torch.device, sharpness: float = SHARPNESS) -> Beliefs:
     """Beliefs that start from how frequent each label is."""

@@ -129,10 +129,10 @@ class FineTuning(transformers.TrainerCallback):
         with checkpoint.restoring(self.folder, _earlier(folder)):
             self.record.check_data(mark, self.data)
             self.record.load(mark)
-            self.steps, learnt, beliefs = mark["steps"], self.trainer.learnt, self.trainer.beliefs
-            learnt.recent = torch.tensor(mark["recent"], device=self.device).view_as(learnt.recent)
-            if beliefs:
-                beliefs.predicted = torch.tensor(mark["predicted"], device=self.device).view_as(beliefs.predicted)
+            self.steps = mark["steps"]
+            self.trainer.learnt.load(mark["recent"])
+            if self.trainer.beliefs:
+                self.trainer.beliefs.load(mark["predicted"])
             if self.augmenter:
                 self.augmenter.load(mark["augmented"])
                 self.trainer.read(self._train())
@@ -231,9 +231,9 @@ class FineTuning(transformers.TrainerCallback):
         """Make a checkpoint whole."""
         self.record.stop_clock()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
-        mark["recent"] = self.trainer.learnt.recent.tolist()
+        mark["recent"] = self.trainer.learnt.state()
         if self.trainer.beliefs:
-            mark["predicted"] = self.trainer.beliefs.predicted.tolist()
+            mark["predicted"] = self.trainer.beliefs.state()
         if self.augmenter:
             mark["augmented"] = self.augmenter.state()
         if self.team.first:

@@ -28,3 +28,11 @@ class Learnt:
         loss, count = self.recent.unbind()
         learnt = 1 - loss / (count.clamp(min=1) * self.chance)
         return torch.where(count > 0, learnt, 0.0).clamp(0.0, 1.0)
+
+    def state(self) -> list[float]:
+        """What a checkpoint keeps."""
+        return self.recent.tolist()
+
+    def load(self, state: list[float]) -> None:
+        """Take over what `state` gave."""
+        self.recent = torch.tensor(state, device=self.recent.device).view_as(self.recent)

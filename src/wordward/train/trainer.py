@@ -188,8 +188,8 @@ class Trainer:
             "labelled": [self.labelled.epoch, self.labelled.at],
             "unlabelled": [extra.epoch, extra.at] if extra else None,
             "scaler": self.stepper.updater.scaler.state_dict(),
-            "recent": self.stepper.learnt.recent.tolist(),
-            "predicted": self.stepper.beliefs.predicted.tolist() if self.stepper.beliefs else None,
+            "recent": self.stepper.learnt.state(),
+            "predicted": self.stepper.beliefs.state() if self.stepper.beliefs else None,
             "augmented": self.augmenter.state() if self.augmenter else None,
             "data": self.data.fingerprint,
         }
@@ -218,10 +218,9 @@ class Trainer:
             self.stepper.updater.average.load(tensors)
         if state["scaler"]:  # none was needed before, on a device that computes in fp32
             self.stepper.updater.scaler.load_state_dict(state["scaler"])
-        learnt, beliefs = self.stepper.learnt, self.stepper.beliefs
-        learnt.recent = torch.tensor(state["recent"], device=self.device).view_as(learnt.recent)
-        if beliefs:
-            beliefs.predicted = torch.tensor(state["predicted"], device=self.device).view_as(beliefs.predicted)
+        self.stepper.learnt.load(state["recent"])
+        if self.stepper.beliefs:
+            self.stepper.beliefs.load(state["predicted"])
         if self.augmenter:
             self.augmenter.load(state["augmented"])
             self.labelled.read(self.augmenter.joined(self.data.train))
