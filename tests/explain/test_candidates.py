@@ -79,6 +79,8 @@ def test_words_that_fit_are_those_of_large_tables_too(monkeypatch: pytest.Monkey
     for _ in range(2):
         assert found() == usual
         adversary.directions.refresh()
+    monkeypatch.setattr(candidates, "COPIED", 1)
+    assert fit_words(run, run.adversary("iadvt")) is None
 
 
 def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer() -> None:

@@ -20,6 +20,7 @@ from wordward.runs.word_space import WordSpace, word_space
 
 AROUND = 20  # nearest words among which those that fit are looked for
 NUMBERS = 1 << 24  # of the vectors that are compared at a time
+COPIED = 1 << 28  # numbers of a table that is copied to be searched, at most: 1 GiB in single precision
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
 WIDE, WIDELY = 100, 0.2  # the same where words that differ most in what they speak for come first
 KNOWN = 0.1  # share of the words that may pull of which a kind is known, or nothing fits anything
@@ -157,14 +158,18 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     """Let only words pull that fit the place of the word they pull; None where that is not possible.
 
     It is for a classifier or a tagger of names, and a method with k nearest words: other taggers may look for wrong
-    inflections, without k every word is a candidate, and single characters, as of Chinese, have no kinds. Directions
+    inflections, without k every word is a candidate, and single characters, as of Chinese, have no kinds. The table
+    of a large language model is searched in place, without these rules, where there is no other space. Directions
     and strengths are those of the model's own table in any case. `forms`: whether other forms of the same word may,
     which are good swaps, but explain nothing.
     """
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
         return None
-    vectors, allowed, fits = word_space(run, space), _frequent(run), fitting_of(run).to(run.device)
+    vectors = word_space(run, space)
+    if vectors is None and adversary.tap.size * adversary.tap.dim > COPIED:
+        return None
+    allowed, fits = _frequent(run), fitting_of(run).to(run.device)
     allowed = allowed[~fits.crude[allowed]]
     if vectors is not None:
         allowed = allowed[vectors.known[allowed]]
