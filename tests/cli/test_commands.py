@@ -318,8 +318,10 @@ def test_predict_says_what_it_could_not_read(run: str, capsys: pytest.CaptureFix
 def test_predict_says_how_to_read_a_file(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", run, str(csv_file)]) == 0
     assert f"is read as a text; for the texts in that file give --file {csv_file}" in said(capsys)
-    assert main(["predict", run, "the film was dull"]) == 0
-    assert capsys.readouterr().err == ""
+    assert main(["predict", run, "reviws.csv"]) == 0
+    assert "there is no file reviws.csv, so it is read as a text" in said(capsys)
+    assert main(["predict", run, "see reviews.csv"]) == 0
+    assert "there is no file" not in said(capsys)
 
 
 def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,18 @@ class TestLabels:
         changed = {name for name in kept.keys() | own.keys() if kept.get(name) != own.get(name)}
         assert changed <= {"problem_type", "transformers_version"}
 
+    def test_texts_that_it_may_have_learnt_are_said_to_flatter_it(
+        self, theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        train(config_of(theirs), tmp_path / "run", train=texts(40))
+        said = capsys.readouterr().err
+        assert f"texts held out for dev flatter {theirs} if it has learnt them before" in said
+        assert "the yardstick's" not in said
+        train(config_of(theirs), tmp_path / "apart", train=texts(40), dev=texts(20, seed=3))
+        said = capsys.readouterr().err
+        assert "flatter" not in said
+        assert "the yardstick's" in said
+
     def test_a_pipeline_gives_its_labels(self, theirs: Path, tmp_path: Path):
         train(config_of(theirs), tmp_path / "run", train=texts(80), quiet=True)
         run, said = load_run(tmp_path / "run", device="cpu"), [each.text for each in texts(8, seed=5)]

@@ -916,3 +916,8 @@ def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeyp
         weight.data.fill_(torch.inf)  # what a number too large for half precision leads to
     monkeypatch.setattr(beam, "rough", lambda *_: copies[0])
     assert list(attack(run, HELD_OUT, settings)) == found
+
+
+def test_a_finished_run_is_not_trained_again(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert wordward("train", "--out", run_folder, "--resume") == 0
+    assert f"{run_folder} was finished already: nothing was trained" in " ".join(capsys.readouterr().err.split())

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 from untrained import a_run
 
+from wordward.runs import input_table
 from wordward.runs import word_space as module
 from wordward.runs.run import Run
 from wordward.runs.word_space import agreement, word_space
@@ -82,3 +83,15 @@ def test_few_words_tell_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     folder = bert(tmp_path / "bert", ["good", "dull"], torch.randn(2, 4))
     monkeypatch.setattr(module, "installed_model", lambda: folder)
     assert word_space(a_run()) is None
+
+
+def test_the_model_of_the_package_has_its_own_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_table, "installed_model", lambda: tmp_path / "package")
+    for name in ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"):
+        assert input_table.model_at_hand(name) == str(tmp_path / "package")
+    assert input_table.model_at_hand("bert-base-uncased") == "bert-base-uncased"
+    monkeypatch.setattr(input_table, "installed_model", lambda: None)
+    assert input_table.model_at_hand("all-MiniLM-L6-v2") == "sentence-transformers/all-MiniLM-L6-v2"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    assert input_table.model_at_hand("all-MiniLM-L6-v2") == "all-MiniLM-L6-v2"

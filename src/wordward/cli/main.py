@@ -58,6 +58,8 @@ class Train:
     def __call__(self) -> int:
         if self.file is not None:
             return replace(self, settings=_trained_on(self.settings, self.file), file=None)()
+        from wordward.runs.run_folder import finished
+        from wordward.support.console import say
         from wordward.train.sweep import train_sweep
         from wordward.train.training import train
 
@@ -71,7 +73,10 @@ class Train:
         else:
             if self.resume:
                 _refuse_settings(self.settings, TrainConfig(), self.out, "epochs", "patience", "minutes", "device")
+            done = finished(Path(self.out)) if self.resume else None
             result = train(self.settings, self.out, **how)
+            if done and done.get("steps") == result.get("steps"):
+                say(f"{self.out} was finished already: nothing was trained", quiet=self.quiet)
         if result["stopped"]:
             return STOPPED
         self._say_end(result)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 READ = ("text_column", "pair_column", "tag_column", "format", "skip_empty")
+FILES = (".csv", ".tsv", ".jsonl", ".json", ".txt", ".conll", ".xlsx", ".parquet")
 CHUNK = 256  # texts that are predicted before their answers are printed
 
 
@@ -122,6 +123,10 @@ class Predict:
             from wordward.support.console import say
 
             say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
+        elif len(self.texts) == 1 and looks_like_file(self.texts[0]):
+            from wordward.support.console import say
+
+            say(f"there is no file {self.texts[0]}, so it is read as a text; texts in a file are given with --file")
         run = open_model(self.run, device=self.device, pair_column=self.pair_column)
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
@@ -154,6 +159,11 @@ class Predict:
 def json_line(record: Any) -> str:
     """A record as JSON for standard output, escaped where that is not UTF-8."""
     return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
+
+
+def looks_like_file(text: str) -> bool:
+    """Whether a text is like the name of a file of texts."""
+    return not any(map(str.isspace, text)) and Path(text).suffix.lower() in FILES
 
 
 def is_file(name: str) -> bool:

@@ -156,7 +156,9 @@ def effect(explanation: Explanation) -> str:
         return ""
     place, pull, label, before = asked
     if unmoved(explanation):
-        return f"{label} stays at {percent(before)} with every word tried, one at a time"
+        after = percent(pull.probability or 0.0)
+        says = f"stays at {after}" if after == percent(before) else f"falls to {after} at most"
+        return f"{label} {says} with every word tried, one at a time"
     said = f"{place.word} → {pull.toward}: {label} {percent(before)} → {percent(pull.probability or 0.0)}"
     return said + (f", so {pull.prediction}" if pull.prediction != explanation.predicted else "")
 

@@ -49,7 +49,8 @@ def telling(run: Run, examples: Sequence[Example], *, count: int, seed: int = 0)
     right = [candidate for candidate in tell(run, _pool(examples, count, seed)) if candidate.right]
     chosen: dict[tuple[str, str], Telling] = {}
     for candidate in sorted(right, key=lambda candidate: candidate.after - candidate.before):
-        chosen.setdefault((candidate.place.word, candidate.toward), candidate)  # no swap twice
+        swap = candidate.place.word.lower(), candidate.toward.lower()
+        chosen.setdefault(swap, candidate)  # none twice
     return list(chosen.values())[:count]
 
 

@@ -11,8 +11,9 @@ VAIN = "what it explains, and how well it holds out against swaps, says nothing"
 def at_chance(run: Run) -> str:
     """A line that says that a run is no better than always giving the most frequent label; "" if it is, or unknown.
 
-    A classifier's dev error must be below that of the most frequent label by its standard error; a tagger must have
-    given the tag that counts, if one does, rightly at least once.
+    A classifier's dev error must be below that of the most frequent label by its standard error, of which nothing is
+    known where all dev texts have one label; a tagger must have given the tag that counts, if one does, rightly at
+    least once.
     """
     try:
         result = run_folder.load_result(run.folder) or {}
@@ -27,7 +28,7 @@ def at_chance(run: Run) -> str:
             else ""
         )
     error, count = scores.get("error"), texts.get("dev")
-    if error is None or majority is None or not count or error + sqrt(error * (1 - error) / count) < majority:
+    if error is None or not majority or not count or error + sqrt(error * (1 - error) / count) < majority:
         return ""
     return (
         f"{unlearnt}: its dev error, {error:.1%}, is not clearly below {majority:.1%}, that of always giving the "

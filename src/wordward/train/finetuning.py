@@ -24,6 +24,7 @@ from wordward.runs.hub import (
     longest,
     transformers_quietly,
 )
+from wordward.runs.input_table import model_at_hand
 from wordward.runs.label_cells import with_names
 from wordward.runs.model_card import write_card
 from wordward.runs.pieces import PieceReader, separator_of
@@ -33,7 +34,6 @@ from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
 from wordward.text.chosen import (
     Given,
-    at_hand,
     labelled_examples,
     read_as,
     split_examples,
@@ -55,7 +55,7 @@ class Start:
     """What fine-tuning starts from: texts, tokenizer and model, and settings that they can be used with."""
 
     def __init__(self, config: TrainConfig, given: Given | None = None, *, quiet: bool = True) -> None:
-        source = at_hand(str(config.transformer))
+        source = model_at_hand(str(config.transformer))
         self.device = pick_device(config.training.device)
         _check(config, source, self.device)
         if not Path(source).is_dir():
@@ -64,6 +64,8 @@ class Start:
         self.tagging = self.examples["train"][0].tags is not None
         own = () if config.finetuning.new_labels else known_labels(source, tagging=self.tagging)
         self.examples, self.classes = _settled_labels(self.examples, classes, own, source, quiet=quiet)
+        apart = config.data.corpus or config.data.dev or (given is not None and "dev" in given)
+        self.may_know_dev = bool(own) and not apart
         self.tokenizer = load_tokenizer(source, tagging=self.tagging)
         torch.manual_seed(config.training.seed)  # a new head starts at random
         self.model = load_model(source, tagging=self.tagging, labels=self.classes, whole=bool(own))
@@ -243,6 +245,11 @@ def fine_tune(
     start.encode(quiet=quiet)
     if not quiet:  # it compares dev with train
         say(start.describe())
+    if start.may_know_dev:
+        say(
+            f"texts held out for dev flatter {config.transformer} if it has learnt them before: give others as `dev`",
+            quiet=quiet,
+        )
     yardstick = yardstick_of(start.in_words(), quiet=quiet) if team.first else None
     with run_folder.held(folder) if team.first else nullcontext(), transformers_quietly() as transformers:
         if resume and run_folder.begun(folder):
@@ -263,7 +270,8 @@ def fine_tune(
         version = transformers.__version__
         result = run_folder.save_result(folder, going.result(stopped), start.device, transformers=version)
         write_card(folder, anew=True)
-        say_compared(result, start.config, quiet=quiet)
+        if not start.may_know_dev:
+            say_compared(result, start.config, quiet=quiet)
         return team.agree(result)
 
 
