@@ -143,6 +143,9 @@ def test_of_edits_that_flip_the_cheapest_is_made() -> None:
     one.keep([near, state("f unny", 0.2)], 2)
     assert [each.margin for each in one.beam] == [0.2, 0.5]
     assert not one.over
+    one.keep([long, replace(short, margin=-0.004)], 1, unsure=0.01)
+    assert one.beam == [long]  # which surely flips it
+    assert one.over
 
 
 def test_the_passes_are_the_texts_that_the_model_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

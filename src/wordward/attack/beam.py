@@ -41,8 +41,8 @@ class Search:
     passes: int = 0  # texts that the model read for it
     over: bool = False
 
-    def order(self, state: State) -> Any:
-        """What makes a state good, the least first."""
+    def order(self, state: State, unsure: float) -> Any:
+        """What makes a state good, the least first, where a margin may be wrong by so much."""
         return state.margin
 
     def note(self, state: State, *, flips: bool) -> None:
@@ -53,7 +53,7 @@ class Search:
         if states:
             changed = [state for state in self.beam if state.made and state.margin < 0]  # though not surely
             unlike: dict[bytes, State] = {}
-            for state in sorted([*changed, *states], key=self.order):
+            for state in sorted([*changed, *states], key=lambda state: self.order(state, unsure)):
                 unlike.setdefault(state.row.ids.tobytes(), state)
             self.beam = list(unlike.values())[:beam]
         best = self.beam[0]
@@ -92,11 +92,11 @@ def rough(model: nn.Module, device: torch.device) -> nn.Module | None:
 
     Other models may compute with numbers of their own in single precision.
     """
-    weights = sum(weight.numel() for weight in model.parameters())
-    single = all(weight.dtype == torch.float32 for weight in model.parameters())
-    if device.type != "cuda" or not (single and isinstance(model, LogitsModel)):
+    if device.type != "cuda" or not isinstance(model, LogitsModel):
         return None
-    return deepcopy(model).half() if ROOM * 2 * weights < torch.cuda.mem_get_info(device)[0] else None
+    weights = list(model.parameters())
+    single, half = all(each.dtype == torch.float32 for each in weights), 2 * sum(each.numel() for each in weights)
+    return deepcopy(model).half() if single and ROOM * half < torch.cuda.mem_get_info(device)[0] else None
 
 
 def read(run: Run, rows: Sequence[np.ndarray], copy: nn.Module | None = None) -> list[np.ndarray]:

@@ -38,10 +38,10 @@ class EditSearch(Search):
         if flips and len(state.made) == 1:
             self.alone.add(state.made[0].kind)
 
-    def order(self, state: State) -> tuple[float, float, int]:
-        """Of those that flip it the one of lowest cost, in characters that the edits change."""
+    def order(self, state: State, unsure: float) -> tuple[float, float, int]:
+        """Of those that surely flip it the one of lowest cost, in characters that the edits change."""
         cost = sum(distance(self.case.text[edit.start : edit.end], edit.new) for edit in state.made)
-        return (cost if state.margin < 0 else np.inf), state.margin, cost
+        return (cost if state.margin < -unsure else np.inf), state.margin, cost
 
 
 class Editor:

@@ -1,6 +1,5 @@
 """How probable a text is after a swap, against the text before it, by a language model that is at hand."""
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,7 +20,8 @@ from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.batches import pad
-from wordward.text.chosen import labelled_examples, split_examples
+from wordward.text.chosen import at_hand, labelled_examples, split_examples
+from wordward.text.kept import Stamp, stamps
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import EOS, UNK
 
@@ -64,21 +64,14 @@ def fluency_of(run: Run, choice: str = "auto") -> Fluency | None:
 def counts_of(run: Run) -> NGrams | None:
     """Counts of a run's training texts; None where there are none, or they cannot be read or are too few."""
     data = run.config.data
-    return _counted(run.config, _stamp(data.train)) if data.train or data.corpus else None
-
-
-def _stamp(name: str) -> tuple[int, int] | None:
-    """What tells whether a file has changed; None if there is none."""
-    try:
-        found = os.stat(name)
-    except (OSError, ValueError):
+    if not (data.train or data.corpus):
         return None
-    return found.st_mtime_ns, found.st_size
+    return _counted(run.config, tuple(stamps([Path(at_hand(data.train))]) if data.train else ()))
 
 
 @lru_cache(maxsize=2)
-def _counted(config: TrainConfig, stamp: tuple[int, int] | None) -> NGrams | None:
-    """Counts of the texts that a run was trained on, from a file of this stamp; None if unreadable or too few."""
+def _counted(config: TrainConfig, now: tuple[Stamp, ...]) -> NGrams | None:
+    """Counts of the texts that a run was trained on, as their files are now; None if unreadable or too few."""
     if STANDARD_INPUT in (config.data.train, config.data.dev):  # what comes in now are other texts
         return None
     try:

@@ -193,7 +193,7 @@ class Attack:
     def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:
         from wordward.support.workers import jobs_for
 
-        return jobs_for(self.jobs, len(examples), on_cpu=run.has_gradients and run.device.type == "cpu")
+        return jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu)
 
     def _models(self, runs: Sequence["Run"], examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_models

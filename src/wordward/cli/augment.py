@@ -104,7 +104,7 @@ class Augment:
         from wordward.support.console import progress
         from wordward.support.workers import jobs_for
 
-        jobs = jobs_for(self.jobs, len(examples), on_cpu=run.has_gradients and run.device.type == "cpu")
+        jobs = jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu)
         attacks = attack(run, examples, self.settings, jobs=jobs)
         with closing(attacks), progress(quiet=self.quiet) as bars:
             bar = bars.add_task("attack", total=len(examples), unit="texts")

@@ -107,7 +107,7 @@ class Check:
                 against=self.against,
                 sense_from=self._sense_from(run, whole),
                 source=source,
-                jobs=jobs_for(self.jobs, len(examples), on_cpu=run.has_gradients and run.device.type == "cpu"),
+                jobs=jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu),
                 quiet=self.quiet,
             )
             self._write(found)

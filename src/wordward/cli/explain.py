@@ -97,7 +97,7 @@ class Explain:
         with holding(self, "json", "html", "figure"):
             file = self._file(run, examples, question)
             done = file.done if file else 0
-            jobs = jobs_for(self.jobs, len(examples) - done, on_cpu=run.has_gradients and run.device.type == "cpu")
+            jobs = jobs_for(self.jobs, len(examples) - done, on_cpu=run.is_on_cpu)
             with naming(None if self.label is not None else self._source(run)):
                 explained = explain_all(run, examples, question, done=done, jobs=jobs)
             if any(run.read(example).words for example in examples):

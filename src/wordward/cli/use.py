@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 READ = ("text_column", "pair_column", "tag_column", "format", "skip_empty")
-FILES = (".csv", ".tsv", ".jsonl", ".json", ".txt", ".conll", ".xlsx", ".parquet")
 CHUNK = 256  # texts that are predicted before their answers are printed
 
 
@@ -119,14 +118,8 @@ class Predict:
         if self.texts == ("-",):
             replace(self, texts=(), file="-")()
             return
-        if len(self.texts) == 1 and is_file(self.texts[0]):
-            from wordward.support.console import say
-
-            say(f"{self.texts[0]} is read as a text; for the texts in that file give --file {self.texts[0]}")
-        elif len(self.texts) == 1 and looks_like_file(self.texts[0]):
-            from wordward.support.console import say
-
-            say(f"there is no file {self.texts[0]}, so it is read as a text; texts in a file are given with --file")
+        if len(self.texts) == 1:
+            _say_doubts(self.texts[0])
         run = open_model(self.run, device=self.device, pair_column=self.pair_column)
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
@@ -161,9 +154,15 @@ def json_line(record: Any) -> str:
     return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
 
 
-def looks_like_file(text: str) -> bool:
-    """Whether a text is like the name of a file of texts."""
-    return not any(map(str.isspace, text)) and Path(text).suffix.lower() in FILES
+def _say_doubts(text: str) -> None:
+    """Say so where a text is the name of a file, or like that of a file of texts."""
+    from wordward.datasets.files import ENDINGS
+    from wordward.support.console import say
+
+    if is_file(text):
+        say(f"{text} is read as a text; for the texts in that file give --file {text}")
+    elif text.lower().endswith(tuple(ENDINGS)) and not any(map(str.isspace, text)):
+        say(f"there is no file {text}, so it is read as a text; texts in a file are given with --file")
 
 
 def is_file(name: str) -> bool:

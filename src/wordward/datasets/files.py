@@ -22,7 +22,7 @@ from wordward.support.console import say
 from wordward.support.errors import ColumnError, DataError, MissingError
 
 # The first ending that matches decides; Elec publishes its files of one text per line as .txt.tok.
-_ENDINGS = {
+ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".jsonl": "jsonl",
@@ -142,7 +142,7 @@ def _format(path: Path, columns: Columns) -> str:
         return _by_content(path, columns)
     packed = path.name.lower().endswith((".gz", ".xz"))
     name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
-    for ending, kind in _ENDINGS.items():
+    for ending, kind in ENDINGS.items():
         if not name.endswith(ending):
             continue
         if packed and kind in ("parquet", "excel"):
@@ -154,7 +154,7 @@ def _format(path: Path, columns: Columns) -> str:
         kinds = ", ".join(kind for kind in FORMATS if kind != "folder")
         remedy = f"rename the file or give `format`, one of {kinds}"
     raise DataError(
-        f"expected a folder or a name ending in {', '.join(_ENDINGS)} (also compressed as .gz or .xz): {remedy}",
+        f"expected a folder or a name ending in {', '.join(ENDINGS)} (also compressed as .gz or .xz): {remedy}",
         path,
     )
 

@@ -85,6 +85,11 @@ class Run(Reader):
         return True
 
     @property
+    def is_on_cpu(self) -> bool:
+        """Whether it computes on the cores of this machine; what a function computes on is not known."""
+        return self.has_gradients and self.device.type == "cpu"
+
+    @property
     def several_labels(self) -> bool:
         """Whether a text may get several labels at once, each by a yes or no of its own."""
         return False
