@@ -73,6 +73,29 @@ def test_without_k_the_whole_vocabulary_counts(name: str, kind: str, normalizati
     check(out, [derive(name, model, *row, **told) for row in rows])
 
 
+@pytest.mark.parametrize("k", [3, None])
+@pytest.mark.parametrize("iterations", [1, 2])
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("name", ["ivat", "ivat-best"])
+def test_strengths_of_the_first_step_are_drawn_where_asked_for(name: str, kind: str, iterations: int, k: int | None):
+    model, ids, noise = make(kind), padded(TEXTS), noise_for(name, k or SIZE - 1)
+    told: dict[str, Any] = {"epsilon": 2.5, "k": k, "xi": 0.3}
+    adv = wordward.adversary(model, name, first_step="random", power_iterations=iterations, **told)
+    out = adv(lambda: model(ids), mask=ids != PAD, noise=noise)
+    rows = zip(TEXTS, TEXTS, noise, strict=True)
+    check(out, [derive(name, model, *row, first_step="random", iterations=iterations, **told) for row in rows])
+
+
+def test_a_random_first_step_is_drawn_anew_and_by_the_seed():
+    model, ids = make("classifier"), padded(TEXTS)
+    adv = wordward.ivat(model, epsilon=2.5, k=3, first_step="random")
+    torch.manual_seed(5)
+    one, two = (adv(lambda: model(ids)).perturbation for _ in range(2))
+    torch.manual_seed(5)
+    assert torch.equal(adv(lambda: model(ids)).perturbation, one)
+    assert not torch.equal(one, two)
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_authors_ivat_adds_up_to_nothing_over_a_word(kind: str):
     """Its gradient passes through the first step, at which all strengths are equal."""
@@ -85,6 +108,8 @@ def test_the_authors_ivat_adds_up_to_nothing_over_a_word(kind: str):
     assert sums["paper"].min() > 1e-6
     with pytest.raises(ValueError, match="so ivat takes one, but power_iterations is 2: set normalization="):
         wordward.ivat(model, epsilon=2.5, normalization="authors", power_iterations=2)
+    with pytest.raises(ValueError, match="but ivat has first_step='random': set normalization='paper'"):
+        wordward.ivat(model, epsilon=2.5, normalization="authors", first_step="random")
 
 
 def test_iadvt_by_finite_differences_over_the_whole_vocabulary():

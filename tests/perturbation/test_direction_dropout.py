@@ -199,5 +199,6 @@ def test_where_all_numbers_are_dropped_a_direction_is_zero():
 
 @pytest.mark.parametrize("name", WORDS)
 def test_a_text_is_explained_by_whole_directions(name: str):
-    (method,) = parse_methods(name, MethodSettings(direction_dropout=0.5))
+    (method,) = parse_methods(name, MethodSettings(direction_dropout=0.5, first_step="random"))
     assert at_text(method).settings.direction_dropout == 0.0
+    assert at_text(method).settings.first_step == "alike"  # the same explanation each time

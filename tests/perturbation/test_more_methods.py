@@ -190,7 +190,7 @@ def test_the_defaults_are_the_papers():
         "metric": "cosine",
     }
     told |= {"refresh": "auto", "normalization": "paper", "average": "sentences", "same_dropout": False}
-    told |= {"direction_dropout": 0.0}
+    told |= {"direction_dropout": 0.0, "first_step": "alike"}
     assert asdict(MethodSettings()) == told | dict.fromkeys(["epsilon", "ascent_steps", "step_size"])
     assert [parse_methods("pgd", MethodSettings(ascent_steps=1))[0].recipe.moves] == [1]
 

@@ -115,6 +115,7 @@ def test_an_adversary_is_of_one_method(name: str, message: str):
             "`direction_dropout` needs directions to the `k` nearest words, but it is 0.5 and k is None, all words: "
             "set `k`, or leave `direction_dropout` at 0",
         ),
+        ({"first_step": "gaussian"}, "first_step must be alike or random, but is 'gaussian'"),
         ({"average": "token"}, "average must be sentences or tokens, but is 'token'"),
         (
             {"k": 12},

@@ -100,6 +100,7 @@ def derive(
     xi: float = 1.0,
     iterations: int = 1,
     normalization: str = "paper",
+    first_step: str = "alike",
     allowed: list[int] | None = None,
     factors: tuple[Tensor, Tensor]
     | None = None,  # of a word's numbers (time, dim), of its candidates' (time, k, dim)
@@ -138,7 +139,7 @@ def derive(
     alpha = torch.zeros(d.shape[:2], dtype=torch.float64)
     if recipe.objective == "kl" and recipe.follows_gradient:
         for t in range(time):
-            alpha[t] = noise[t] if candidates is None else 1.0
+            alpha[t] = noise[t] if candidates is None or first_step == "random" else 1.0
             alpha[t] *= xi / r_of(alpha)[t].norm()
     g = torch.zeros_like(alpha)
     kl_ascent = recipe.objective == "kl" and recipe.follows_gradient

@@ -232,10 +232,7 @@ class Adversary(Ascender):
         settings, space = self.method.settings, space or self.space(clean.ids)
         counted = mask if counted is None else counted
         real, tokens = mask.unsqueeze(-1), mask.sum(1).view(-1, 1, 1)
-        if space.candidates is None:
-            start = self.directions.noise(space, clean.ids, noise)
-        else:  # toward all candidates alike, as in the authors' code
-            start = space.vectors(torch.ones_like(space.candidates, dtype=self.tap.dtype))
+        start = self.directions.first(space, clean.ids, noise)
         step = settings.xi * unit(start * real, (2,))
         gradient = torch.zeros_like(step)
         for left in reversed(range(settings.power_iterations)):

@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
     regularizer_weight: float
     k: int | None
     xi: float
+    first_step: Literal["alike", "random"]
     power_iterations: int
     ascent_steps: int | None
     step_size: float | None

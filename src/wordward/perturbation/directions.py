@@ -113,6 +113,14 @@ class Directions:
             )
         return strengths * real
 
+    def first(self, space: Space, ids: Tensor, noise: Noise) -> Tensor:
+        """The vectors, of any length, of the small first step of VAT and iVAT, (batch, time, dim)."""
+        if space.candidates is None:
+            return self.noise(space, ids, noise)
+        if self.method.settings.first_step == "random":
+            return space.vectors(self.noise(space, ids, noise))
+        return space.vectors(torch.ones_like(space.candidates, dtype=self.tap.dtype))
+
     def noise(self, space: Space, ids: Tensor, noise: Noise) -> Tensor:
         """Gaussian noise in the shape of a space's strengths, unless it is given or drawn by the caller."""
         shape = (*ids.shape, self.tap.dim) if space.candidates is None else tuple(space.candidates.shape)

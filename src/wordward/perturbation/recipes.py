@@ -199,6 +199,12 @@ class Method:
                 f"normalization='authors' sets lengths token by token, so {self.name} takes one step, but "
                 f"ascent_steps is {self.recipe.steps}: set normalization='paper'",
             )
+        if self.through_start and self.settings.first_step != "alike":
+            raise SettingError(
+                "first_step",
+                f"normalization='authors' takes the gradient through a first step toward all words alike, but {self.name}"
+                f" has first_step={self.settings.first_step!r}: set normalization='paper'",
+            )
         if self.through_start and self.settings.power_iterations > 1:
             raise SettingError(
                 "power_iterations",
@@ -263,5 +269,5 @@ def at_text(method: Method) -> Method:
             f"{method.name} perturbs nothing, so it explains nothing: use one of {', '.join(RECIPES)}",
         )
     recipe = replace(method.recipe, steps=1, start="text", counts="last")
-    settings = replace(method.settings, step_size=None, direction_dropout=0.0)
+    settings = replace(method.settings, step_size=None, direction_dropout=0.0, first_step="alike")
     return replace(method, recipe=recipe, settings=settings)

@@ -20,6 +20,9 @@ class MethodSettings:
         regularizer_weight: lambda in eq:obj_advt.
         k: Number of nearest words a token may be pulled toward; None: the whole vocabulary.
         xi: Length per token of the small first step of VAT and iVAT.
+        first_step: Of iVAT and iVAT-Best: toward all k words alike (the authors' code), or with strengths drawn at
+            random for each batch, as VAT draws its direction. Without effect where directions are free;
+            explanations and attacks step alike.
         power_iterations: Refinements of VAT's and iVAT's direction, one forward and one backward pass each.
         ascent_steps: Steps of the ascent that finds r, each a forward and a backward pass; by default 1 (pgd and
             freelb: 3).
@@ -53,6 +56,7 @@ class MethodSettings:
     regularizer_weight: float = 1.0
     k: int | None = 10
     xi: float = 1.0
+    first_step: Literal["alike", "random"] = "alike"
     power_iterations: int = 1
     ascent_steps: int | None = None
     step_size: float | None = None

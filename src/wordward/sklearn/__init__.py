@@ -75,6 +75,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     k: int | None = 10
     regularizer_weight: float = 1.0
     xi: float = 1.0
+    first_step: Literal["alike", "random"] = "alike"
     power_iterations: int = 1
     same_dropout: bool = False
     direction_dropout: float = 0.0
