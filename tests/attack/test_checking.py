@@ -13,7 +13,7 @@ from small_training import config
 import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, check
 from wordward.cli.check_output import show
-from wordward.report import card, check_page
+from wordward.report import card, check_page, junit
 from wordward.runs.metrics import mcnemar
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
@@ -235,6 +235,29 @@ def test_without_settings_only_edits_that_keep_the_sense_are_made(run: Run, caps
     said = capsys.readouterr().err
     assert "labelled texts or more, so the sense of few swaps can be judged" in said
     assert "`sense_from`" in said
+
+
+def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: Run):
+    found = check(run, TEXTS, sense_from=reviews(400, seed=5))
+    few = "words are in 5 labelled texts or more, so the sense of few swaps can be judged; others are not made"
+    assert few in found.caveat
+    for told in (card(found), check_page(found), junit(found), json.dumps(found.to_json())):
+        assert few in told
+    for settled in (check(run, TEXTS, AttackSettings(sense="any")), check(run, TEXTS, AttackSettings(edits=("typo",)))):
+        assert not settled.caveat
+        assert "caveat" not in junit(settled)
+
+
+def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run):
+    """Of the texts all words are left but two, so that most of them cannot be edited."""
+    limits = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0)
+    by = [wordward.Example("fine fine" if each.label == "good" else "awful", each.label) for each in reviews(40, seed=5)]
+    found = check(run, TEXTS, limits=limits, sense_from=by)
+    assert found.unedited > 0.5 * len(found.attacked)
+    flips, accuracy = (next(one for one in found.conditions if one.name == name) for name in ("max_flip_rate", "min_accuracy"))
+    assert accuracy.holds
+    assert not flips.holds
+    assert f"not measured: {found.unedited} of {len(found.attacked)} texts to attack have no words" in flips.found
 
 
 def test_a_run_of_ours_is_not_to_be_given_texts_to_count(

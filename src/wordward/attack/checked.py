@@ -43,6 +43,7 @@ class Check:
         guard: From which probability a text is flagged; None where the likeliest label decides.
         groups: The group of each text, where texts have one.
         judged_by: A fingerprint of the texts given that decide which edits keep the sense.
+        caveat: What limits these numbers, in words: that little or nothing tells which edits keep the sense.
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
@@ -63,6 +64,7 @@ class Check:
     guard: Guard | None = None
     groups: tuple[str, ...] = ()
     judged_by: str | None = None
+    caveat: str = ""
 
     @property
     def holds(self) -> bool:
@@ -208,6 +210,7 @@ class Check:
             "examples": [asdict(attacked) for attacked in self.examples()],
             "settings": asdict(self.settings),
             "judged_by": self.judged_by,
+            "caveat": self.caveat,
             "budgets": list(self.budgets),
             "each": [
                 {"text": key(each), "right": holds(each, 0), "flips_at": len(each.changes) if each.flipped else None}

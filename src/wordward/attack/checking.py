@@ -24,6 +24,7 @@ from wordward.support.console import say
 from wordward.support.errors import SettingError
 
 BUDGETS = (1, 2, 4)  # numbers of edits
+UNMEASURED = 0.5  # of the texts, left as they are for want of words to judge by: what holds then says nothing
 
 
 def check(
@@ -90,7 +91,8 @@ def check(
     if sense_from and (run.trained_here or run.tagging):
         raise SettingError("sense_from", _no_sense_from(run))
     run = _judging(run, sense_from or texts)
-    settings = replace(_judgeable(run, settings, quiet=quiet), max_swaps=most)
+    settings, caveat = _judgeable(run, settings, quiet=quiet)
+    settings = replace(settings, max_swaps=most)
     guard = None if threshold is None else Guard(str(target), threshold)
     guarding = guard is not None or false_positive_rate is not None
     # What cannot be measured or compared is refused before time is spent.
@@ -112,6 +114,7 @@ def check(
         guard=guard,
         groups=_groups(texts),
         judged_by=judged_by,
+        caveat=caveat,
     )
     conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
     if earlier is not None:
@@ -169,32 +172,31 @@ def _judged_by(run: Run, settings: AttackSettings) -> str | None:
     return hashlib.sha256(words + columns.tobytes()).hexdigest()[:16]
 
 
-def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> AttackSettings:
-    """The settings without a rule of sense where there is nothing to judge by; what little there is is said."""
+def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[AttackSettings, str]:
+    """The settings without a rule of sense where there is nothing to judge by; and what little there is, in words."""
     if settings.sense == "any":
-        return settings
+        return settings, ""
     if run.tagging or run.class_counts() is None:
         why = "for a tagger nothing tells" if run.tagging else "no labelled texts tell"
-        say(f"{why} which edits keep the sense, so any may be made", quiet=quiet)
-        return replace(settings, sense="any")
-    if (words := few_to_judge_by(run)) is not None and "swap" in settings.edits:
-        which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
-        if run.trained_here:  # it has counted the words of all of them
-            which, more = "training", "`sense='any'` makes them, too"
-        say(
-            f"only {words:,} words are in {OFTEN} {which} texts or more, so the sense of few swaps can be judged; "
-            f"others are not made: {more}",
-            quiet=quiet,
-        )
-    return settings
+        why = f"{why} which edits keep the sense, so any may be made"
+        say(why, quiet=quiet)
+        return replace(settings, sense="any"), why
+    if (words := few_to_judge_by(run)) is None or "swap" not in settings.edits:
+        return settings, ""
+    which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
+    if run.trained_here:  # it has counted the words of all of them
+        which, more = "training", "`sense='any'` makes them, too"
+    why = f"only {words:,} words are in {OFTEN} {which} texts or more, so the sense of few swaps can be judged"
+    say(f"{why}; others are not made: {more}", quiet=quiet)
+    return settings, f"{why}; others are not made"
 
 
 def _unmeasured(found: Check, run: Run) -> str:
-    """Why nothing was measured under attack: no text was edited, for want of words to judge by; else empty."""
-    few = found.settings.sense == "kept" and few_to_judge_by(run) is not None
-    if not few or not found.attacked or found.unedited < len(found.attacked):
+    """Why accuracy under attack was not measured: too few texts have words that can be judged; else empty."""
+    attacked, left = len(found.attacked), found.unedited
+    if found.settings.sense != "kept" or few_to_judge_by(run) is None or left <= UNMEASURED * attacked:
         return ""
-    return f"not measured: of {len(found.attacked)} texts to attack none has words that can be judged"
+    return f"not measured: {left} of {attacked} texts to attack have no words that can be judged"
 
 
 def _check_measurable(

@@ -22,7 +22,7 @@ def show(check: Check, count: int) -> None:
         ends = f"{interval.low:.1%} to {interval.high:.1%}"
         table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
     console.print(table)
-    if told := unedited(check):
+    for told in filter(None, (unedited(check), check.caveat)):
         console.print(f"\n{escape(plain(told))}", soft_wrap=True)
     heads, groups = by_group(check, ends=False)
     if groups:

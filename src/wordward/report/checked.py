@@ -181,8 +181,9 @@ def _how(check: Check) -> str:
     else:
         how = f"{flagging[:1].upper()}{flagging[1:]}. {attack} flagged {check.target} text until it no longer is"
     verified = "every flip was verified by predicting the edited text"
-    left = unedited(check)
-    return f"{how}; {verified}. Not finding one is no proof that there is none{left and f': {left}'}."
+    left, caveat = unedited(check), check.caveat
+    proof = f"Not finding one is no proof that there is none{left and f': {left}'}."
+    return f"{how}; {verified}. {proof}{caveat and f' {caveat[:1].upper()}{caveat[1:]}.'}"
 
 
 def _cell(text: str) -> str:
@@ -273,6 +274,8 @@ def _properties(check: Check) -> Iterator[tuple[str, str]]:
     """The numbers of a check, its threshold, and the numbers of its groups, by name."""
     yield from ((title, f"{interval.value:.4f}") for title, interval, _ in rows(check))
     yield "attacked texts left as they are", f"{check.unedited} of {len(check.attacked)}"
+    if check.caveat:
+        yield "caveat", plain(check.caveat)
     if check.guard is not None:
         yield f"threshold of {check.guard.target}", f"{check.guard.threshold:g}"
     for group, of in check.by_group.items():
