@@ -40,8 +40,9 @@ def test_every_choice_has_the_same_candidates_and_its_numbers(run: Run):
     found = measured(run, TEXTS)
     assert list(found.flips) == list(CHOICES)
     assert not found.skipped
+    assert list(found.ahead) == ["pull", "gradient", "captum", "random"]
     for name, ahead in found.ahead.items():
-        assert ahead.value == pytest.approx(found.flips["pull"].value - found.flips[name].value)
+        assert ahead.value == pytest.approx(found.flips["shown"].value - found.flips[name].value)
         assert ahead.low <= ahead.value <= ahead.high
     assert measured(run, TEXTS) == found
     assert json.loads(json.dumps(found.to_json()))["flips"]["pull"]["value"] == found.flips["pull"].value

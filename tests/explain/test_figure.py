@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from explained import EMPTY, ONE, OTHER, TAGGED, evil, long
+from explained import EMPTY, ONE, OTHER, PLACES, TAGGED, evil, long
 
 from wordward.explain.explanation import Place, Pull
 from wordward.explain.figure import figure
@@ -80,3 +80,16 @@ def test_figures_of_other_kinds_are_refused(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(RuntimeError, match=r"pip install 'wordward\[figure\]'"):
         figure([ONE], tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []
+
+def test_a_figure_says_what_the_strongest_word_does(tmp_path: Path, matplotlib: Any) -> None:
+    """As the terminal does; with a heading where there are several."""
+    pull = replace(PLACES[3].pulls[0], probability=None, prediction=None)
+    unasked = replace(ONE, places=(*PLACES[:3], replace(PLACES[3], pulls=(pull,)), *PLACES[4:]))
+    drawn = []
+    for several in ([unasked], [ONE], [ONE, OTHER]):
+        with matplotlib.rc_context({"svg.fonttype": "none"}):
+            figure(several, tmp_path / "x.svg")
+        drawn.append((tmp_path / "x.svg").read_text(encoding="utf-8"))
+    assert "93.8 % → 25.0 %" not in drawn[0]
+    assert ">good → bad: good 93.8 % → 25.0 %, so bad<" in drawn[1]
+    assert ">iAdvT: good → bad: good 93.8 % → 25.0 %, so bad<" in drawn[2]

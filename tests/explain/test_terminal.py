@@ -213,6 +213,8 @@ def test_what_is_left_out_is_said() -> None:
     assert part_of([replace(long(9, 5), unread=1200)], 9).note == "1,200 words at the end not read"
     unknown = replace(long(2, 1), places=tuple(replace(p, known=False) for p in long(2, 1).places))
     assert part_of([unknown], 9).note == "no word of this text is in the vocabulary"
+    still = replace(long(2, 1), places=tuple(replace(p, pulls=()) for p in long(2, 1).places))
+    assert part_of([still], 9).note == "nothing pulls: of the words that may come, none lies where the loss rises"
     assert "60 words before" in printed(long(100, 99))
     assert "60 words before" in html_fragment([long(100, 99)])
 

@@ -25,6 +25,7 @@ from wordward.support.errors import SettingError
 from wordward.text.batches import small_batches
 
 CHOICES = {
+    "shown": "the word that explain shows first",
     "pull": "the strongest pull",
     "gradient": "the largest gradient",
     "captum": "Captum's integrated gradients",
@@ -43,13 +44,13 @@ class Faithfulness:
         method: Whose pulls were taken.
         texts: On how many texts, predicted right where their labels are given, with two words to choose from or more.
         flips: By choice, one of `CHOICES`: the share of texts that one of the candidate words in that place flips.
-        ahead: By other choice: by how much the share of the strongest pull is larger, over the same texts.
+        ahead: By other choice: by how much the share of the first in `flips` is larger, over the same texts.
         skipped: By choice: why it was left out.
 
     Examples:
         >>> found = wordward.explain.faithfulness(run, ["the film was warm and funny", "the film was dull and cold"])
         >>> found.texts, sorted(found.ahead)
-        (2, ['captum', 'gradient', 'random'])
+        (2, ['captum', 'gradient', 'pull', 'random'])
     """
 
     method: str
@@ -87,10 +88,11 @@ def faithfulness(
     seed: int = 0,
     quiet: bool = True,
 ) -> Faithfulness:
-    """Whether the word with the strongest pull flips the prediction more often than a word chosen in another way.
+    """Whether the word that an explanation names flips the prediction more often than a word chosen in another way.
 
-    Each choice names one word of a text: the strongest pull, the largest norm of the gradient at its vector, the
-    largest attribution of Captum's LayerIntegratedGradients, or chance. Then the same is done for all: every word
+    Each choice names one word of a text: the one that `explain` shows first, which is one of strong pull that the
+    model was asked about (left out where it is not asked); the strongest pull itself, the largest norm of the gradient
+    at its vector, the largest attribution of Captum's LayerIntegratedGradients, or chance. Then the same is done for all: every word
     that fits in that place, other forms of the same word too, is put there, and the text is predicted again as plain
     text; it flips if one of them changes the label.
 
@@ -107,7 +109,7 @@ def faithfulness(
 
     Examples:
         >>> found = wordward.explain.faithfulness(run, ["the film was warm and funny", "the film was dull and cold"])
-        >>> 0 <= found.flips["pull"].value <= 1
+        >>> 0 <= found.flips["shown"].value <= 1
         True
     """
     if run.tagging:
@@ -119,6 +121,8 @@ def faithfulness(
     with progress(quiet=quiet) as bars:
         bar = bars.add_task("what pulls tell", total=2 * len(chosen), unit="texts")
         places, skipped = _named(explainer, chosen, seed, partial(bars.advance, bar))
+        if explainer.sensible is not None:
+            places["shown"] = _shown(Explainer(run, method, word_space=word_space), chosen)
         bars.update(bar, completed=len(chosen))
         flips = []
         for number, one in enumerate(chosen):
@@ -131,11 +135,12 @@ def faithfulness(
         for name in CHOICES
         if name in places
     }
+    first, *others = found
     return Faithfulness(
         explainer.adversary.method.name,
         len(chosen),
         {n: mean(each) if n == "random" else share(int(each.sum()), len(chosen)) for n, each in found.items()},
-        {name: mean(found["pull"] - each) for name, each in found.items() if name != "pull"},
+        {name: mean(found[first] - found[name]) for name in others},
         skipped,
     )
 
@@ -160,6 +165,16 @@ def _named(
         rng.choice(list(one.candidates), min(DRAWS, len(one.candidates)), replace=False).tolist() for one in chosen
     ]
     return places, skipped
+
+
+def _shown(explainer: Explainer, chosen: Sequence[_Choosable]) -> list[list[int]]:
+    """The word of each text whose pull is shown as its strongest, by position; the strongest pull where none is."""
+    found = explainer([one.reading.text for one in chosen])
+    shown = [None if each.strongest is None else each.strongest.position for each in found]
+    return [
+        [at if at in one.candidates else max(one.candidates, key=lambda at: one.pulls[at])]
+        for one, at in zip(chosen, shown, strict=True)
+    ]
 
 
 def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:

@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +72,18 @@ def figure(explanations: Sequence[Explanation], path: str | Path) -> str:
 
 
 def _heads(explanations: Sequence[Explanation]) -> list[str]:
-    """The lines above the figure: predictions and what the words shown do, each once where all share it."""
+    """The lines above the figure: predictions, what the words shown do, and what the strongest did."""
     predictions = dict.fromkeys(wording.predicted(explanation) for explanation in explanations)
-    questions = [wording.question(explanation) for explanation in explanations]
-    if len(set(questions)) > 1:
-        questions = [f"{name}: {text}" for name, text in zip(wording.headings(explanations), questions, strict=True)]
-    return [plain(line) for line in (*predictions, *dict.fromkeys(questions))]
+    questions, effects = (_each(said, explanations) for said in (wording.question, wording.effect))
+    return [plain(line) for line in (*predictions, *questions, *effects)]
+
+
+def _each(said: Callable[[Explanation], str], explanations: Sequence[Explanation]) -> list[str]:
+    """What is said of each explanation: once where all share it, else with its heading."""
+    lines = [said(explanation) for explanation in explanations]
+    if len(set(lines)) == 1:
+        return [line for line in lines[:1] if line]
+    return [f"{name}: {line}" for name, line in zip(wording.headings(explanations), lines, strict=True) if line]
 
 
 def _foot(part: Part) -> list[str]:

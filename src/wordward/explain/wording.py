@@ -116,6 +116,8 @@ def part_of(explanations: Sequence[Explanation], limit: int) -> Part:
         notes.append(f"{_words(unread)} at the end not read")
     if lines and not any(place and place.known for line in lines for place in line.places):
         notes.append("no word of this text is in the vocabulary")
+    elif lines and not any(place and place.pulls for line in lines for place in line.places):
+        notes.append("nothing pulls: of the words that may come, none lies where the loss rises")
     return Part(lines[first:last], start, end, before, after, "; ".join(notes))
 
 
