@@ -346,12 +346,16 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
 def test_an_interval_that_tells_nothing_is_not_given(
     run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One text that is right: its macro-F1 would be 50 % (of two labels), surely."""
+    """One text that is right: its macro-F1 would be 100 %, surely; and of the other label there is nothing to tell."""
     assert main(["predict", run, "the film was dull"]) == 0
     label = json.loads(capsys.readouterr().out)["label"]
     (tmp_path / "one.csv").write_text(f"text,label\nthe film was dull,{label}\n")
     assert main(["evaluate", run, str(tmp_path / "one.csv")]) == 0
-    error, macro_f1 = capsys.readouterr().out.splitlines()[1:3]
+    _, error, macro_f1, *_, one, two = capsys.readouterr().out.splitlines()
+    assert sorted(line.split()[1:] for line in (one, two)) == [
+        ["0", "0", "–", "–", "–"],
+        ["1", "1", *["100.00%"] * 3],
+    ]
     assert "95 % interval 0.00% to 79.35%" in error
     assert macro_f1.split(maxsplit=2)[2] == "no interval: every resample gives the same"
 

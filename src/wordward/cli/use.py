@@ -72,7 +72,7 @@ class Evaluate:
 
 
 def _print_classes(kind: str, unit: str, classes: "Mapping[str, ClassScores]") -> None:
-    """A table of the scores of each class."""
+    """A table of the scores of each class; a dash for what is a share of nothing."""
     from rich.cells import cell_len, set_cell_size
 
     from wordward.explain.wording import plain
@@ -82,7 +82,8 @@ def _print_classes(kind: str, unit: str, classes: "Mapping[str, ClassScores]") -
     places = max(7, len(unit))
     print(f"\n{kind:{width}}  {unit:>{places}}  predicted  precision   recall       F1")
     for name, (count, predicted, *shares) in classes.items():
-        precision, recall, f1 = (f"{value:.2%}" for value in shares)
+        wholes = predicted, count, count + predicted
+        precision, recall, f1 = (f"{part:.2%}" if of else "–" for part, of in zip(shares, wholes, strict=True))
         shown = set_cell_size(names[name], width)  # some characters are two columns wide
         print(f"{shown}  {count:{places}}  {predicted:9}  {precision:>9}  {recall:>7}  {f1:>7}")
 
