@@ -243,7 +243,10 @@ def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: R
     assert few in found.caveat
     for told in (card(found), check_page(found), junit(found), json.dumps(found.to_json())):
         assert few in told
-    for settled in (check(run, TEXTS, AttackSettings(sense="any")), check(run, TEXTS, AttackSettings(edits=("typo",)))):
+    for settled in (
+        check(run, TEXTS, AttackSettings(sense="any")),
+        check(run, TEXTS, AttackSettings(edits=("typo",))),
+    ):
         assert not settled.caveat
         assert "caveat" not in junit(settled)
 
@@ -251,10 +254,14 @@ def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: R
 def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run):
     """Of the texts all words are left but two, so that most of them cannot be edited."""
     limits = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0)
-    by = [wordward.Example("fine fine" if each.label == "good" else "awful", each.label) for each in reviews(40, seed=5)]
+    by = [
+        wordward.Example("fine fine" if each.label == "good" else "awful", each.label) for each in reviews(40, seed=5)
+    ]
     found = check(run, TEXTS, limits=limits, sense_from=by)
     assert found.unedited > 0.5 * len(found.attacked)
-    flips, accuracy = (next(one for one in found.conditions if one.name == name) for name in ("max_flip_rate", "min_accuracy"))
+    flips, accuracy = (
+        next(one for one in found.conditions if one.name == name) for name in ("max_flip_rate", "min_accuracy")
+    )
     assert accuracy.holds
     assert not flips.holds
     assert f"not measured: {found.unedited} of {len(found.attacked)} texts to attack have no words" in flips.found

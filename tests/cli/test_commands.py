@@ -346,7 +346,7 @@ def test_evaluate_prints_and_gives_json(run: str, csv_file: Path, capsys: pytest
 def test_an_interval_that_tells_nothing_is_not_given(
     run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One text that is right: its macro-F1 would be 100 %, surely; and of the other label there is nothing to tell."""
+    """One text that is right: its macro-F1 would be 100 %, surely; of the other label nothing can be told."""
     assert main(["predict", run, "the film was dull"]) == 0
     label = json.loads(capsys.readouterr().out)["label"]
     (tmp_path / "one.csv").write_text(f"text,label\nthe film was dull,{label}\n")

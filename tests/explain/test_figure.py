@@ -81,6 +81,7 @@ def test_figures_of_other_kinds_are_refused(tmp_path: Path, monkeypatch: pytest.
         figure([ONE], tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []
 
+
 def test_a_figure_says_what_the_strongest_word_does(tmp_path: Path, matplotlib: Any) -> None:
     """As the terminal does; with a heading where there are several."""
     pull = replace(PLACES[3].pulls[0], probability=None, prediction=None)

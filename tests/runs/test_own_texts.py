@@ -137,13 +137,13 @@ def test_a_packed_corpus_takes_no_texts(more: Path, tmp_path: Path) -> None:
 
 
 def test_a_hugging_face_model_reads_them_too(more: Path) -> None:
-    train = pytest.importorskip("wordward.train.finetuning")
+    train = pytest.importorskip("wordward.train.finetuning_start")
     tiny, folder = pytest.importorskip("hf_tiny"), more.with_name("tiny")
     tokenizer = tiny.word_pieces()
     for part in (tokenizer, tiny.bert("sequence", len(tokenizer))):
         part.save_pretrained(folder)
     data = DataSettings(corpus="rotten_tomatoes", unlabelled=str(more))
-    start = train.Start(TrainConfig(method="vat", transformer=str(folder), data=data))
+    start = train.start_of(TrainConfig(method="vat", transformer=str(folder), data=data))
     assert len(start.examples["unlabelled"]) == 42
 
 

@@ -13,7 +13,7 @@ from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
 from wordward.explain.pulls import TOKENS as EXPLAINED
-from wordward.explain.pulls import gradient_of, noise_for, pointed_at
+from wordward.explain.pulls import anywhere, gradient_of, noise_for
 from wordward.explain.whole_words import Whole, by_themselves, whole_words, with_wholes
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK
@@ -122,7 +122,9 @@ class Guide:
         """
         found, gradient, logits = self.perturb(batch)
         if found.candidates is None:
-            candidates, values = self._anywhere(batch.ids, found.perturbation, open)
+            allowed, r = self.writable.nonzero().flatten(), found.perturbation
+            top = min(NEAREST, len(allowed))
+            candidates, values, _ = anywhere(self.adversary, batch.ids, r, open, allowed=allowed, top=top)
         else:
             candidates, values = found.candidates, found.strengths
         if not self.by_strength:
@@ -133,18 +135,6 @@ class Guide:
                 candidates, values, open = with_wholes(self.adversary, batch.ids, gradient, wholes, *given)
         best = self._best(batch, candidates, values, open, numbers)
         return best, logits.detach().float().cpu().numpy()
-
-    def _anywhere(self, ids: Tensor, r: Tensor, open: Tensor) -> tuple[Tensor, Tensor]:
-        """The words that a free r points at most nearly, and how far it goes toward them: (batch, time, n) each."""
-        count = min(NEAREST, int(self.writable.sum()))
-        candidates = torch.zeros(*ids.shape, count, dtype=ids.dtype, device=ids.device)
-        values = torch.zeros(*ids.shape, count, dtype=r.dtype, device=ids.device)
-        allowed = self.writable.nonzero().flatten()
-        table = self.adversary.tap.table()
-        cosines, nearest = pointed_at(r[open], ids[open], table, allowed=allowed, top=count)
-        candidates[open] = nearest
-        values[open] = cosines.to(r.dtype) * r[open].norm(dim=-1, keepdim=True)
-        return candidates, values
 
     def _best(
         self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor

@@ -68,7 +68,7 @@ def summarise(
     tagging = any(result.errors is not None or result.flagged for result in results)
     before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
     count, kept = len(attacked), sum(result.sense_kept for result in flipped)
-    judged = not flipped or any(change.sense != "unknown" for result in flipped for change in result.changes)
+    told = not flipped or any(change.sense != "unknown" for result in flipped for change in result.changes)
     kinds = {} if tuple(edits) == ("swap",) or not count else {kind: _kind(attacked, kind) for kind in edits}
     return Summary(
         texts=len(results),
@@ -78,7 +78,7 @@ def summarise(
         accuracy=before,
         accuracy_under_attack=after,
         success=share(len(flipped), count) if count else None,
-        success_sense_kept=share(kept, count) if count and judged else None,
+        success_sense_kept=share(kept, count) if count and told and not tagging else None,
         share_changed=sum(result.share for result in flipped) / len(flipped) if flipped else None,
         swaps=sum(len(result.changes) for result in flipped) / len(flipped) if flipped else None,
         passes=sum(result.passes for result in results) / len(results) if results else 0.0,

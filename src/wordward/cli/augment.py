@@ -65,7 +65,8 @@ class Augment:
         tried = sum(result.outcome in ("flipped", "kept") for result in results)
         if found:
             beside = "" if self.only_new else f", after the {len(examples):,} texts themselves"
-            many = f"{len(found):,} adversarial texts of {tried:,} that were predicted right, in {self.out}{beside}"
+            made = f"{len(found):,} adversarial text{'s' * (len(found) != 1)}"
+            many = f"{made} of {tried:,} that were predicted right, in {self.out}{beside}"
             say(f"{many}; next: {self._next(text, label, pair)}", quiet=self.quiet)
         else:
             say(self._nothing(tried, len(examples)), quiet=self.quiet)

@@ -91,10 +91,10 @@ def faithfulness(
     """Whether the word that an explanation names flips the prediction more often than a word chosen in another way.
 
     Each choice names one word of a text: the one that `explain` shows first, which is one of strong pull that the
-    model was asked about (left out where it is not asked); the strongest pull itself, the largest norm of the gradient
-    at its vector, the largest attribution of Captum's LayerIntegratedGradients, or chance. Then the same is done for all: every word
-    that fits in that place, other forms of the same word too, is put there, and the text is predicted again as plain
-    text; it flips if one of them changes the label.
+    model was asked about (left out where it is not asked); the strongest pull itself; the largest norm of the
+    gradient at its vector; the largest attribution of Captum's LayerIntegratedGradients; or chance. Then the same is
+    done for all: every word that fits in that place, other forms of the same word too, is put there, and the text is
+    predicted again as plain text; it flips if one of them changes the label.
 
     Args:
         run: A classifier with gradients, as `wordward.load_run` or `wordward.open_model` opens it.

@@ -140,7 +140,8 @@ def find_pulls(
             assert gradient is not None
             _put(pulls, *whole_pulls(adversary, batch.ids, gradient, found, wholes))
         return pulls
-    return BatchPulls(logits.detach(), *_anywhere(adversary, found, batch, top, allowed))
+    pulled = anywhere(adversary, batch.ids, found.perturbation, batch.mask, allowed=allowed, top=top)
+    return BatchPulls(logits.detach(), *pulled)
 
 
 def _put(pulls: BatchPulls, pieces: Pieces, found: tuple[Tensor, Tensor, Tensor]) -> None:
@@ -205,16 +206,18 @@ def _toward_words(adversary: Adversary, found: Found, batch: Batch, top: int) ->
     return found.candidates.gather(-1, best), strengths, cosines.gather(-1, best)
 
 
-def _anywhere(
-    adversary: Adversary, found: Found, batch: Batch, top: int, allowed: Tensor
+def anywhere(
+    adversary: Adversary, ids: Tensor, r: Tensor, where: Tensor, *, allowed: Tensor, top: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """For a free perturbation r: the allowed words in the directions closest to r, and how far r goes toward them."""
-    r = found.perturbation[batch.mask]  # (n, dim)
-    nearest_cosines, nearest = pointed_at(r, batch.ids[batch.mask], adversary.tap.table(), allowed=allowed, top=top)
-    words = torch.zeros(*batch.ids.shape, nearest.shape[-1], dtype=nearest.dtype, device=nearest.device)
+    """For a free perturbation r: the allowed words in the directions closest to it, how far it goes, and cosines.
+
+    (batch, time, top) each, zeros but `where` (batch, time).
+    """
+    nearest_cosines, nearest = pointed_at(r[where], ids[where], adversary.tap.table(), allowed=allowed, top=top)
+    words = torch.zeros(*ids.shape, nearest.shape[-1], dtype=nearest.dtype, device=nearest.device)
     cosines = torch.zeros_like(words, dtype=r.dtype)
-    words[batch.mask], cosines[batch.mask] = nearest, nearest_cosines.to(r.dtype)
-    return words, cosines * found.perturbation.norm(dim=-1, keepdim=True), cosines
+    words[where], cosines[where] = nearest, nearest_cosines.to(r.dtype)
+    return words, cosines * r.norm(dim=-1, keepdim=True), cosines
 
 
 @torch.no_grad()

@@ -202,8 +202,8 @@ class Method:
         if self.through_start and self.settings.first_step != "alike":
             raise SettingError(
                 "first_step",
-                f"normalization='authors' takes the gradient through a first step toward all words alike, but {self.name}"
-                f" has first_step={self.settings.first_step!r}: set normalization='paper'",
+                "normalization='authors' takes the gradient through a first step toward all words alike, but "
+                f"{self.name} has first_step={self.settings.first_step!r}: set normalization='paper'",
             )
         if self.through_start and self.settings.power_iterations > 1:
             raise SettingError(

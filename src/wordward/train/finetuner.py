@@ -28,6 +28,7 @@ from wordward.support.files import sync, whole, write
 from wordward.train.augmenting import Augmenter
 from wordward.train.beliefs import beliefs_of
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
+from wordward.train.finetuning_start import Encoded
 from wordward.train.finetuning_trainer import RunTrainer, arguments_of
 from wordward.train.halves import say_pace
 from wordward.train.learnt import Learnt
@@ -42,13 +43,14 @@ PARTS = ("optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state*.pth")
 class FineTuning(transformers.TrainerCallback):
     """A run in progress."""
 
-    def __init__(self, start: Any, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
-        self.config, self.data, self.device = start.config, start.data, start.device
+    def __init__(self, texts: Encoded, folder: Path, *, resume: bool, quiet: bool, team: Team) -> None:
+        start = texts.start
+        self.config, self.data, self.device = texts.config, texts.data, start.device
         self.model, self.tokenizer, self.folder, self.quiet = start.model, start.tokenizer, folder, quiet
         self.separator = start.separator
         self.steps, self.team = 0, team
-        report_to = start.config.training.report_to
-        self.record = Record(folder, quiet=quiet, first=team.first, config=start.config, report_to=report_to)
+        report_to = self.config.training.report_to
+        self.record = Record(folder, quiet=quiet, first=team.first, config=self.config, report_to=report_to)
         self._bars, self._bar = None, None
         self._deadline: float | None = None
         self._under_way = False  # once a checkpoint, if any, has been taken over
@@ -151,12 +153,10 @@ class FineTuning(transformers.TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar; before an epoch, the first excepted, look for texts that fool the model as it is now."""
         self.record.start_clock()
-        if self.augmenter:
-            if self.record.epoch and state.global_step == self.record.epoch * self._a_pass:
-                self.augmenter(self.record.epoch, self._deadline)
-                self.model.train()
-                self.trainer.read(self._train())
-            self.record.augmented = self.augmenter.counts
+        if self.augmenter and self.record.epoch and state.global_step == self.record.epoch * self._a_pass:
+            self.augmenter(self.record.epoch, self._deadline)
+            self.model.train()
+            self.trainer.read(self._train())
         self._bars = progress(quiet=self.quiet)
         self._bars.start()
         epoch = self.record.epoch
@@ -197,6 +197,7 @@ class FineTuning(transformers.TrainerCallback):
             table=self.model.get_input_embeddings().weight,
             save_model=self.save_model,
             tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)),
+            augmented=self.augmenter.counts if self.augmenter else None,
         )
         last = self.record.epoch >= settings.epochs
         if not last and (over := self.record.out_of_time(self._deadline, self.team)):
@@ -242,9 +243,10 @@ class FineTuning(transformers.TrainerCallback):
             write(place / MARK, json.dumps(mark))
         self.record.start_clock()
 
-    def result(self, stopped: bool) -> dict[str, Any]:
+    def result(self, stopped: bool, yardstick: dict[str, Any] | None) -> dict[str, Any]:
         """The result, as for our own models."""
-        result = self.record.result(self.config, self.data, stopped=stopped, steps=self.steps)
+        found = {"stopped": stopped, "steps": self.steps, "yardstick": yardstick}
+        result = self.record.result(self.config, self.data, **found)
         return result | {"model": self.config.transformer}
 
 

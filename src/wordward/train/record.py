@@ -49,8 +49,6 @@ class Record:
         self._started: float | None = None
         self._ahead: dict[str, Any] | None = None  # the line of the model kept, if not reached again after a resume
         self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
-        self.augmented: dict[str, int] | None = None  # of this epoch's texts: how many were attacked, and added
-        self.yardstick: dict[str, Any] | None = None  # of the first process: what its dev scores stand beside
 
     def start_clock(self) -> None:
         """Count time as time of training, until `stop_clock`."""
@@ -140,11 +138,13 @@ class Record:
         table: Tensor,
         save_model: Callable[[], None],
         tolerance: float | None = None,
+        augmented: dict[str, int] | None = None,
     ) -> None:
         """End an epoch: keep the model if `value` is the best so far, append a line of metrics, report it.
 
         `said` names the value for the terminal, `scores` are the line's own entries, `table` holds the word vectors.
-        With a `tolerance`, a later epoch is kept if its value is at most so much below the best.
+        With a `tolerance`, a later epoch is kept if its value is at most so much below the best. `augmented`: how
+        many texts were attacked for this epoch, and added to it.
         """
         self.epoch += 1
         before, loss = self.best[self.measure], self.loss
@@ -158,14 +158,15 @@ class Record:
             if better:
                 save_model()
             line = {"epoch": self.epoch, "steps": steps, "loss": loss, **scores, "best": better}
-            if self.augmented is not None:
-                line["augmented"] = self.augmented
+            if augmented is not None:
+                line["augmented"] = augmented
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
             line["seconds"] = round(self.seconds, 3)
             run_folder.append_metrics(self.folder, line)
             if self._tracker is not None:
                 self._tracker.log({name: float(value) for name, value in flat(line).items()}, steps)
-        more = "" if self.augmented is None else f"  {self.augmented['added']:,} adversarial texts"
+        added = 0 if augmented is None else augmented["added"]
+        more = "" if augmented is None else f"  {added:,} adversarial text{'s' * (added != 1)}"
         say(f"epoch {self.epoch:3d}  loss {loss:.4f}  {said}{more}{star if better else ''}", quiet=self.quiet)
         self._loss, self.losses = None, 0
 
@@ -229,8 +230,10 @@ class Record:
                 f"the texts or labels of {self.folder} are not those it was trained on: restore them, or start afresh"
             )
 
-    def result(self, config: TrainConfig, data: Data, *, stopped: bool, steps: int) -> dict[str, Any]:
-        """The result of a classifier or tagger, as written to result.json."""
+    def result(
+        self, config: TrainConfig, data: Data, *, stopped: bool, steps: int, yardstick: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        """The result of a classifier or tagger, as in result.json; `yardstick`: what its scores stand beside."""
         lines, saved = run_folder.read_metrics(self.folder), self.saved
         result = {
             "method": config.method,
@@ -240,7 +243,7 @@ class Record:
             "best_epoch": saved["epoch"],
             "dev": saved.get("dev"),
             "majority_error": round(data.majority_error, 6),
-            "yardstick": self.yardstick,
+            "yardstick": yardstick,
             "stopped": stopped,
             "epochs": self.epoch,
             "steps": steps,

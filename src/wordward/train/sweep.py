@@ -154,9 +154,9 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
     for config in configs:
         pick_device(config.training.device)
         if config.transformer is not None:
-            from wordward.train.finetuning import Start
+            from wordward.train.finetuning_start import start_of
 
-            Start(config)
+            start_of(config)
             continue
         training = config.training
         reads = config.data, config.text, config.task, config.pretrained

@@ -119,12 +119,9 @@ class Trainer:
 
     def _augment(self, deadline: float | None) -> None:
         """Before an epoch, the first excepted, look for texts that fool the model as it is now."""
-        if self.augmenter is None:
-            return
-        if self.record.epoch and not self.labelled.at:
+        if self.augmenter is not None and self.record.epoch and not self.labelled.at:
             self.augmenter(self.record.epoch, deadline)
             self.labelled.read(self.augmenter.joined(self.data.train))
-        self.record.augmented = self.augmenter.counts
 
     def _check(self) -> None:
         """Stop if a loss was not finite, or if a process was asked to stop."""
@@ -156,6 +153,7 @@ class Trainer:
                 table=self.model.words.table.weight,
                 save_model=self._save_weights,
                 tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)) if falling else None,
+                augmented=self.augmenter.counts if self.augmenter else None,
             )
         self.labelled.go_to(self.record.epoch, 0)
         self.save(self.record.checkpoint_due)
@@ -199,10 +197,10 @@ class Trainer:
             tensors |= updater.average.tensors()
         checkpoint.save_checkpoint(self.folder, tensors, state | self.record.state())
 
-    def result(self, stopped: bool) -> dict[str, Any]:
+    def result(self, stopped: bool, yardstick: dict[str, Any] | None) -> dict[str, Any]:
         """The result, as written to result.json."""
         steps = self.stepper.updater.steps
-        return self.record.result(self.config, self.data, stopped=stopped, steps=steps)
+        return self.record.result(self.config, self.data, stopped=stopped, steps=steps, yardstick=yardstick)
 
     def load(self) -> None:
         """Resume from the last checkpoint, or from the start if there is none."""

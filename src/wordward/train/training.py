@@ -143,8 +143,7 @@ def _train_network(
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
-    if processes.first:
-        trainer.record.yardstick = yardstick_of(data, quiet=quiet)
+    yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
     with run_folder.held(folder) if processes.first else nullcontext():
         _begin(trainer, force=force, resume=resume)
         with (
@@ -154,7 +153,7 @@ def _train_network(
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
         if not processes.first:
             return processes.agree({})
-        result = run_folder.save_result(folder, trainer.result(stopped), trainer.device)
+        result = run_folder.save_result(folder, trainer.result(stopped, yardstick), trainer.device)
         say_compared(result, trainer.config, quiet=quiet)
         return processes.agree(result)
 
