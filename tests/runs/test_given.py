@@ -81,7 +81,7 @@ def test_labels_of_another_task_are_refused(folder: Path, capsys: pytest.Capture
         for command in ("check", "attack"):
             assert main([command, str(folder / name), file, "--device", "cpu", "--quiet"]) in (1, 2)
             assert f"expected {wanted}; it has" in capsys.readouterr().err
-    limits = ["--max-flip-rate", "1", "--device", "cpu", "--quiet", "--no-labels", "--limit", "3"]
+    limits = ["--max-flip-rate", "1", "--sense", "any", "--device", "cpu", "--quiet", "--no-labels", "--limit", "3"]
     assert main(["check", str(folder / "classifier"), tags, *limits]) == 0
 
 
@@ -141,7 +141,7 @@ def test_what_no_edit_was_made_for_is_not_fulfilled(external: Run, tmp_path: Pat
     assert found.unedited == len(found.attacked) > 0  # no word is in enough of these texts
     assert {each.name: each.holds for each in found.conditions} == {"min_accuracy": True, "max_flip_rate": False}
     assert not found.holds
-    assert "not measured: of" in found.conditions[1].found
+    assert "not measured: 1 of 1 texts to attack have no words" in found.conditions[1].found
     (tmp_path / "earlier.json").write_text(json.dumps(found.to_json()))
     later = check(external, texts, against=tmp_path / "earlier.json")
     assert [each.holds for each in later.conditions] == [True, False]

@@ -9,9 +9,10 @@ from small_training import config
 
 from wordward.config import DataSettings
 from wordward.datasets import DataError, Example
-from wordward.datasets.example import alike
+from wordward.datasets.example import alike, single_spaced
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
+from wordward.text.chosen import labelled_examples
 from wordward.train import train
 
 
@@ -34,6 +35,25 @@ def test_labels_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytes
     assert "differ only" not in capsys.readouterr().err
     with pytest.raises(DataError, match="got 'Good': write it as 'good', from which it differs only in case"):
         load_run(tmp_path / "run").evaluate([Example("a warm film", "Good")])
+
+
+def test_no_text_is_learnt_and_held_out_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each text is there twice, with other blanks: of those held out the ones that are learnt, too, are learnt."""
+    once = list(dict.fromkeys(reviews(60)))
+    twice = [*once, *(replace(each, text=f" {each.text}  ") for each in once)]
+    data = DataSettings(train=str(write_csv(tmp_path / "t.csv", twice)), dev_share=0.4)
+    learnt, held_out, _ = labelled_examples(replace(config(Path("")), data=data), quiet=False)
+    assert len(learnt) + len(held_out) == len(twice)
+    assert not {single_spaced(each.text) for each in learnt} & {single_spaced(each.text) for each in held_out}
+    moved = round(0.4 * len(twice)) - len(held_out)
+    assert 0 < moved < round(0.4 * len(twice))
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{moved} of {moved + len(held_out)} texts held out for dev are among the others, too" in said
+    assert f"dev has {len(held_out)}" in said
+    apart = labelled_examples(
+        replace(config(Path("")), data=replace(data, train=str(write_csv(tmp_path / "o.csv", once))))
+    )
+    assert len(apart[1]) == round(0.4 * len(once))
 
 
 def test_empty_texts_are_counted_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

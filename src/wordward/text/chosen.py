@@ -9,7 +9,7 @@ from wordward.config.settings import TrainConfig
 from wordward.config.texts import DataSettings
 from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, sample
 from wordward.datasets.columns import Columns
-from wordward.datasets.example import alike, check_labels, label_names
+from wordward.datasets.example import alike, check_labels, drop_shared, label_names
 from wordward.datasets.files import read_each
 from wordward.datasets.incoming import is_incoming, kept
 from wordward.support.console import say
@@ -42,7 +42,22 @@ def labelled_examples(
     if data.dev:
         return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
-    return *hold_out(labelled, data.dev_share, seed=seed, labels=label_names), classes
+    learnt, held_out = hold_out(labelled, data.dev_share, seed=seed, labels=label_names)
+    return *_apart(learnt, held_out, quiet=quiet), classes
+
+
+def _apart(learnt: list[Example], held_out: list[Example], *, quiet: bool) -> tuple[list[Example], list[Example]]:
+    """Both, no text on both sides: such are learnt, since a model's score on texts that it knows flatters it."""
+    own, total = drop_shared(held_out, learnt), len(held_out)
+    if not own or len(own) == total:
+        return learnt, held_out
+    alone, count = set(map(id, own)), total - len(own)
+    say(
+        f"{count:,} of {total:,} texts held out for dev {'is' if count == 1 else 'are'} among the others, too, and "
+        f"learnt with them: dev has {len(own):,}",
+        quiet=quiet,
+    )
+    return [*learnt, *(example for example in held_out if id(example) not in alone)], own
 
 
 def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet: bool) -> None:
