@@ -43,21 +43,21 @@ def labelled_examples(
         return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
     learnt, held_out = hold_out(labelled, data.dev_share, seed=seed, labels=label_names)
-    return *_apart(learnt, held_out, quiet=quiet), classes
+    return learnt, _unlearnt(held_out, learnt, quiet=quiet), classes
 
 
-def _apart(learnt: list[Example], held_out: list[Example], *, quiet: bool) -> tuple[list[Example], list[Example]]:
-    """Both, no text on both sides: such are learnt, since a model's score on texts that it knows flatters it."""
+def _unlearnt(held_out: list[Example], learnt: list[Example], *, quiet: bool) -> list[Example]:
+    """Those whose text is not among the learnt, which would flatter the score; all of them where that leaves none."""
     own, total = drop_shared(held_out, learnt), len(held_out)
     if not own or len(own) == total:
-        return learnt, held_out
-    alone, count = set(map(id, own)), total - len(own)
+        return held_out
+    count = total - len(own)
     say(
         f"{count:,} of {total:,} texts held out for dev {'is' if count == 1 else 'are'} among the others, too, and "
-        f"learnt with them: dev has {len(own):,}",
+        f"left out of dev, which has {len(own):,}",
         quiet=quiet,
     )
-    return [*learnt, *(example for example in held_out if id(example) not in alone)], own
+    return own
 
 
 def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet: bool) -> None:
