@@ -62,7 +62,24 @@ class Results:
         print(page(Path(self.folder)))
 
 
-COMMANDS: dict[str, Any] = {"reproduce": Reproduce, "results": Results}
+@dataclass(frozen=True)
+class Picture:
+    """Draw what IMDB's records say (docs/img/imdb.svg): errors beside the paper's, and accuracy under attack."""
+
+    out: tyro.conf.Positional[str]
+    """File to write, .svg or .png."""
+    folder: str = "experiments/results"
+    """Folder of the JSON Lines files."""
+
+    def __call__(self) -> None:
+        from experiments.picture import draw
+        from experiments.results import load
+        from experiments.tables import IMDB_IN_ORDER
+
+        draw(IMDB_IN_ORDER, load(Path(self.folder) / f"{IMDB_IN_ORDER.name}.jsonl"), Path(self.out))
+
+
+COMMANDS: dict[str, Any] = {"reproduce": Reproduce, "results": Results, "picture": Picture}
 
 
 def _parse(arguments: list[str]) -> Any:

@@ -112,18 +112,22 @@ def _line(title: str, paper: float | None, cells: Sequence[str], width: int) -> 
 
 
 def _ours(records: Sequence[Record], paper: float | None) -> list[str]:
-    values = [100 * record["test"]["value"] for record in records]
-    mean, count = sum(values) / len(values), len(values)
-    low, high = (100 * records[0]["test"][end] for end in ("low", "high"))
-    interval = f"{low:.2f} to {high:.2f} (test texts)"
-    if count > 1:
-        half = _half(values)
-        # The interval of a few seeds far apart may exceed 0 to 100 %.
-        interval = f"{max(mean - half, 0):.2f} to {min(mean + half, 100):.2f} (seeds)"
+    (mean, low, high), count = in_percent(records), len(records)
+    interval = f"{low:.2f} to {high:.2f} ({'seeds' if count > 1 else 'test texts'})"
     seconds = sum(record["seconds"] for record in records) / count
     dev = 100 * sum(record["dev"][record["criterion"]] for record in records) / count
     difference = "–" if paper is None else f"{mean - paper:+.2f}"
     return [f"{mean:.2f}", interval, str(count), difference, f"{dev:.2f}", f"{seconds:.0f}"]
+
+
+def in_percent(records: Sequence[Record]) -> tuple[float, float, float]:
+    """The mean test score over seeds and the ends of its 95 % interval, that of the test texts where there is one."""
+    values = [100 * record["test"]["value"] for record in records]
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return mean, *(100 * records[0]["test"][end] for end in ("low", "high"))
+    half = _half(values)
+    return mean, max(mean - half, 0.0), min(mean + half, 100.0)  # of a few seeds far apart it may exceed 0 to 100 %
 
 
 def _half(values: Sequence[float]) -> float:
@@ -165,22 +169,26 @@ def _under_attack(column: Column, records: Sequence[Record]) -> list[str]:
 
 def _accuracies(records: Sequence[Record], sense: str, swaps: str) -> list[float]:
     """In percent, one a record that has it."""
-    found = [record["attacked"].get(sense, {}).get(swaps) for record in records]
+    found = [record.get("attacked", {}).get(sense, {}).get(swaps) for record in records]
     return [100 * value for value in found if value is not None]
 
 
 def _accuracy(records: Sequence[Record], sense: str, swaps: str) -> str:
-    """The mean over seeds and half of its 95 % interval, or of that over the texts of one seed."""
+    found = under_attack(records, sense, swaps)
+    return "–" if found is None else f"{found[0]:.1f} ± {found[1]:.1f}"
+
+
+def under_attack(records: Sequence[Record], sense: str, swaps: str) -> tuple[float, float] | None:
+    """The mean accuracy over seeds and half of its 95 % interval (with one seed that over the texts), in percent."""
     values = _accuracies(records, sense, swaps)
     if not values:
-        return "–"
+        return None
+    mean = sum(values) / len(values)
     if len(values) > 1:
-        half = _half(values)
-    else:
-        texts = records[0]["attacked"]["texts"]
-        _, low, high = share(round(values[0] * texts / 100), texts)
-        half = 50 * (high - low)
-    return f"{sum(values) / len(values):.1f} ± {half:.1f}"
+        return mean, _half(values)
+    texts = next(record["attacked"]["texts"] for record in records if _accuracies([record], sense, swaps))
+    _, low, high = share(round(mean * texts / 100), texts)
+    return mean, 50 * (high - low)
 
 
 def _paired(records: Sequence[Record]) -> list[str]:
