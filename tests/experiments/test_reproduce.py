@@ -501,8 +501,11 @@ def test_rare_labels_outlive_the_limit_of_the_small_preset(
     monkeypatch.setitem(SMALL_TRAINING, "limit", limit)
     folder = tmp_path / "experiments" / "r52"
     folder.mkdir(parents=True)
-    rare = [Example(f"a word on the {name} was said", name) for name in ("rye", "tin", "zinc", "lead", "tea")]
-    write_csv(tmp_path / "train.csv", [*reviews(3000, 1), *rare, *rare])
+    names_of_few = ("rye", "tin", "zinc", "lead", "tea")
+    rare, more = (
+        [Example(f"a word on the {name} was {said}", name) for name in names_of_few] for said in ("said", "lost")
+    )
+    write_csv(tmp_path / "train.csv", [*dict.fromkeys(reviews(3000, 1)), *rare, *more])  # no text twice
     write_csv(tmp_path / "dev.csv", rare)
     write_csv(tmp_path / "test.csv", [*reviews(20, 2), *rare])
     files = (f'{name} = "{tmp_path / name}.csv"\n' for name in names)
