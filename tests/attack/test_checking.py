@@ -258,13 +258,13 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run)
         wordward.Example("fine fine" if each.label == "good" else "awful", each.label) for each in reviews(40, seed=5)
     ]
     found = check(run, TEXTS, limits=limits, sense_from=by)
-    assert found.unedited > 0.5 * len(found.attacked)
+    assert len(found.attacked) == found.untried == found.unedited
     flips, accuracy = (
         next(one for one in found.conditions if one.name == name) for name in ("max_flip_rate", "min_accuracy")
     )
     assert accuracy.holds
     assert not flips.holds
-    assert f"not measured: {found.unedited} of {len(found.attacked)} texts to attack have no words" in flips.found
+    assert f"not measured: {found.untried} of {len(found.attacked)} texts to attack have no words" in flips.found
 
 
 def test_a_run_of_ours_is_not_to_be_given_texts_to_count(
@@ -276,6 +276,24 @@ def test_a_run_of_ours_is_not_to_be_given_texts_to_count(
     said = capsys.readouterr().err
     assert "training texts or more, so the sense of few swaps can be judged" in said
     assert "sense_from" not in said
+
+
+def test_a_model_that_no_edit_moves_is_measured(tmp_path: Path):
+    """By so few texts that few words can be judged; but edits were tried, and did nothing."""
+
+    class Marks(Guard):
+        def __call__(self, texts: list[str]) -> Any:
+            return [[0.1, 0.9] if text.rstrip().endswith("!") else [0.9, 0.1] for text in texts]
+
+    texts = [
+        replace(each, text=f"{each.text} {'!' if each.label == 'good' else '.'}") for each in reviews(40, seed=5)
+    ]
+    limits = CheckLimits(max_flip_rate=0.0, min_accuracy_under_attack=1.0)
+    found = check(wordward.open_model(Marks()), texts, AttackSettings(edits=("typo",), sense="kept"), limits=limits)
+    assert found.unedited == len(found.attacked) == 40
+    assert found.untried == 0
+    assert not found.caveat
+    assert found.holds
 
 
 def test_any_edit_is_made_where_nothing_tells_the_sense(run: Run, capsys: pytest.CaptureFixture[str]):

@@ -40,12 +40,25 @@ def test_every_choice_has_the_same_candidates_and_its_numbers(run: Run):
     found = measured(run, TEXTS)
     assert list(found.flips) == list(CHOICES)
     assert not found.skipped
-    assert list(found.ahead) == ["pull", "gradient", "captum", "random"]
+    assert list(found.ahead) == ["shown", "gradient", "captum", "random"]
     for name, ahead in found.ahead.items():
-        assert ahead.value == pytest.approx(found.flips["shown"].value - found.flips[name].value)
+        assert ahead.value == pytest.approx(found.flips["pull"].value - found.flips[name].value)
         assert ahead.low <= ahead.value <= ahead.high
     assert measured(run, TEXTS) == found
     assert json.loads(json.dumps(found.to_json()))["flips"]["pull"]["value"] == found.flips["pull"].value
+
+
+def test_a_flip_that_explain_shows_counts(run: Run):
+    """The word put in is among the candidates of its place, so that what is shown to flip a text flips it here."""
+    right = [each for each in TEXTS if run.predict([each])[0].label == each.label]
+    flipping = 0
+    for explained in run.explain([each.text for each in right]):
+        place = explained.strongest
+        if place is not None and place.pull is not None and place.pull.prediction not in (None, explained.predicted):
+            flipping += 1
+    found = measured(run, TEXTS)
+    assert found.flips["shown"].value * found.texts >= flipping - (len(right) - found.texts)
+    assert measured(run, TEXTS, method="advt").skipped["shown"] == "the model is not asked about the pulls of advt"
 
 
 def test_only_texts_predicted_right_count(run: Run):
@@ -58,7 +71,7 @@ def test_only_texts_predicted_right_count(run: Run):
 
 def test_gradients_are_those_of_the_loss(run: Run):
     explainer = Explainer(run)
-    (one,) = _choosable(explainer, ["the film was warm and lovely"])
+    (one,) = _choosable([explainer], ["the film was warm and lovely"])
     (norms,) = _gradients(explainer, [one.reading.row], [one.label])
     table = explainer.adversary.tap.embedding
     kept: list[torch.Tensor] = []
@@ -84,7 +97,7 @@ def test_gradients_are_those_of_the_loss(run: Run):
 def test_attributions_add_up_to_the_difference(run: Run):
     """Integrated gradients of all ids are what the label's logit gains over a text of padding."""
     explainer = Explainer(run)
-    (one,) = _choosable(explainer, ["the film was warm and lovely"])
+    (one,) = _choosable([explainer], ["the film was warm and lovely"])
     (given,) = _attributions(explainer, [one.reading.row], [one.label])
     row = one.reading.row
     ids = torch.from_numpy(row.ids.astype(np.int64))[None]
@@ -97,7 +110,7 @@ def test_attributions_add_up_to_the_difference(run: Run):
 
 def test_a_flip_is_another_label_of_the_text_as_a_whole(run: Run):
     explainer = Explainer(run)
-    for one in _choosable(explainer, TEXTS[:6]):
+    for one in _choosable([explainer], TEXTS[:6]):
         for at, flips in _flips(run, one, set(one.candidates)).items():
             token = one.reading.tokens[at]
             start, end = token.start, token.end
@@ -110,7 +123,7 @@ def test_a_flip_is_another_label_of_the_text_as_a_whole(run: Run):
 def test_the_word_that_matters_is_found(run: Run):
     """Words of praise and blame decide: where one may be swapped, the strongest pull mostly names it."""
     explainer, hits = Explainer(run), []
-    for one in _choosable(explainer, TEXTS):
+    for one in _choosable([explainer], TEXTS):
         telling = {at for at in one.candidates if one.reading.tokens[at].text in PRAISE + BLAME}
         if telling:
             hits.append(max(one.candidates, key=lambda place: one.pulls[place]) in telling)

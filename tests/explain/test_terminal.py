@@ -214,7 +214,7 @@ def test_what_is_left_out_is_said() -> None:
     unknown = replace(long(2, 1), places=tuple(replace(p, known=False) for p in long(2, 1).places))
     assert part_of([unknown], 9).note == "no word of this text is in the vocabulary"
     still = replace(long(2, 1), places=tuple(replace(p, pulls=()) for p in long(2, 1).places))
-    assert part_of([still], 9).note == "nothing pulls: of the words that may come, none lies where the loss rises"
+    assert part_of([still], 9).note == "nothing pulls: no word may come, or none that may lies where the loss rises"
     assert "60 words before" in printed(long(100, 99))
     assert "60 words before" in html_fragment([long(100, 99)])
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hf_tiny import bert, byte_pieces, saved, word_pieces
+from hf_tiny import bert, byte_pieces, family, saved, word_pieces
 from reviews import BLAME, PRAISE, THINGS
 from serving import serving
 from tokenizers import processors
@@ -28,6 +29,7 @@ from wordward.support.errors import SettingError
 from wordward.train import finetuner, train
 from wordward.train.augmenting import Augmenter
 from wordward.train.finetuning_data import Collator
+from wordward.train.finetuning_start import encode, start_of
 
 COLUMNS = ("--text-column", "first", "--pair-column", "second")
 PAIR = "the film was warm", "this story was dull"
@@ -65,6 +67,25 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = ("--train", folder / "train.csv", *COLUMNS)
     assert wordward_("train", "--model", folder / "tiny", *texts, "--out", folder / "run", *flags) == 0
     return folder
+
+
+def test_a_model_that_is_not_told_where_texts_end_reads_both_as_plain_transformers_do(tmp_path: Path):
+    """It has no token types, so the mark between the two texts is its tokenizer's alone."""
+    tokenizer = word_pieces()
+    family("distilbert", "sequence", vocab_size=len(tokenizer), num_labels=2).float().save_pretrained(
+        tmp_path / "tiny"
+    )
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    data = DataSettings(str(write(tmp_path / "t.csv", comparisons(40))), text_column="first", pair_column="second")
+    start = start_of(TrainConfig("advt", transformer=str(tmp_path / "tiny"), data=data))
+    assert start.separator is None
+    rows = encode(start, quiet=True).data.train.rows
+    for example, row in zip(start.examples["train"], rows, strict=True):
+        first, second, _ = parted(example.text)
+        assert list(row) == start.tokenizer(first, second)["input_ids"]
+    single = [*start.examples["train"], Example("one text alone", "first")]
+    with pytest.raises(DataError, match="expected two texts"):
+        encode(replace(start, examples=start.examples | {"train": single}), quiet=True)
 
 
 def plainly(place: Path, texts: list[str]) -> np.ndarray:

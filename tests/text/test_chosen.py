@@ -37,23 +37,35 @@ def test_labels_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytes
         load_run(tmp_path / "run").evaluate([Example("a warm film", "Good")])
 
 
-def test_no_text_is_learnt_and_held_out_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each text is there twice, with other blanks: of those held out the ones that are learnt, too, are left out."""
+def split(folder: Path, examples: list[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:
+    data = DataSettings(train=str(write_csv(folder / "t.csv", examples)), dev_share=share)
+    learnt, held_out, _ = labelled_examples(replace(config(Path("")), data=data))
+    return learnt, held_out
+
+
+def test_no_text_is_learnt_and_held_out_alike(tmp_path: Path) -> None:
+    """Each text is there twice, with other blanks."""
     once = list(dict.fromkeys(reviews(60)))
-    twice = [*once, *(replace(each, text=f" {each.text}  ") for each in once)]
-    data = DataSettings(train=str(write_csv(tmp_path / "t.csv", twice)), dev_share=0.4)
-    learnt, held_out, _ = labelled_examples(replace(config(Path("")), data=data), quiet=False)
-    assert len(learnt) == len(twice) - round(0.4 * len(twice))
+    learnt, held_out = split(tmp_path, [*once, *(replace(each, text=f" {each.text}  ") for each in once)], share=0.4)
     assert not {single_spaced(each.text) for each in learnt} & {single_spaced(each.text) for each in held_out}
-    left = round(0.4 * len(twice)) - len(held_out)
-    assert 0 < left < round(0.4 * len(twice))
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"{left} of {left + len(held_out)} texts held out for dev are among the others, too, and left out" in said
-    assert said.endswith(f"which has {len(held_out)}")
-    apart = labelled_examples(
-        replace(config(Path("")), data=replace(data, train=str(write_csv(tmp_path / "o.csv", once))))
-    )
-    assert len(apart[1]) == round(0.4 * len(once))
+    assert len(learnt) + len(held_out) == 2 * len(once)
+    assert len(held_out) == 2 * round(0.4 * len(once))
+
+
+def test_many_copies_of_few_texts_leave_their_label_on_both_sides(tmp_path: Path) -> None:
+    once = list(dict.fromkeys(reviews(200)))
+    copies = [
+        Example(f"win a {thing} now", "spam")
+        for thing in ("car", "prize", "phone", "trip", "watch")
+        for _ in range(30)
+    ]
+    for part in split(tmp_path, [*once, *copies], share=0.3):
+        assert {each.label for each in part} == {"good", "bad", "spam"}
+
+
+def test_one_text_alone_is_on_both_sides(tmp_path: Path) -> None:
+    learnt, held_out = split(tmp_path, [Example("a film", label) for label in ("good", "bad") for _ in range(10)])
+    assert (len(learnt), len(held_out)) == (18, 2)
 
 
 def test_empty_texts_are_counted_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,7 @@ class Attacked:
         changes: The swaps and other edits, in the order of the text.
         outcome: "wrong": not predicted right (a tagger flags no error), so not attacked.
         passes: Texts that the model read for it.
+        tried: Of these, how many were the text with edits; 0 where none may be made.
         words: Words that the model reads.
         flagged: A tagger's positions under attack: flagged, and errors as far as known.
         left: Those of them still flagged.
@@ -95,6 +96,7 @@ class Attacked:
     changes: tuple[Change, ...] = ()
     outcome: Outcome = "kept"
     passes: int = 0
+    tried: int = 0
     words: int = 0
     flagged: tuple[int, ...] = ()
     left: tuple[int, ...] = ()

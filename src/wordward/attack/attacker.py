@@ -133,6 +133,7 @@ class Edited(NamedTuple):
     text: str
     changes: tuple[Change, ...]
     passes: int
+    tried: int
     alone: tuple[str, ...] = ()
 
 
@@ -177,7 +178,8 @@ class Attacker:
                 attacked = replace(attacked, adversarial=adversarial[at], changes=made[at].changes)
             passes = (before.problem is None) + (at in adversarial)
             if at in made:
-                attacked, passes = replace(attacked, alone=made[at].alone), passes + made[at].passes
+                attacked = replace(attacked, alone=made[at].alone, tried=made[at].tried)
+                passes += made[at].passes
             yield replace(attacked, passes=passes, words=len(text.spans))
 
     def _edited(self, cases: Sequence[Case]) -> list[Edited]:
@@ -282,7 +284,7 @@ def _swapped(run: Run, goal: Goal, one: Search) -> Edited:
         sense, correct = goal.sense(case, swap)
         toward = written(case.text, place, run.vocabulary.word(swap.word), lowercase=run.text.lowercase)
         changes.append(Change(swap.position, place.word, toward, place.start, place.end, sense, correct))
-    return Edited(text_with(run, case, best.made), tuple(changes), one.passes)
+    return Edited(text_with(run, case, best.made), tuple(changes), one.passes, one.tried)
 
 
 def _edited(one: EditSearch) -> Edited:
@@ -292,4 +294,4 @@ def _edited(one: EditSearch) -> Edited:
         position = sum(end <= edit.start for _, end in case.reading.spans)
         word = case.text[edit.start : edit.end]
         changes.append(Change(position, word, edit.new, edit.start, edit.end, edit.sense, edit.correct, edit.kind))
-    return Edited(one.text, tuple(changes), one.passes, tuple(kind for kind in EDITS if kind in one.alone))
+    return Edited(one.text, tuple(changes), one.passes, one.tried, tuple(kind for kind in EDITS if kind in one.alone))

@@ -39,6 +39,7 @@ class Search:
     case: Case
     beam: list[State]  # the best first
     passes: int = 0  # texts that the model read for it
+    tried: int = 0  # of them, the text with an edit
     over: bool = False
 
     def order(self, state: State, unsure: float) -> Any:
@@ -76,6 +77,7 @@ def advance(run: Run, searches: Sequence[Search], tries: Tries, *, beam: int, an
             logits = dict(zip(rows, read(run, list(rows.values()), copy), strict=True))
             for number, _ in rows:
                 running[number].passes += 1
+                running[number].tried += 1
             kept: list[list[State]] = [[] for _ in running]
             for attempt in attempts:
                 one, state = running[attempt.text], attempt.state

@@ -101,6 +101,11 @@ class Check:
         return sum(not each.changes for each in self.attacked)
 
     @property
+    def untried(self) -> int:
+        """How many of them had no edit that may be made."""
+        return sum(not each.tried for each in self.attacked)
+
+    @property
     def flip_rate(self) -> Interval | None:
         """Flipped of attacked; None where none was attacked."""
         return share(len(self.flipped), len(self.attacked)) if self.attacked else None
@@ -224,6 +229,7 @@ class Check:
             "attacked": len(self.attacked),
             "flipped": len(self.flipped),
             "unedited": self.unedited,
+            "untried": self.untried,
             "flip_rate": self.flip_rate and self.flip_rate._asdict(),
             "false_positives": self.false_positives and self.false_positives._asdict(),
             "recall": self.recall and self.recall._asdict(),

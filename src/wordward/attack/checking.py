@@ -24,7 +24,7 @@ from wordward.support.console import say
 from wordward.support.errors import SettingError
 
 BUDGETS = (1, 2, 4)  # numbers of edits
-UNMEASURED = 0.5  # of the texts, left as they are for want of words to judge by: what holds then says nothing
+UNMEASURED = 0.5  # of the texts, without an edit to try for want of words to judge by: what holds then says nothing
 
 
 def check(
@@ -176,12 +176,13 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[Atta
     """The settings without a rule of sense where there is nothing to judge by; and what little there is, in words."""
     if settings.sense == "any":
         return settings, ""
-    if run.tagging or run.class_counts() is None:
+    swaps = "swap" in settings.edits  # other edits are not judged by words
+    if run.tagging or (swaps and run.class_counts() is None):
         why = "for a tagger nothing tells" if run.tagging else "no labelled texts tell"
-        why = f"{why} which edits keep the sense, so any may be made"
-        say(why, quiet=quiet)
+        why = f"{why} which edits keep the sense, so any may be made" if swaps else ""
+        say(why, quiet=quiet or not why)
         return replace(settings, sense="any"), why
-    if (words := few_to_judge_by(run)) is None or "swap" not in settings.edits:
+    if not swaps or (words := few_to_judge_by(run)) is None:
         return settings, ""
     which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
     if run.trained_here:  # it has counted the words of all of them
@@ -193,10 +194,10 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[Atta
 
 def _unmeasured(found: Check, run: Run) -> str:
     """Why accuracy under attack was not measured: too few texts have words that can be judged; else empty."""
-    attacked, left = len(found.attacked), found.unedited
-    if found.settings.sense != "kept" or few_to_judge_by(run) is None or left <= UNMEASURED * attacked:
+    attacked, untried = len(found.attacked), found.untried
+    if found.settings.sense != "kept" or few_to_judge_by(run) is None or untried <= UNMEASURED * attacked:
         return ""
-    return f"not measured: {left} of {attacked} texts to attack have no words that can be judged"
+    return f"not measured: {untried} of {attacked} texts to attack have no words that can be judged"
 
 
 def _check_measurable(

@@ -68,7 +68,8 @@ def summarise(
     tagging = any(result.errors is not None or result.flagged for result in results)
     before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
     count, kept = len(attacked), sum(result.sense_kept for result in flipped)
-    told = not flipped or any(change.sense != "unknown" for result in flipped for change in result.changes)
+    judged = any(change.sense != "unknown" for result in flipped for change in result.changes)
+    told = judged or not (flipped or tagging)  # a tagger's are judged by corrections, where there are any
     kinds = {} if tuple(edits) == ("swap",) or not count else {kind: _kind(attacked, kind) for kind in edits}
     return Summary(
         texts=len(results),
@@ -78,7 +79,7 @@ def summarise(
         accuracy=before,
         accuracy_under_attack=after,
         success=share(len(flipped), count) if count else None,
-        success_sense_kept=share(kept, count) if count and told and not tagging else None,
+        success_sense_kept=share(kept, count) if count and told else None,
         share_changed=sum(result.share for result in flipped) / len(flipped) if flipped else None,
         swaps=sum(len(result.changes) for result in flipped) / len(flipped) if flipped else None,
         passes=sum(result.passes for result in results) / len(results) if results else 0.0,
@@ -133,7 +134,8 @@ def show_texts(results: Sequence[Attacked], console: Console, *, tag: str | None
         }[attacked.outcome]
         whose = (tag or "flag") if tagging else plain(attacked.before)
         probabilities = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
-        effect = f"{probabilities}  sense {attacked.sense}" if attacked.changes else ""
+        judged = "" if tagging and attacked.sense == "unknown" else f"  sense {attacked.sense}"
+        effect = f"{probabilities}{judged}" if attacked.changes else ""
         console.print(f"[bold]{escape(plain(verdict))}[/]{escape(effect)}")
         console.print(_inline(attacked), soft_wrap=True)
         console.print()

@@ -44,13 +44,13 @@ class Faithfulness:
         method: Whose pulls were taken.
         texts: On how many texts, predicted right where their labels are given, with two words to choose from or more.
         flips: By choice, one of `CHOICES`: the share of texts that one of the candidate words in that place flips.
-        ahead: By other choice: by how much the share of the first in `flips` is larger, over the same texts.
+        ahead: By other choice: by how much the share of the strongest pull is larger, over the same texts.
         skipped: By choice: why it was left out.
 
     Examples:
         >>> found = wordward.explain.faithfulness(run, ["the film was warm and funny", "the film was dull and cold"])
         >>> found.texts, sorted(found.ahead)
-        (2, ['captum', 'gradient', 'pull', 'random'])
+        (2, ['captum', 'gradient', 'random', 'shown'])
     """
 
     method: str
@@ -115,14 +115,17 @@ def faithfulness(
     if run.tagging:
         raise SettingError("run", "faithfulness is measured for classifiers; this model gives each word a tag")
     explainer = Explainer(run, method, word_space=word_space, forms=True)
-    chosen = _choosable(explainer, texts)
+    shown = None if explainer.sensible is None else Explainer(run, method, word_space=word_space)
+    chosen = _choosable([explainer] if shown is None else [explainer, shown], texts)
     if not chosen:
         raise DataError("expected texts with two words or more that others may stand for; there are none")
     with progress(quiet=quiet) as bars:
         bar = bars.add_task("what pulls tell", total=2 * len(chosen), unit="texts")
         places, skipped = _named(explainer, chosen, seed, partial(bars.advance, bar))
-        if explainer.sensible is not None:
-            places["shown"] = _shown(Explainer(run, method, word_space=word_space), chosen)
+        if shown is None:
+            skipped["shown"] = f"the model is not asked about the pulls of {explainer.adversary.method.name}"
+        else:
+            places["shown"] = _shown(shown, chosen)
         bars.update(bar, completed=len(chosen))
         flips = []
         for number, one in enumerate(chosen):
@@ -135,12 +138,11 @@ def faithfulness(
         for name in CHOICES
         if name in places
     }
-    first, *others = found
     return Faithfulness(
         explainer.adversary.method.name,
         len(chosen),
         {n: mean(each) if n == "random" else share(int(each.sum()), len(chosen)) for n, each in found.items()},
-        {name: mean(found[first] - found[name]) for name in others},
+        {name: mean(found["pull"] - each) for name, each in found.items() if name != "pull"},
         skipped,
     )
 
@@ -177,9 +179,13 @@ def _shown(explainer: Explainer, chosen: Sequence[_Choosable]) -> list[list[int]
     ]
 
 
-def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
-    """The texts that are predicted right and in which two words or more may be swapped."""
-    run, examples = explainer.run, explainer.run.examples(texts)
+def _choosable(explainers: Sequence[Explainer], texts: Sequence[Text]) -> list[_Choosable]:
+    """The texts that are predicted right and in which two words or more may be swapped, for what any explainer finds.
+
+    How strongly a place is pulled is what the first says that pulls it.
+    """
+    run = explainers[0].run
+    examples = run.examples(texts)
     readings = run.read_all(examples)
     predicted = run.predict_readings(readings)
     right = [
@@ -189,17 +195,16 @@ def _choosable(explainer: Explainer, texts: Sequence[Text]) -> list[_Choosable]:
     ]
     names: list[Labels] = [[predicted[at].label] for at in right]
     chosen, writable = [readings[at] for at in right], run.writable()
-    k = explainer.adversary.method.settings.k or explainer.top
-    found: dict[int, _Choosable] = {}
-    for pulls in explainer.pulls(chosen, names, top=k):
-        reading = chosen[pulls.number]
-        of_words = _candidates(explainer, reading, pulls.of_words(reading.row), writable)
-        if len(of_words) > 1:
-            strongest = {at: max(strength for _, strength in of) for at, of in of_words.items()}
-            words = {at: [word for word, _ in of] for at, of in of_words.items()}
-            label = run.labels.index(str(predicted[right[pulls.number]].label))
-            found[pulls.number] = _Choosable(reading, label, words, strongest)
-    return [found[number] for number in sorted(found)]
+    labels = [run.labels.index(str(predicted[at].label)) for at in right]
+    found = [_Choosable(reading, label, {}, {}) for reading, label in zip(chosen, labels, strict=True)]
+    for explainer in explainers:
+        k = explainer.adversary.method.settings.k or explainer.top
+        for pulls in explainer.pulls(chosen, names, top=k):
+            reading, one = chosen[pulls.number], found[pulls.number]
+            for at, of in _candidates(explainer, reading, pulls.of_words(reading.row), writable).items():
+                one.candidates[at] = list(dict.fromkeys([*one.candidates.get(at, []), *(word for word, _ in of)]))
+                one.pulls.setdefault(at, max(strength for _, strength in of))
+    return [one for one in found if len(one.candidates) > 1]
 
 
 def _candidates(

@@ -117,7 +117,7 @@ def part_of(explanations: Sequence[Explanation], limit: int) -> Part:
     if lines and not any(place and place.known for line in lines for place in line.places):
         notes.append("no word of this text is in the vocabulary")
     elif lines and not any(place and place.pulls for line in lines for place in line.places):
-        notes.append("nothing pulls: of the words that may come, none lies where the loss rises")
+        notes.append("nothing pulls: no word may come, or none that may lies where the loss rises")
     return Part(lines[first:last], start, end, before, after, "; ".join(notes))
 
 

@@ -9,7 +9,7 @@ from wordward.config.settings import TrainConfig
 from wordward.config.texts import DataSettings
 from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, sample
 from wordward.datasets.columns import Columns
-from wordward.datasets.example import alike, check_labels, drop_shared, label_names
+from wordward.datasets.example import alike, check_labels, label_names, single_spaced
 from wordward.datasets.files import read_each
 from wordward.datasets.incoming import is_incoming, kept
 from wordward.support.console import say
@@ -42,22 +42,19 @@ def labelled_examples(
     if data.dev:
         return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
-    learnt, held_out = hold_out(labelled, data.dev_share, seed=seed, labels=label_names)
-    return learnt, _unlearnt(held_out, learnt, quiet=quiet), classes
+    return *_apart(labelled, data.dev_share, seed), classes
 
 
-def _unlearnt(held_out: list[Example], learnt: list[Example], *, quiet: bool) -> list[Example]:
-    """Those whose text is not among the learnt, which would flatter the score; all of them where that leaves none."""
-    own, total = drop_shared(held_out, learnt), len(held_out)
-    if not own or len(own) == total:
-        return held_out
-    count = total - len(own)
-    say(
-        f"{count:,} of {total:,} texts held out for dev {'is' if count == 1 else 'are'} among the others, too, and "
-        f"left out of dev, which has {len(own):,}",
-        quiet=quiet,
+def _apart(labelled: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """Some of the texts held out, equal ones together: a score on texts that are learnt, too, would flatter."""
+    equal: dict[str, list[Example]] = {}
+    for example in labelled:
+        equal.setdefault(single_spaced(example.text), []).append(example)
+    groups = list(equal.values()) if len(equal) > 1 else [[example] for example in labelled]
+    learnt, held_out = hold_out(
+        groups, share, seed=seed, labels=lambda group: {name for one in group for name in one.names}
     )
-    return own
+    return [one for group in learnt for one in group], [one for group in held_out for one in group]
 
 
 def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet: bool) -> None:

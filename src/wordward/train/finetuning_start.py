@@ -159,7 +159,8 @@ class Encoded:
 
 def encode(start: Start, *, quiet: bool) -> Encoded:
     """The texts as pieces; settles what the config leaves open."""
-    reader = PieceReader(start.tokenizer, start.tagging, start.most, paired=start.separator is not None)
+    paired = start.config.data.pair_column is not None  # with or without a separator of its own
+    reader = PieceReader(start.tokenizer, start.tagging, start.most, paired=paired)
     encoded = {
         name: reader.encode(
             examples,
