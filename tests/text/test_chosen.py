@@ -52,6 +52,17 @@ def test_no_text_is_learnt_and_held_out_alike(tmp_path: Path) -> None:
     assert len(held_out) == 2 * round(0.4 * len(once))
 
 
+def test_a_few_that_are_learnt_are_left_out(tmp_path: Path) -> None:
+    once = list(dict.fromkeys(reviews(100)))
+    learnt, _ = split(tmp_path, once, share=0.3)
+    more, fewer = split(tmp_path, [*once, *learnt[:8]], share=0.3)
+    texts = {each.text for each in more}
+    assert not texts & {each.text for each in fewer}
+    assert len(more) + len(fewer) < len(once) + 8
+    assert len(once) == len(texts | {each.text for each in fewer})
+    assert {each.label for each in fewer} == {"good", "bad"}
+
+
 def test_many_copies_of_few_texts_leave_their_label_on_both_sides(tmp_path: Path) -> None:
     once = list(dict.fromkeys(reviews(200)))
     copies = [

@@ -1,7 +1,7 @@
 """The texts that settings name: read, shortened, some held out."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from wordward.config.settings import TrainConfig
 from wordward.config.texts import DataSettings
 from wordward.datasets import ColumnError, DataError, Example, MissingError, hold_out, sample
 from wordward.datasets.columns import Columns
-from wordward.datasets.example import alike, check_labels, label_names, single_spaced
+from wordward.datasets.example import alike, check_labels, drop_shared, label_names, single_spaced
 from wordward.datasets.files import read_each
 from wordward.datasets.incoming import is_incoming, kept
 from wordward.support.console import say
@@ -46,15 +46,31 @@ def labelled_examples(
 
 
 def _apart(labelled: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """Some of the texts held out, equal ones together: a score on texts that are learnt, too, would flatter."""
+    """Some of the texts held out, none of them learnt, too, as far as that can be: a score on it would flatter.
+
+    The few that are also among the learnt are left out; where that leaves less than half, or not all labels, groups
+    of equal texts are drawn instead (not of tagged sentences, whose words are learnt one by one).
+    """
+    learnt, held_out = hold_out(labelled, share, seed=seed, labels=label_names)
+    own = drop_shared(held_out, learnt)
+    if 2 * len(own) >= len(held_out) and _names(own) == _names(held_out):
+        return learnt, own
+    if labelled[0].tags is not None:
+        return learnt, held_out
     equal: dict[str, list[Example]] = {}
     for example in labelled:
         equal.setdefault(single_spaced(example.text), []).append(example)
-    groups = list(equal.values()) if len(equal) > 1 else [[example] for example in labelled]
-    learnt, held_out = hold_out(
-        groups, share, seed=seed, labels=lambda group: {name for one in group for name in one.names}
-    )
-    return [one for group in learnt for one in group], [one for group in held_out for one in group]
+    try:
+        groups = hold_out(list(equal.values()), share, seed=seed, labels=_names)
+    except DataError:  # of too few different texts
+        return learnt, held_out
+    learnt, held_out = ([example for group in side for example in group] for side in groups)
+    return learnt, held_out
+
+
+def _names(examples: Iterable[Example]) -> set[str | None]:
+    """The labels or tags that occur."""
+    return {name for example in examples for name in example.names}
 
 
 def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet: bool) -> None:
