@@ -1,6 +1,7 @@
 """A check: its numbers, its limits, and the comparison with an earlier one."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,7 +283,7 @@ def test_a_model_that_no_edit_moves_is_measured(tmp_path: Path):
     """By so few texts that few words can be judged; but edits were tried, and did nothing."""
 
     class Marks(Guard):
-        def __call__(self, texts: list[str]) -> Any:
+        def __call__(self, texts: Sequence[str]) -> Any:
             return [[0.1, 0.9] if text.rstrip().endswith("!") else [0.9, 0.1] for text in texts]
 
     texts = [
