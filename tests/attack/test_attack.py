@@ -436,7 +436,7 @@ def test_a_swap_is_told_as_it_is_written_in_the_text(monkeypatch: pytest.MonkeyP
     swaps = [Replacement(0, vocabulary["we"]), Replacement(3, vocabulary["we"])]
     monkeypatch.setattr(attacker, "text_with", lambda *_: "We know and we said")
     goal = SimpleNamespace(sense=lambda *_: ("kept", None))
-    found: Any = SimpleNamespace(case=case, beam=[SimpleNamespace(made=swaps)], passes=1)
+    found = beam.Search(case, [State(case.row, tuple(swaps))], passes=1)
     edited = attacker._swapped(run, cast(Any, goal), found)
     assert [change.toward for change in edited.changes] == ["We", "we"]
 
