@@ -567,6 +567,13 @@ def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: 
     assert "slice of IMDB, test error (%)\n\nnot found" in shown
 
 
+def rows_of_readme(head: str) -> list[list[str]]:
+    """The cells of the table whose first line ends so."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = readme.partition(head)[2].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row.startswith("| ")]
+
+
 def test_the_readme_shows_what_the_records_say() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     section = page.partition("### all-MiniLM-L6-v2 on a slice of IMDB")[2]
@@ -579,9 +586,7 @@ def test_the_readme_shows_what_the_records_say() -> None:
             after_four = cells.index("any, 4")
         elif len(cells) > 2 and cells[0] in told:
             told[cells[0]].append(cells[after_four])
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = readme.partition("accuracy under 4 swaps (%) |")[2].partition("\n\n")[0].splitlines()
-    shown = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row.startswith("| ")]
+    shown = rows_of_readme("accuracy under 4 swaps (%) |")
     assert len(shown) == 3
     for name, *cells in shown:
         assert cells == told[name]
@@ -600,9 +605,7 @@ def test_so_does_its_table_of_the_papers_lstm() -> None:
             columns = [cells.index("any, 8"), cells.index("kept, 8")]
         elif columns and len(cells) == 10 and cells[0] in told:
             told[cells[0]][3:] = [cells[at].partition(" ")[0] for at in columns]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = readme.partition("| that keep the sense |")[2].partition("\n\n")[0].splitlines()
-    shown = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row.startswith("| ")]
+    shown = rows_of_readme("| that keep the sense |")
     assert len(shown) == 5
     for name, *cells in shown:
         assert cells == told[name]

@@ -179,9 +179,9 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[Atta
     swaps = "swap" in settings.edits  # other edits are not judged by words
     if run.tagging or (swaps and run.class_counts() is None):
         why = "for a tagger nothing tells" if run.tagging else "no labelled texts tell"
-        why = f"{why} which edits keep the sense, so any may be made" if swaps else ""
-        say(why, quiet=quiet or not why)
-        return replace(settings, sense="any"), why
+        why = f"{why} which edits keep the sense, so any may be made"
+        say(why, quiet=quiet or not swaps)
+        return replace(settings, sense="any"), why if swaps else ""
     if not swaps or (words := few_to_judge_by(run)) is None:
         return settings, ""
     which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
