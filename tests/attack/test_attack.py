@@ -12,11 +12,13 @@ import torch
 from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
-from wordward.attack import attacker, beam
+from wordward.attack import attacker, reader
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
+from wordward.attack.beam import Search
 from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.guide import Guide, gains
+from wordward.attack.reader import Reader
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (
@@ -83,10 +85,10 @@ def test_gains_are_the_slopes_of_the_loss_toward_each_word() -> None:
     """Against central differences in double precision, for every word and every candidate."""
     for k in (None, 4):
         run = untrained(k=k)
-        guide = Guide(run, AttackSettings(rank="gain"), None)
+        guide = Guide(Reader(run), AttackSettings(rank="gain"), None)
         row = run.encode([Example("the ending was good")], labelled=False).rows[0]
         batch = Corpus([row], [1]).batch(np.array([0]), run.device)
-        found, gradient, _ = guide.perturb(batch)
+        found, (gradient, _) = guide.perturb(batch), guide.gradient(batch)
         assert found.candidates is not None
         assert gradient is not None
         got = gains(guide.adversary, batch.ids, found.candidates, gradient)
@@ -114,9 +116,9 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     target = goal.target(example, run.predict([example.text])[0])
     assert target is not None
     row = run.encode([example], labelled=False).rows[0]
-    guide = Guide(run, settings, None)
+    guide = Guide(Reader(run), settings, None)
     batch = Corpus([row], [target.lose]).batch(np.array([0]), run.device)  # type: ignore[list-item]
-    found, gradient, _ = guide.perturb(batch)
+    found, (gradient, _) = guide.perturb(batch), guide.gradient(batch)
     assert found.candidates is not None
     assert gradient is not None
     table = run.model.words.table.weight.detach()
@@ -218,8 +220,8 @@ def test_every_flip_is_what_predict_says_of_the_text(run: Run) -> None:
 
 def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is made to believe that every swap flips; the outcome is what the text is predicted as."""
-    read = beam.read
-    monkeypatch.setattr(beam, "read", lambda *given: [-logits for logits in read(*given)])
+    read = reader.read
+    monkeypatch.setattr(reader, "read", lambda *given: [-logits for logits in read(*given)])
     results = [each for each in attack(run, TEXTS, AttackSettings(rescore=1)) if each.changes]
     assert {each.outcome for each in results} == {"flipped", "kept"}
     for each in results:
@@ -271,8 +273,8 @@ def test_a_beam_finds_no_fewer(run: Run) -> None:
 
 def test_no_text_is_read_twice_in_a_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two texts of a beam lead to the same one by the same two swaps in another order."""
-    read, rounds = beam.read, []
-    monkeypatch.setattr(beam, "read", lambda run, rows, copy: rounds.append(rows) or read(run, rows, copy))
+    read, rounds = reader.read, []
+    monkeypatch.setattr(reader, "read", lambda run, rows: rounds.append(rows) or read(run, rows))
     for example in TEXTS[:6]:
         list(attack(run, [example], AttackSettings(rescore=6, beam=6, max_swaps=3)))
     assert max(map(len, rounds)) > 6
@@ -436,14 +438,14 @@ def test_a_swap_is_told_as_it_is_written_in_the_text(monkeypatch: pytest.MonkeyP
     swaps = [Replacement(0, vocabulary["we"]), Replacement(3, vocabulary["we"])]
     monkeypatch.setattr(attacker, "text_with", lambda *_: "We know and we said")
     goal = SimpleNamespace(sense=lambda *_: ("kept", None))
-    found = beam.Search(case, [State(case.row, tuple(swaps))], passes=1)
+    found = Search(case, [State(case.row, tuple(swaps))], passes=1)
     edited = attacker._swapped(run, cast(Any, goal), found)
     assert [change.toward for change in edited.changes] == ["We", "we"]
 
 
 def test_a_search_ends_where_a_coarse_margin_leaves_no_doubt() -> None:
     case = cast(Case, SimpleNamespace(row=None, most=4))
-    one = beam.Search(case, [])
+    one = Search(case, [])
     row = cast(Any, SimpleNamespace(ids=np.array([5])))
     state = State(row, (Replacement(0, 5),), margin=-0.004)
     one.keep([state], 1, unsure=0.01)

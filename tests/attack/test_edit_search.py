@@ -11,7 +11,7 @@ import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
-from wordward.attack import beam, edit_search, search
+from wordward.attack import edit_search, reader, search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
@@ -105,7 +105,7 @@ def test_many_texts_as_each_alone(run: Run, kinds: tuple[str, ...], monkeypatch:
 
 def reads_as(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a search read texts so."""
-    for module in (beam, edit_search):
+    for module in (reader, edit_search):
         monkeypatch.setattr(module, "read", read)
 
 
@@ -119,7 +119,7 @@ def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytes
 
 
 def test_an_edit_that_does_not_help_is_not_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads_as(lambda run, rows, *copy: [np.array([1.0, 0.0]) for _ in rows], monkeypatch)
+    reads_as(lambda run, rows: [np.array([1.0, 0.0]) for _ in rows], monkeypatch)
     results = list(attack(run, TEXTS, AttackSettings(edits=("typo", "append"))))
     assert [each.adversarial for each in results] == [each.text for each in TEXTS]
 
@@ -151,7 +151,7 @@ def test_of_edits_that_flip_the_cheapest_is_made() -> None:
 def test_the_passes_are_the_texts_that_the_model_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[Any] = []
     read = edit_search.read
-    reads_as(lambda run, given, *copy: rows.extend(given) or read(run, given), monkeypatch)
+    reads_as(lambda run, given: rows.extend(given) or read(run, given), monkeypatch)
     (found,) = attack(run, [replace(TEXTS[0], label=None)], AttackSettings(edits=("typo", "append"), max_swaps=2))
     assert found.passes == len(rows) + 2  # and the predictions before and after
     assert found.changes

@@ -1,22 +1,14 @@
 """A beam search over many texts at once, a step a round: what the searches for swaps and for edits have in common."""
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-from torch import nn
-
 from wordward.attack.cases import Case, State, of_words
-from wordward.runs.pieces import LogitsModel
-from wordward.runs.run import Run
-from wordward.runs.scoring import logits_of
+from wordward.attack.reader import Reader
 from wordward.support.device import attention, searching
 
 UNSURE = {"cuda": 0.01}  # how far a device's products may be wrong about a margin
-ROOM = 4  # a copy of a model takes no more than this part of the memory that is left
 
 
 class Attempt(NamedTuple):
@@ -64,17 +56,18 @@ class Search:
 Tries = Callable[[Sequence[Any]], list[Attempt]]  # of the searches that go on, what to read in this round
 
 
-def advance(run: Run, searches: Sequence[Search], tries: Tries, *, beam: int, anyway: bool = False) -> None:
+def advance(reader: Reader, searches: Sequence[Search], tries: Tries, *, beam: int, anyway: bool = False) -> None:
     """Rounds until every search is over; `anyway`: take a step whatever its effect.
 
     On a GPU with coarser products: what it ends with is to be predicted again.
     """
-    with searching(run.device), attention(run.device):
-        copy, unsure = rough(run.model, run.device), UNSURE.get(run.device.type, 0.0)
+    device = reader.run.device
+    with searching(device), attention(device):
+        unsure = UNSURE.get(device.type, 0.0)
         while running := [one for one in searches if not one.over]:
             attempts = tries(running)
             rows = {attempt.key: attempt.state.row.ids for attempt in attempts}  # several may be read as the same
-            logits = dict(zip(rows, read(run, list(rows.values()), copy), strict=True))
+            logits = dict(zip(rows, reader.logits(list(rows.values())), strict=True))
             for number, _ in rows:
                 running[number].passes += 1
                 running[number].tried += 1
@@ -87,23 +80,3 @@ def advance(run: Run, searches: Sequence[Search], tries: Tries, *, beam: int, an
                     kept[attempt.text].append(replace(state, margin=margin))
             for one, states in zip(running, kept, strict=True):
                 one.keep(states, beam, unsure)
-
-
-def rough(model: nn.Module, device: torch.device) -> nn.Module | None:
-    """A copy of a Transformer in half precision, which a GPU computes faster; None if there is no room, or no gain.
-
-    Other models may compute with numbers of their own in single precision.
-    """
-    if device.type != "cuda" or not isinstance(model, LogitsModel):
-        return None
-    weights = list(model.parameters())
-    single, half = all(each.dtype == torch.float32 for each in weights), 2 * sum(each.numel() for each in weights)
-    return deepcopy(model).half() if single and ROOM * half < torch.cuda.mem_get_info(device)[0] else None
-
-
-def read(run: Run, rows: Sequence[np.ndarray], copy: nn.Module | None = None) -> list[np.ndarray]:
-    """The model's logits of each row in its own order, (classes,) or (time, classes), or a copy's if finite."""
-    logits = logits_of(copy or run.model, run.corpus(rows), run.device)
-    if copy and not all(np.isfinite(each).all() for each in logits):  # numbers were too large for it
-        return read(run, rows)
-    return logits

@@ -7,18 +7,18 @@ from functools import cached_property
 import numpy as np
 
 from wordward.attack.attacked import distance
-from wordward.attack.beam import Attempt, Search, advance, read
+from wordward.attack.beam import Attempt, Search, advance
 from wordward.attack.cases import Case, State, SwapGuide, of_words
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.proposals import Proposer
+from wordward.attack.reader import Reader, read
 from wordward.attack.rereading import text_with
 from wordward.attack.search import swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Row
-from wordward.runs.run import Run
 
 
 @dataclass
@@ -47,8 +47,9 @@ class EditSearch(Search):
 class Editor:
     """Makes edits of the kinds of the settings; `guide` proposes the swaps among them."""
 
-    def __init__(self, run: Run, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
-        self.run, self.settings, self.goal, self.guide = run, settings, goal, guide
+    def __init__(self, reader: Reader, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
+        self.reader, self.settings, self.goal, self.guide = reader, settings, goal, guide
+        self.run = reader.run
         self.kinds = tuple(kind for kind in settings.edits if kind != "swap")
 
     @cached_property
@@ -65,7 +66,7 @@ class Editor:
                 for case, logits in zip(cases, rows, strict=True)
             ]
             self._propose([one for one in searches if not one.over])
-            advance(self.run, searches, self._tries, beam=self.settings.beam)
+            advance(self.reader, searches, self._tries, beam=self.settings.beam)
         return searches
 
     def _propose(self, searches: Sequence[EditSearch]) -> None:

@@ -1,7 +1,6 @@
 """Proposes swaps: which words of many texts to replace by which, the most promising first."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -9,18 +8,18 @@ from torch import Tensor
 
 from wordward.attack.cases import Case, Replacement, State, of_words
 from wordward.attack.fluency import fluency_of
+from wordward.attack.reader import Reader
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
 from wordward.explain.pulls import TOKENS as EXPLAINED
-from wordward.explain.pulls import anywhere, gradient_of, noise_for
+from wordward.explain.pulls import anywhere, noise_for
 from wordward.explain.whole_words import Whole, by_themselves, whole_words, with_wholes
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
 from wordward.runs.reading import Reading, Row, target_of
-from wordward.runs.run import Run
 from wordward.support.device import at_once
 from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
@@ -32,8 +31,9 @@ NEAREST = 10  # words a token may be swapped for where r may point anywhere
 class Guide:
     """A method that proposes swaps, the best first."""
 
-    def __init__(self, run: Run, settings: AttackSettings, judge: Judge | None) -> None:
-        self.run, self.settings = run, settings
+    def __init__(self, reader: Reader, settings: AttackSettings, judge: Judge | None) -> None:
+        self.reader, self.settings = reader, settings
+        self.run = run = reader.run
         self.judge = judge if settings.sense == "kept" else None
         self.adversary = run.adversary(settings.method)
         near = fit_words(run, self.adversary, space=settings.word_space) if settings.only_fitting else None
@@ -57,7 +57,8 @@ class Guide:
         k = self.adversary.method.settings.k
         tokens = max(1, BLOCK // len(self.run.vocabulary))
         if k is not None:
-            tokens = EXPLAINED if self.run.device.type == "cuda" else TOKENS
+            large = self.run.device.type == "cuda" and self.reader.copy is None  # a recurrent network's steps
+            tokens = EXPLAINED if large else TOKENS
         for index in small_batches(corpus.lengths, at_once(TEXTS, self.run.device), tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)
@@ -101,16 +102,26 @@ class Guide:
     def _on_device(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.run.device)
 
-    def perturb(self, batch: Batch) -> tuple[Found, Tensor | None, Tensor]:
-        """The perturbation of each text, the gradient that it follows, and the logits of the unperturbed texts."""
-        forward = partial(self.run.model, batch.ids, batch.mask)
-        batch = batch._replace(mask=self.run.perturbed(batch))
-        noise = noise_for(self.adversary, batch, self.run.config.training.seed)
+    def perturb(self, batch: Batch) -> Found:
+        """The perturbation of each text."""
+        noise = self._noise(batch)
+        return self._follow(batch, self.gradient(batch, noise)[0], noise)
+
+    def _noise(self, batch: Batch) -> Tensor | None:
+        """Where the method begins, if it draws."""
+        perturbed = batch._replace(mask=self.run.perturbed(batch))
+        return noise_for(self.adversary, perturbed, self.run.config.training.seed)
+
+    def gradient(self, batch: Batch, noise: Tensor | None = None) -> tuple[Tensor | None, Tensor]:
+        """The gradient that the method follows (None for one that draws), and the logits of the texts."""
         counted = None
         if self.adversary.method.recipe.needs_labels and batch.labels is not None:
             counted = batch.labels != IGNORE if batch.labels.dim() == 2 else None  # the tags that are to change
-        gradient, logits = gradient_of(self.adversary, forward, batch, noise, counted)
-        return self.adversary.perturb(batch.ids, gradient, batch.mask, noise=noise), gradient, logits
+        return self.reader.gradient(self.adversary, batch, noise, counted)
+
+    def _follow(self, batch: Batch, gradient: Tensor | None, noise: Tensor | None) -> Found:
+        """The perturbation along a gradient."""
+        return self.adversary.perturb(batch.ids, gradient, self.run.perturbed(batch), noise=noise)
 
     def _propose(
         self, batch: Batch, open: Tensor, numbers: Tensor, wholes: Sequence[tuple[int, Whole]] = ()
@@ -120,21 +131,40 @@ class Guide:
         `numbers` (batch, time) are those of the words for the rule of sense; `wholes` words of several pieces, each
         of which is swapped at its first.
         """
-        found, gradient, logits = self.perturb(batch)
-        if found.candidates is None:
-            allowed, r = self.writable.nonzero().flatten(), found.perturbation
-            top = min(NEAREST, len(allowed))
-            candidates, values, _ = anywhere(self.adversary, batch.ids, r, open, allowed=allowed, top=top)
-        else:
-            candidates, values = found.candidates, found.strengths
-        if not self.by_strength:
+        noise = self._noise(batch)
+        gradient, logits = self.gradient(batch, noise)
+        candidates, values = self._valued(batch, open, gradient, noise)
+        if wholes:
             assert gradient is not None
-            values = gains(self.adversary, batch.ids, candidates, gradient.to(values.dtype))
-            if wholes:
-                given = candidates, values, open
-                candidates, values, open = with_wholes(self.adversary, batch.ids, gradient, wholes, *given)
+            given = candidates, values, open
+            candidates, values, open = with_wholes(self.adversary, batch.ids, gradient, wholes, *given)
         best = self._best(batch, candidates, values, open, numbers)
         return best, logits.detach().float().cpu().numpy()
+
+    def _valued(
+        self, batch: Batch, open: Tensor, gradient: Tensor | None, noise: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """The words that each may be swapped for, and how promising each is, (batch, time, k) both."""
+        if self.by_strength:
+            return self._pulling(batch, open, gradient, noise)
+        candidates = None
+        if self.adversary.method.recipe.space == "words":  # how strongly each pulls does not matter
+            candidates = self.adversary.space(batch.ids).candidates
+        if candidates is None:
+            candidates, _ = self._pulling(batch, open, gradient, noise)
+        assert gradient is not None
+        return candidates, gains(self.adversary, batch.ids, candidates, gradient.to(self.adversary.tap.dtype))
+
+    def _pulling(
+        self, batch: Batch, open: Tensor, gradient: Tensor | None, noise: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """The words that the perturbation goes to, and how far to each, (batch, time, k) both."""
+        found = self._follow(batch, gradient, noise)
+        if found.candidates is not None:
+            return found.candidates, found.strengths
+        allowed = self.writable.nonzero().flatten()
+        top, r = min(NEAREST, len(allowed)), found.perturbation
+        return anywhere(self.adversary, batch.ids, r, open, allowed=allowed, top=top)[:2]
 
     def _best(
         self, batch: Batch, candidates: Tensor, values: Tensor, open: Tensor, numbers: Tensor

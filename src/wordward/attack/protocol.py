@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from wordward.attack import standard
-from wordward.attack.beam import read
 from wordward.attack.fluency import counts_of
 from wordward.attack.greedy import Outcome, greedy, together
 from wordward.attack.ngrams import NGrams
+from wordward.attack.reader import read
 from wordward.attack.similarity import Similarity
 from wordward.attack.wordnet import relations
 from wordward.config.yardsticks import YardstickSettings

@@ -5,10 +5,10 @@ from itertools import islice
 
 import numpy as np
 
-from wordward.attack.beam import read
 from wordward.attack.cases import Case, Replacement, State
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
+from wordward.attack.reader import read
 from wordward.attack.rereading import text_with
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings

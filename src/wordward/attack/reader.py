@@ -1,0 +1,93 @@
+"""What a search asks of a model: logits and gradients, on a GPU those of a copy in half precision."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import cached_property, partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wordward.explain.pulls import gradient_of
+from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.choice import unit
+from wordward.perturbation.embedding import name_of
+from wordward.perturbation.objective import IGNORE
+from wordward.perturbation.tap import Tap, gradient_at
+from wordward.runs.pieces import LogitsModel
+from wordward.runs.run import Run
+from wordward.runs.scoring import logits_of
+from wordward.text.corpus import Batch
+
+ROOM = 4  # a copy of a model takes no more than this part of the memory that is left
+
+
+class Reader:
+    """A model as a search reads it; what is found so is to be predicted again by the model itself."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def copy(self) -> nn.Module | None:
+        """The copy, if there is one."""
+        return half(self.run.model, self.run.device)
+
+    def logits(self, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The logits of each row in its own order, (classes,) or (time, classes)."""
+        if self.copy is not None:
+            logits = logits_of(self.copy, self.run.corpus(rows), self.run.device)
+            if all(np.isfinite(each).all() for each in logits):  # else a number was too large for it
+                return logits
+        return read(self.run, rows)
+
+    def gradient(
+        self, adversary: Adversary, batch: Batch, noise: Tensor | None, counted: Tensor | None
+    ) -> tuple[Tensor | None, Tensor]:
+        """As `gradient_of` for the texts of a batch; that of a copy has any length in each text."""
+        recipe, perturbed = adversary.method.recipe, batch._replace(mask=self.run.perturbed(batch))
+        if self.copy is not None and recipe.needs_labels and recipe.follows_gradient:
+            names = (name_of(self.run.model, part) for part in (adversary.tap.embedding, adversary.tap.site))
+            tap = Tap(self.copy, **dict(zip(("embedding", "site"), names, strict=True)))
+            gradient, logits = steepest(adversary, tap, partial(self.copy, batch.ids, batch.mask), perturbed, counted)
+            if gradient.isfinite().all():
+                return gradient, logits
+        return gradient_of(adversary, partial(self.run.model, batch.ids, batch.mask), perturbed, noise, counted)
+
+
+def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The model's own logits of each row in its own order, (classes,) or (time, classes)."""
+    return logits_of(run.model, run.corpus(rows), run.device)
+
+
+def half(model: nn.Module, device: torch.device) -> nn.Module | None:
+    """A copy of a Transformer in half precision, which a GPU computes faster; None if there is no room, or no gain.
+
+    Other models may compute with numbers of their own in single precision.
+    """
+    if device.type != "cuda" or not isinstance(model, LogitsModel):
+        return None
+    weights = list(model.parameters())
+    single, size = all(each.dtype == torch.float32 for each in weights), 2 * sum(each.numel() for each in weights)
+    if not single or ROOM * size >= torch.cuda.mem_get_info(device)[0]:
+        return None
+    return deepcopy(model).eval().half().requires_grad_(False)
+
+
+def steepest(
+    adversary: Adversary, tap: Tap, forward: Callable[[], Tensor], batch: Batch, counted: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """As `gradient_of` for a model in half precision and a method with labels: the direction in each text.
+
+    The loss of a text that the model is sure of hardly rises, by less than half precision can tell; so what it asks
+    of the logits of each text, in double precision, is brought to length 1 before it goes back through the model.
+    """
+    with torch.enable_grad():
+        clean = tap.run(forward, watch=True)
+        logits = clean.logits.detach().double().requires_grad_()
+        assert batch.labels is not None
+        labels = torch.where(batch.labels == IGNORE, logits.argmax(-1), batch.labels)
+        loss = adversary.loss(logits, labels, batch.mask if counted is None else counted)
+        (asked,) = torch.autograd.grad(loss, logits)
+        asked = unit(asked, tuple(range(1, asked.dim())))
+        return gradient_at((clean.logits * asked.to(clean.logits.dtype)).sum(), clean.shift), logits.detach()
