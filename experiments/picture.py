@@ -25,7 +25,7 @@ FIXED: Any = {"svg.hashsalt": "wordward", "font.size": 9, "svg.fonttype": "none"
 def draw(column: Column, records: Sequence[Record], path: Path) -> None:
     """Write the picture, always the same for the same records."""
     with matplotlib.rc_context(FIXED):
-        figure = Figure(figsize=(9.5, 3.4), layout="constrained")
+        figure = Figure(figsize=(9.5, 3.4), layout="tight")  # constrained: its last digits vary
         left, *others = figure.subplots(1, 1 + len(SENSES), width_ratios=[1.2, 1, 1])
         others[1].sharey(others[0])
         _draw_errors(left, column, records)
