@@ -17,7 +17,7 @@ import torch
 import wordward.attack.attacker
 from wordward.attack import guide
 from wordward.attack.attacker import attack
-from wordward.attack.reader import read
+from wordward.attack.rough import read
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example

@@ -12,13 +12,13 @@ import torch
 from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
-from wordward.attack import attacker, reader
+from wordward.attack import attacker, rough
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
 from wordward.attack.beam import Search
 from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.guide import Guide, gains
-from wordward.attack.reader import Reader
+from wordward.attack.rough import Rough
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (
@@ -85,7 +85,7 @@ def test_gains_are_the_slopes_of_the_loss_toward_each_word() -> None:
     """Against central differences in double precision, for every word and every candidate."""
     for k in (None, 4):
         run = untrained(k=k)
-        guide = Guide(Reader(run), AttackSettings(rank="gain"), None)
+        guide = Guide(Rough(run), AttackSettings(rank="gain"), None)
         row = run.encode([Example("the ending was good")], labelled=False).rows[0]
         batch = Corpus([row], [1]).batch(np.array([0]), run.device)
         found, (gradient, _) = guide.perturb(batch), guide.gradient(batch)
@@ -116,7 +116,7 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     target = goal.target(example, run.predict([example.text])[0])
     assert target is not None
     row = run.encode([example], labelled=False).rows[0]
-    guide = Guide(Reader(run), settings, None)
+    guide = Guide(Rough(run), settings, None)
     batch = Corpus([row], [target.lose]).batch(np.array([0]), run.device)  # type: ignore[list-item]
     found, (gradient, _) = guide.perturb(batch), guide.gradient(batch)
     assert found.candidates is not None
@@ -220,8 +220,8 @@ def test_every_flip_is_what_predict_says_of_the_text(run: Run) -> None:
 
 def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is made to believe that every swap flips; the outcome is what the text is predicted as."""
-    read = reader.read
-    monkeypatch.setattr(reader, "read", lambda *given: [-logits for logits in read(*given)])
+    read = rough.read
+    monkeypatch.setattr(rough, "read", lambda *given: [-logits for logits in read(*given)])
     results = [each for each in attack(run, TEXTS, AttackSettings(rescore=1)) if each.changes]
     assert {each.outcome for each in results} == {"flipped", "kept"}
     for each in results:
@@ -273,8 +273,8 @@ def test_a_beam_finds_no_fewer(run: Run) -> None:
 
 def test_no_text_is_read_twice_in_a_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two texts of a beam lead to the same one by the same two swaps in another order."""
-    read, rounds = reader.read, []
-    monkeypatch.setattr(reader, "read", lambda run, rows: rounds.append(rows) or read(run, rows))
+    read, rounds = rough.read, []
+    monkeypatch.setattr(rough, "read", lambda run, rows: rounds.append(rows) or read(run, rows))
     for example in TEXTS[:6]:
         list(attack(run, [example], AttackSettings(rescore=6, beam=6, max_swaps=3)))
     assert max(map(len, rounds)) > 6

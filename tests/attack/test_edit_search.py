@@ -11,7 +11,7 @@ import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
-from wordward.attack import edit_search, reader, search
+from wordward.attack import edit_search, rough, search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
@@ -105,7 +105,7 @@ def test_many_texts_as_each_alone(run: Run, kinds: tuple[str, ...], monkeypatch:
 
 def reads_as(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a search read texts so."""
-    for module in (reader, edit_search):
+    for module in (rough, edit_search):
         monkeypatch.setattr(module, "read", read)
 
 

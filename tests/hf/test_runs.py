@@ -21,7 +21,7 @@ from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
 
-from wordward.attack import reader
+from wordward.attack import rough
 from wordward.attack.attacker import attack
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
@@ -888,27 +888,27 @@ def test_a_search_on_a_gpu_reads_with_a_copy_in_half_precision(
 ) -> None:
     model, gpu = load_run(run_folder, device="cpu").model, torch.device("cuda")
     free_memory(monkeypatch, 1 << 30)
-    copy = reader.half(model, gpu)
+    copy = rough.half(model, gpu)
     assert copy is not None
     assert {each.dtype for each in copy.parameters()} == {torch.float16}
     assert {each.dtype for each in model.parameters()} == {torch.float32}
     ids = torch.arange(5, 13).view(2, 4)
     torch.testing.assert_close(copy(ids, ids > 0).float(), model(ids, ids > 0), atol=0.02, rtol=0.02)
-    assert reader.half(model, torch.device("cpu")) is None
-    assert reader.half(model.model, gpu) is None  # which may be anyone's, with numbers of its own
+    assert rough.half(model, torch.device("cpu")) is None
+    assert rough.half(model.model, gpu) is None  # which may be anyone's, with numbers of its own
     free_memory(monkeypatch, sum(each.numel() for each in model.parameters()))
-    assert reader.half(model, gpu) is None
+    assert rough.half(model, gpu) is None
     free_memory(monkeypatch, 1 << 30)
-    assert reader.half(model.bfloat16(), gpu) is None
+    assert rough.half(model.bfloat16(), gpu) is None
 
 
 def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, settings = load_run(run_folder, device="cpu"), AttackSettings(words="any")
     found = list(attack(run, HELD_OUT, settings))
     free_memory(monkeypatch, 1 << 30)
-    half, copies = reader.half, []
+    half, copies = rough.half, []
     monkeypatch.setattr(
-        reader, "half", lambda model, _: copies.append(half(model, torch.device("cuda"))) or copies[-1]
+        rough, "half", lambda model, _: copies.append(half(model, torch.device("cuda"))) or copies[-1]
     )
     by_copy = list(attack(run, HELD_OUT, settings))
     assert copies
@@ -917,7 +917,7 @@ def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeyp
     assert sum(a.outcome == b.outcome for a, b in zip(found, by_copy, strict=True)) >= len(found) - 1
     for weight in copies[0].parameters():
         weight.data.fill_(torch.inf)  # what a number too large for half precision leads to
-    monkeypatch.setattr(reader, "half", lambda *_: copies[0])
+    monkeypatch.setattr(rough, "half", lambda *_: copies[0])
     assert list(attack(run, HELD_OUT, settings)) == found
 
 
@@ -928,8 +928,8 @@ def test_a_copy_in_half_precision_has_the_directions_of_the_model(
     """Even those of texts that the model is so sure of that their loss is smaller than half precision can tell."""
     run = load_run(run_folder, device="cpu")
     free_memory(monkeypatch, 1 << 30)
-    half = reader.half
-    monkeypatch.setattr(reader, "half", lambda model, _: half(model, torch.device("cuda")))
+    half = rough.half
+    monkeypatch.setattr(rough, "half", lambda model, _: half(model, torch.device("cuda")))
     corpus = run.encode(HELD_OUT, labelled=True)
     batch = corpus.batch(np.arange(len(HELD_OUT)), run.device)
     logits = run.model(batch.ids, batch.mask).detach()
@@ -937,8 +937,8 @@ def test_a_copy_in_half_precision_has_the_directions_of_the_model(
     batch = batch._replace(labels=labels)
     for weight in list(run.model.parameters())[-2:]:  # of the last layer
         weight.data.mul_(margin / logits.diff().abs().median())
-    by_copy = reader.Reader(run)
-    found, rough = by_copy.gradient(run.adversary("iadvt"), batch, None, None)
+    by_copy = rough.Rough(run)
+    found, about = by_copy.gradient(run.adversary("iadvt"), batch, None, None)
     assert found is not None
     fine = deepcopy(run.model).double()
     vectors = fine.get_input_embeddings()(batch.ids).detach().requires_grad_()
@@ -949,7 +949,7 @@ def test_a_copy_in_half_precision_has_the_directions_of_the_model(
     (wanted,) = torch.autograd.grad(losses.log().sum(), vectors)  # each text's own, in any length
     cosines = F.cosine_similarity(found.double().flatten(1), wanted.flatten(1))
     assert cosines.min() > 0.999
-    torch.testing.assert_close(rough, logits.detach(), atol=0.02 * margin, rtol=0.02)
+    torch.testing.assert_close(about, logits.detach(), atol=0.02 * margin, rtol=0.02)
     assert by_copy.copy is not None
     assert all(weight.grad is None for weight in (*by_copy.copy.parameters(), *run.model.parameters()))
 

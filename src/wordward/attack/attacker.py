@@ -15,8 +15,8 @@ from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guard import Flags, Guard, check_guard
 from wordward.attack.guide import Guide
 from wordward.attack.queries import QueryGuide
-from wordward.attack.reader import Reader
 from wordward.attack.rereading import text_with
+from wordward.attack.rough import Rough
 from wordward.attack.search import search
 from wordward.attack.sense import Judge, judge_of
 from wordward.attack.stopwords import STOP_WORDS
@@ -151,15 +151,15 @@ class Attacker:
     ) -> None:
         run.forget()
         self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard, judge), settings
-        self.reader = Reader(run)
+        self.rough = Rough(run)
         self.guide = self._guide() if "swap" in settings.edits else None
-        self.editor = None if settings.only_swaps else Editor(self.reader, settings, self.goal, self.guide)
+        self.editor = None if settings.only_swaps else Editor(self.rough, settings, self.goal, self.guide)
 
     def _guide(self) -> SwapGuide:
         """What proposes swaps: by gradients where the model has them, else by queries."""
         if not self.run.has_gradients:
             return QueryGuide(self.run, self.settings, self.goal.judge)
-        return Guide(self.reader, self.settings, self.goal.judge)
+        return Guide(self.rough, self.settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
         """Attack some texts, prepared by `goal.plain`, side by side."""
@@ -190,7 +190,7 @@ class Attacker:
         if self.editor is not None:
             return [_edited(one) for one in self.editor(cases)]
         assert self.guide is not None
-        return [_swapped(self.run, self.goal, one) for one in search(self.reader, cases, self.guide)]
+        return [_swapped(self.run, self.goal, one) for one in search(self.rough, cases, self.guide)]
 
 
 def _attacker(

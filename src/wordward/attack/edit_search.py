@@ -12,8 +12,8 @@ from wordward.attack.cases import Case, State, SwapGuide, of_words
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.proposals import Proposer
-from wordward.attack.reader import Reader, read
 from wordward.attack.rereading import text_with
+from wordward.attack.rough import Rough, read
 from wordward.attack.search import swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
@@ -47,9 +47,9 @@ class EditSearch(Search):
 class Editor:
     """Makes edits of the kinds of the settings; `guide` proposes the swaps among them."""
 
-    def __init__(self, reader: Reader, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
-        self.reader, self.settings, self.goal, self.guide = reader, settings, goal, guide
-        self.run = reader.run
+    def __init__(self, rough: Rough, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
+        self.rough, self.settings, self.goal, self.guide = rough, settings, goal, guide
+        self.run = rough.run
         self.kinds = tuple(kind for kind in settings.edits if kind != "swap")
 
     @cached_property
@@ -66,7 +66,7 @@ class Editor:
                 for case, logits in zip(cases, rows, strict=True)
             ]
             self._propose([one for one in searches if not one.over])
-            advance(self.reader, searches, self._tries, beam=self.settings.beam)
+            advance(self.rough, searches, self._tries, beam=self.settings.beam)
         return searches
 
     def _propose(self, searches: Sequence[EditSearch]) -> None:

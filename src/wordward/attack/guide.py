@@ -8,11 +8,10 @@ from torch import Tensor
 
 from wordward.attack.cases import Case, Replacement, State, of_words
 from wordward.attack.fluency import fluency_of
-from wordward.attack.reader import Reader
+from wordward.attack.rough import Rough
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
-from wordward.explain.pulls import TOKENS as EXPLAINED
 from wordward.explain.pulls import anywhere, noise_for
 from wordward.explain.whole_words import Whole, by_themselves, whole_words, with_wholes
 from wordward.perturbation.adversary import Adversary
@@ -31,9 +30,9 @@ NEAREST = 10  # words a token may be swapped for where r may point anywhere
 class Guide:
     """A method that proposes swaps, the best first."""
 
-    def __init__(self, reader: Reader, settings: AttackSettings, judge: Judge | None) -> None:
-        self.reader, self.settings = reader, settings
-        self.run = run = reader.run
+    def __init__(self, rough: Rough, settings: AttackSettings, judge: Judge | None) -> None:
+        self.rough, self.settings = rough, settings
+        self.run = run = rough.run
         self.judge = judge if settings.sense == "kept" else None
         self.adversary = run.adversary(settings.method)
         near = fit_words(run, self.adversary, space=settings.word_space) if settings.only_fitting else None
@@ -57,8 +56,7 @@ class Guide:
         k = self.adversary.method.settings.k
         tokens = max(1, BLOCK // len(self.run.vocabulary))
         if k is not None:
-            large = self.run.device.type == "cuda" and self.reader.copy is None  # a recurrent network's steps
-            tokens = EXPLAINED if large else TOKENS
+            tokens = self.run.tokens_at_once if self.run.device.type == "cuda" else TOKENS
         for index in small_batches(corpus.lengths, at_once(TEXTS, self.run.device), tokens):
             batch = corpus.batch(index, self.run.device)
             open = np.zeros(batch.ids.shape, dtype=bool)
@@ -117,7 +115,7 @@ class Guide:
         counted = None
         if self.adversary.method.recipe.needs_labels and batch.labels is not None:
             counted = batch.labels != IGNORE if batch.labels.dim() == 2 else None  # the tags that are to change
-        return self.reader.gradient(self.adversary, batch, noise, counted)
+        return self.rough.gradient(self.adversary, batch, noise, counted)
 
     def _follow(self, batch: Batch, gradient: Tensor | None, noise: Tensor | None) -> Found:
         """The perturbation along a gradient."""

@@ -13,7 +13,7 @@ from wordward.attack import standard
 from wordward.attack.fluency import counts_of
 from wordward.attack.greedy import Outcome, greedy, together
 from wordward.attack.ngrams import NGrams
-from wordward.attack.reader import read
+from wordward.attack.rough import read
 from wordward.attack.similarity import Similarity
 from wordward.attack.wordnet import relations
 from wordward.config.yardsticks import YardstickSettings

@@ -8,8 +8,8 @@ import numpy as np
 from wordward.attack.cases import Case, Replacement, State
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
-from wordward.attack.reader import read
 from wordward.attack.rereading import text_with
+from wordward.attack.rough import read
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example

@@ -12,7 +12,7 @@ from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of, goal_of
 from wordward.attack.guard import Guard
 from wordward.attack.guide import TEXTS, TOKENS, Guide
-from wordward.attack.reader import Reader
+from wordward.attack.rough import Rough
 from wordward.attack.sense import Judge
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
@@ -135,7 +135,7 @@ def compare_guides(
 
 def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
-    goal, guide = goal_of(run, settings), Guide(Reader(run), replace(settings, words="any"), None)
+    goal, guide = goal_of(run, settings), Guide(Rough(run), replace(settings, words="any"), None)
     plain = [goal.plain(example) for example in examples]
     texts = run.read_all(plain)
     predictions = run.predict_readings(texts)

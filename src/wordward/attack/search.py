@@ -7,20 +7,20 @@ from itertools import islice
 from wordward.attack.beam import Attempt, Search, advance
 from wordward.attack.cases import Case, Replacement, State, SwapGuide
 from wordward.attack.fluency import LEAST, Fluency
-from wordward.attack.reader import Reader
 from wordward.attack.rereading import swapped_rows, text_with
+from wordward.attack.rough import Rough
 from wordward.explain.swaps import keeps_articles
 from wordward.perturbation.tap import evaluating
 from wordward.runs.run import Run
 
 
-def search(reader: Reader, cases: Sequence[Case], guide: SwapGuide) -> list[Search]:
+def search(rough: Rough, cases: Sequence[Case], guide: SwapGuide) -> list[Search]:
     """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
     searches = [Search(case, [State(case.row)], over=not case.open.any()) for case in cases]
-    run, settings = reader.run, guide.settings
+    run, settings = rough.run, guide.settings
     with evaluating(run.model):
         # The paper makes its one swap whatever its effect; of several, one must help.
-        advance(reader, searches, partial(_tries, run, guide), beam=settings.beam, anyway=settings.rescore == 1)
+        advance(rough, searches, partial(_tries, run, guide), beam=settings.beam, anyway=settings.rescore == 1)
     return searches
 
 

@@ -141,17 +141,12 @@ class FittingWords(NearestWords):
     def _forms(self, ids: Tensor, near: Tensor, fit: Tensor) -> Tensor:
         """Which of the words near each word (n, near) that fit are forms of it."""
         assert self.words is not None
-        own: list[int] = ids.tolist()
-        others: list[list[int]] = near.tolist()
-        fits: list[list[bool]] = fit.tolist()
-        forms = [
-            [
-                may and same_word(self.words[word], self.words[other])
-                for other, may in zip(of_word, fit_it, strict=True)
-            ]
-            for word, of_word, fit_it in zip(own, others, fits, strict=True)
-        ]
-        return torch.tensor(forms, dtype=torch.bool, device=near.device).view_as(near)
+        own: list[int] = ids.unsqueeze(-1).expand_as(near)[fit].tolist()
+        others: list[int] = near[fit].tolist()
+        same = [same_word(self.words[word], self.words[other]) for word, other in zip(own, others, strict=True)]
+        forms = torch.zeros_like(fit)
+        forms[fit] = torch.tensor(same, dtype=torch.bool, device=near.device)
+        return forms
 
 
 def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: bool = True) -> FittingWords | None:

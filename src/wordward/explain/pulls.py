@@ -22,7 +22,7 @@ from wordward.support.device import at_once
 from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
 
-TEXTS, TOKENS = 32, 1 << 16  # explained at a time, at most
+TEXTS = 32  # explained at a time, at most
 
 
 class BatchPulls(NamedTuple):
@@ -77,7 +77,7 @@ def text_pulls(
     numbers = [numbered(run, text, names) for text, names in zip(texts, labels, strict=True)]
     corpus, allowed = run.corpus([text.ids for text in texts], numbers), run.ordinary()
     with evaluating(run.model):
-        for index in small_batches(corpus.lengths, at_once(TEXTS, run.device), TOKENS):
+        for index in small_batches(corpus.lengths, at_once(TEXTS, run.device), run.tokens_at_once):
             batch = corpus.batch(index, run.device)
             rows = [texts[at].row for at in index] if run.tagging else []
             forward = partial(run.model, batch.ids, batch.mask)

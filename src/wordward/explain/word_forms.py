@@ -32,6 +32,8 @@ def same_word(word: str, other: str) -> bool:
     word, other = fold(word), fold(other)
     if word.isdecimal() and other.isdecimal():
         return int(word) == int(other)
+    if word[: WHOLE - 1] != other[: WHOLE - 1]:  # as most do
+        return False
     if word in CLOSED or other in CLOSED:
         return word == other
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))

@@ -59,6 +59,8 @@ class Run(Reader):
     model: Any  # a module that is called with ids and mask, (batch, time) each, for logits
     device: torch.device
 
+    # Whose gradients are computed together: a network that reads word by word takes no longer for more texts.
+    tokens_at_once: ClassVar[int] = 1 << 16
     # `wordward.explain.explain` and `wordward.attack.attack_texts`: entered by those rooms, which stand above this.
     explain: ClassVar[Callable[..., Any]]
     attack: ClassVar[Callable[..., Any]]

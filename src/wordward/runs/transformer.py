@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -55,6 +55,7 @@ class TransformerRun(Run):
 
     vocabulary: PieceVocabulary
     model: LogitsModel
+    tokens_at_once: ClassVar[int] = 1 << 14  # which fill a GPU: more would be padded to longer texts
 
     @property
     def tokenizer(self) -> Any:

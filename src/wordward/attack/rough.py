@@ -22,7 +22,7 @@ from wordward.text.corpus import Batch
 ROOM = 4  # a copy of a model takes no more than this part of the memory that is left
 
 
-class Reader:
+class Rough:
     """A model as a search reads it; what is found so is to be predicted again by the model itself."""
 
     def __init__(self, run: Run) -> None:
