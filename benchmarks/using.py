@@ -15,10 +15,12 @@ from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings
 from wordward.datasets import Example
 from wordward.explain.explainer import explain
+from wordward.runs.checkpoint import save_weights
 from wordward.runs.hub import load_model, load_tokenizer
 from wordward.runs.input_table import installed_model
-from wordward.runs.opening import open_model
+from wordward.runs.opening import load_run, open_model
 from wordward.runs.run import Run
+from wordward.runs.run_folder import save_settings
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 WORDS, COUNT, MANY = 230, 32, 256  # many on a GPU
@@ -29,21 +31,20 @@ SWAPS = AttackSettings(max_swaps=2)
 
 def using(device: torch.device) -> Iterator[Figure]:
     """Many texts together, each about as long as a film review; on a GPU a Transformer, too, if one is installed."""
-    sizes = ModelSettings() if device.type == "cuda" else ModelSettings(dim=64, hidden=128)
-    run, count = a_run(20_000, sizes, device.type), MANY if device.type == "cuda" else COUNT
-    note = f"{count} texts of about {WORDS} words, LSTM {sizes.dim} -> {sizes.hidden}, 20,000 words"
-    yield from rates(run, texts(count, WORDS, run.vocabulary), "", note, goal=GOAL if device.type == "cuda" else "")
-    if device.type == "cuda" and (folder := installed_model()) is not None:
+    gpu = device.type == "cuda"
+    sizes = ModelSettings() if gpu else ModelSettings(dim=64, hidden=128)
+    run, goal = a_run(20_000, sizes, device.type), GOAL if gpu else ""
+    yield from rates(run, run.vocabulary, "", f"LSTM {sizes.dim} -> {sizes.hidden}, 20,000 words", goal=goal)
+    if not gpu:
+        return
+    with TemporaryDirectory() as place:
+        yield together(saved(run, Path(place)), run.vocabulary, "")
+    if (folder := installed_model()) is not None:
         with TemporaryDirectory() as place:
             run = a_transformer(folder, Path(place), device.type)
-            note = f"{count} texts of about {WORDS} words, MiniLM of six layers"
-            examples = texts(count, WORDS, whole_words(run))
-            yield from rates(run, examples, "Transformer: ", note, goal=GOAL)
-            many = texts(JOBS * EACH, WORDS, whole_words(run))
-            name, note = f"attack, up to 2 swaps, {JOBS} processes", f"{len(many):,} texts, once all have begun"
-            yield rate(
-                GROUP, f"Transformer: {name}", 1, [together(run, many, JOBS)], "texts/s", note=note, target=GOAL
-            )
+            words = whole_words(run)
+            yield from rates(run, words, "Transformer: ", "MiniLM of six layers", goal=goal)
+            yield together(run, words, "Transformer: ")
 
 
 def works(run: Run, examples: list[Example]) -> dict[str, Callable[[], object]]:
@@ -57,19 +58,31 @@ def works(run: Run, examples: list[Example]) -> dict[str, Callable[[], object]]:
     }
 
 
-def rates(run: Run, examples: list[Example], before: str, note: str, *, goal: str = "") -> Iterator[Figure]:
+def rates(run: Run, words: Vocabulary, before: str, model: str, *, goal: str) -> Iterator[Figure]:
     """Texts a second of each."""
-    taken = side_by_side(works(run, examples), run.device, repeats=3, times=1)
+    count = MANY if run.device.type == "cuda" else COUNT
+    note = f"{count} texts of about {WORDS} words, {model}"
+    taken = side_by_side(works(run, texts(count, WORDS, words)), run.device, repeats=3, times=1)
     for name, seconds in taken.items():
         target = "" if name in ("predict", "explain, iadvt, all places") else goal  # places are made when asked for
-        yield rate(GROUP, f"{before}{name}", len(examples), seconds, "texts/s", note=note, target=target)
+        yield rate(GROUP, f"{before}{name}", count, seconds, "texts/s", note=note, target=target)
 
 
-def together(run: Run, examples: list[Example], jobs: int) -> float:
-    """Seconds a text that several processes take to attack texts together, from when a quarter of these are done."""
-    done = [time.perf_counter() for _ in attack(run, examples, SWAPS, jobs=jobs)]
+def together(run: Run, words: Vocabulary, before: str) -> Figure:
+    """Texts a second that several processes attack together, from when a quarter of the texts are done."""
+    examples = texts(JOBS * EACH, WORDS, words)
+    done = [time.perf_counter() for _ in attack(run, examples, SWAPS, jobs=JOBS)]
     begun = len(done) // 4
-    return (done[-1] - done[begun - 1]) / (len(done) - begun)
+    taken = (done[-1] - done[begun - 1]) / (len(done) - begun)
+    name, note = f"attack, up to 2 swaps, {JOBS} processes", f"{len(examples):,} texts, once all have begun"
+    return rate(GROUP, f"{before}{name}", 1, [taken], "texts/s", note=note, target=GOAL)
+
+
+def saved(run: Run, folder: Path) -> Run:
+    """A run in a folder, from which other processes open it."""
+    save_settings(folder, run.config, run.vocabulary, run.labels)
+    save_weights(folder, run.model, run.vocabulary)
+    return load_run(folder, device=run.device.type)
 
 
 def whole_words(run: Run) -> Vocabulary:
