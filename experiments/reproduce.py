@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from experiments import results
+from experiments.paired import pack_bits
 from experiments.settings import (
     COMMON,
     LANGUAGE_MODEL,
@@ -112,7 +113,7 @@ def _tested(run: Run, *, quiet: bool) -> dict[str, Any]:
     """The score on the test texts, and which of them were wrong."""
     evaluation = run.evaluate_corpus(test_corpus(run, quiet=quiet), "test", quiet=quiet)
     measured, wrong = evaluation.scores[run.config.training.criterion], evaluation.wrong
-    return {"test": measured._asdict(), "counted": len(wrong), "wrong": results.pack_bits(wrong)}
+    return {"test": measured._asdict(), "counted": len(wrong), "wrong": pack_bits(wrong)}
 
 
 def test_corpus(run: Run, *, quiet: bool) -> Corpus:

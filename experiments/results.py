@@ -2,26 +2,27 @@
 
 import base64
 import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from experiments.intervals import half
+from experiments.paired import gain, one_by_one
 from experiments.tables import TABLES, Column
-from wordward.runs.metrics import mcnemar, share
+from wordward.runs.metrics import share
 from wordward.support.errors import DataError
 from wordward.support.files import write
 from wordward.support.locks import locked
 
 Record = dict[str, Any]
-PAIRS = (("iadvt", "advt"), ("ivat", "vat"))
 IDENTITY = {"column", "preset", "row", "seed"}  # what identifies a record
 SHOWN = {"counted", "criterion", "dev", "device", "seconds", "test", "versions", "wrong"}  # in the tables
 SWAPS = (1, 2, 4, 8)  # how many words an attack may swap, in tables that show one
+TITLES = (
+    *("method", "paper", "ours", "95 % interval", "seeds", "difference", "our dev", "seconds a run"),
+    "gain over the baseline",
+)
 SENSES = ("any", "kept")  # for any word that fits, and only where the text keeps its sense
-T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
 def append(path: Path, record: Record) -> None:
@@ -79,31 +80,22 @@ def _identity(record: Record) -> tuple[str, str, str, int]:
     return record["column"], record["preset"], record["row"], record["seed"]
 
 
-def pack_bits(wrong: Iterable[bool]) -> str:
-    """Which predictions were wrong, one bit each, for paired tests later."""
-    return base64.b64encode(np.packbits(np.fromiter(wrong, dtype=bool)).tobytes()).decode()
-
-
-def unpack_bits(text: str, count: int) -> np.ndarray:
-    """The inverse of `pack_bits`."""
-    return np.unpackbits(np.frombuffer(base64.b64decode(text), dtype=np.uint8), count=count).astype(bool)
-
-
 def markdown(column: Column, records: Sequence[Record], *, preset: str = "paper") -> str:
-    """A column's table: paper, ours with its 95 % interval over seeds, difference, dev, seconds."""
+    """A column's table: paper, ours with its 95 % interval over seeds, difference, dev, seconds, gain."""
     small = preset != "paper"  # on a fraction of the texts, the difference to the paper means nothing
     lines = [f"### {column.title}{f', preset {preset}' if small else ''}", ""]
     if column.stand_in:
         lines += [f"*Stand-in*: {column.stand_in}", ""]
-    titles = ["method", "paper", "ours", "95 % interval", "seeds", "difference", "our dev", "seconds a run"]
-    lines += [f"| {' | '.join(titles)} |", "|---|---:|---:|---|" + "---:|" * (len(titles) - 4)]
+    lines += [f"| {' | '.join(TITLES)} |", "|---|---:|---:|---|" + "---:|" * (len(TITLES) - 5) + "---|"]
     for row in column.rows:
         ours = [record for record in records if record["row"] == row.name]
-        cells = _ours(ours, None if column.stand_in or small else row.paper) if ours else ["–"]
-        lines.append(_line(row.title, row.paper, cells, len(titles)))
+        paper = None if column.stand_in or small else row.paper
+        cells = [*_ours(ours, paper), gain(row.name, records)] if ours else ["–"]
+        lines.append(_line(row.title, row.paper, cells, len(TITLES)))
     for title, paper in column.cited:
-        lines.append(_line(f"{title} (cited by the paper)", paper, ["–"], len(titles)))
-    return "\n".join([*lines, *_under_attack(column, records), *_paired(records)]) + "\n"
+        lines.append(_line(f"{title} (cited by the paper)", paper, ["–"], len(TITLES)))
+    compared = one_by_one(records)
+    return "\n".join([*lines, *_under_attack(column, records), *(["", *compared] if compared else [])]) + "\n"
 
 
 def _line(title: str, paper: float | None, cells: Sequence[str], width: int) -> str:
@@ -126,23 +118,12 @@ def in_percent(records: Sequence[Record]) -> tuple[float, float, float]:
     mean = sum(values) / len(values)
     if len(values) == 1:
         return mean, *(100 * records[0]["test"][end] for end in ("low", "high"))
-    half = _half(values)
-    return mean, max(mean - half, 0.0), min(mean + half, 100.0)  # of a few seeds far apart it may exceed 0 to 100 %
-
-
-def _half(values: Sequence[float]) -> float:
-    """Half of Student's 95 % interval around the mean."""
-    count, mean = len(values), sum(values) / len(values)
-    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    return _student(count - 1) * spread / math.sqrt(count)
-
-
-def _student(freedom: int) -> float:
-    """The 97.5 % point of Student's t; above nine degrees of freedom by its expansion around the normal one."""
-    normal = 1.959964
-    first = (normal**3 + normal) / 4
-    second = (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96
-    return T_975.get(freedom, normal + first / freedom + second / freedom**2)
+    around = half(values)
+    return (
+        mean,
+        max(mean - around, 0.0),
+        min(mean + around, 100.0),
+    )  # of a few seeds far apart it may exceed 0 to 100 %
 
 
 def _under_attack(column: Column, records: Sequence[Record]) -> list[str]:
@@ -185,27 +166,10 @@ def under_attack(records: Sequence[Record], sense: str, swaps: str) -> tuple[flo
         return None
     mean = sum(values) / len(values)
     if len(values) > 1:
-        return mean, _half(values)
+        return mean, half(values)
     texts = next(record["attacked"]["texts"] for record in records if _accuracies([record], sense, swaps))
     _, low, high = share(round(mean * texts / 100), texts)
     return mean, 50 * (high - low)
-
-
-def _paired(records: Sequence[Record]) -> list[str]:
-    """McNemar's test on the same test predictions, seed by seed."""
-    runs = {(record["row"], record["seed"]): record for record in records}
-    lines = []
-    for ours, theirs in PAIRS:
-        for seed in sorted(seed for row, seed in runs if row == ours and (theirs, seed) in runs):
-            a, b = runs[ours, seed], runs[theirs, seed]
-            wrong = [unpack_bits(record["wrong"], record["counted"]) for record in (a, b)]
-            only_a, only_b = int((wrong[0] & ~wrong[1]).sum()), int((wrong[1] & ~wrong[0]).sum())
-            p = mcnemar(only_a, only_b)
-            lines.append(
-                f"- {ours} against {theirs}, seed {seed}: only {ours} wrong on {only_a}, only {theirs} on {only_b}; "
-                f"McNemar p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
-            )
-    return ["", *lines] if lines else []
 
 
 def page(folder: Path) -> str:
@@ -218,7 +182,8 @@ def page(folder: Path) -> str:
         "Generated by `python -m experiments results` from `experiments/results/*.jsonl`, which hold configuration, "
         "seed, versions, device, seconds, dev and test scores of every run, and from `experiments/*/notes.md`. The "
         "epoch was chosen on dev, nothing on test; what else was tried is in `experiments/tried.jsonl`. Rows without "
-        "a number have not been run.\n",
+        "a number have not been run. The gain over the baseline is in points, paired: each run with the baseline's of "
+        "the same seed, its 95 % interval over these pairs, and where there is but one over the test texts.\n",
     ]
     missing = []
     for column in (column for table in TABLES.values() for column in table):

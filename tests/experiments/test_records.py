@@ -17,6 +17,7 @@ from rich.console import Console
 
 from experiments import reproduce, results, settings
 from experiments.__main__ import main
+from experiments.paired import pack_bits
 from experiments.settings import Plan
 from experiments.tables import TABLES
 from wordward.config.settings import TextSettings, TrainConfig
@@ -39,7 +40,7 @@ RECORD = {
     "dev": {"error": 0.5},
     "test": {"value": 0.5, "low": 0.0, "high": 1.0},
     "counted": 2,
-    "wrong": results.pack_bits([False, True]),
+    "wrong": pack_bits([False, True]),
     "device": "cpu",
     "versions": {"torch": "2"},
 }

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Semaphore
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from reviews import reviews, tagged, write_csv
 
 from experiments import reproduce, results
 from experiments.__main__ import COMMANDS, main
+from experiments.intervals import student
+from experiments.paired import gain, pack_bits, unpack_bits
 from experiments.reproduce import Plan
 from experiments.settings import SMALL_TRAINING
 from experiments.tables import TABLES, Column, Row
@@ -131,7 +134,7 @@ def test_killed_reproduction_goes_on_without_redoing_rows(
     records = results.load(tmp_path / "kept" / "imdb.jsonl")
     assert len(records) == 6
     for record in records:
-        wrong = results.unpack_bits(record["wrong"], record["counted"])
+        wrong = unpack_bits(record["wrong"], record["counted"])
         assert wrong.mean() == pytest.approx(record["test"]["value"])
         assert record["config"].startswith("method = ")
         assert record["versions"]["torch"]
@@ -400,7 +403,7 @@ def test_interval_over_seeds_is_students(tmp_path: Path) -> None:
         "criterion": "error",
         "dev": {"error": 0.075},
         "counted": 2,
-        "wrong": results.pack_bits([False, True]),
+        "wrong": pack_bits([False, True]),
         "device": "cpu",
         "versions": {},
     }
@@ -422,14 +425,46 @@ def test_interval_over_seeds_is_within_what_a_share_can_be(
     for seed, value in enumerate(values, start=1):
         told = {"column": "fce", "row": "advt", "preset": "paper", "seed": seed, "seconds": 1.0}
         told |= {"criterion": "f0.5", "dev": {"f0.5": value}, "device": "cpu", "versions": {}}
-        told |= {"counted": 1, "wrong": results.pack_bits([True])}
+        told |= {"counted": 1, "wrong": pack_bits([True])}
         results.append(file, told | {"test": {"value": value, "low": 0.0, "high": 1.0}})
     assert f"| {interval} (seeds) | 2 |" in results.markdown(COLUMNS["fce"], results.load(file))
 
 
+def of_row(row: str, seed: int, wrong: list[bool], criterion: str = "error") -> dict[str, Any]:
+    """What a comparison takes of a record."""
+    value = sum(wrong) / len(wrong)
+    told = {"row": row, "seed": seed, "criterion": criterion, "test": {"value": value}}
+    return {**told, "counted": len(wrong), "wrong": pack_bits(wrong)}
+
+
+def test_gains_are_paired_by_seed() -> None:
+    """By hand: 10 and 30 points over the baseline of the same seed, whatever its third seed does."""
+    ten = [[n < wrong for n in range(10)] for wrong in range(11)]
+    records = [of_row("baseline", seed, ten[wrong]) for seed, wrong in ((1, 5), (2, 7), (3, 1))]
+    records += [of_row("advt", 1, ten[4]), of_row("advt", 2, ten[4]), of_row("advt", 4, ten[9])]
+    assert gain("baseline", records) == gain("vat", records) == ""
+    assert gain("advt", records) == "+20.00 (-107.06 to +147.06)"  # 12.706 * 10 around it, as Student's t says
+    assert gain("advt", [{**each, "criterion": "f0.5"} for each in records]).startswith("-20.00 (")
+
+
+def test_a_gain_of_one_seed_has_the_interval_of_its_texts() -> None:
+    """Against resampled texts."""
+    rng = np.random.default_rng(0)
+    base = rng.random(400) < 0.3
+    ours = np.where(rng.random(400) < 0.1, ~base, base)
+    records = [of_row("baseline", 1, base.tolist()), of_row("advt", 1, ours.tolist())]
+    drawn = rng.integers(0, 400, (4000, 400))
+    low, high = np.quantile((base[drawn].mean(1) - ours[drawn].mean(1)) * 100, (0.025, 0.975))
+    found = [float(number) for number in re.findall(r"[+-][\d.]+", gain("advt", records))]
+    assert found[0] == pytest.approx(100 * (base.mean() - ours.mean()), abs=0.01)
+    assert found[1:] == pytest.approx([low, high], abs=0.4)
+    unknown = [{**each, "criterion": "f0.5"} for each in records]  # which words made it is not in the record
+    assert "(" not in gain("advt", unknown)
+
+
 @pytest.mark.parametrize(("freedom", "point"), [(1, 12.706), (9, 2.262), (10, 2.228), (14, 2.145), (30, 2.042)])
 def test_students_t_against_the_table(freedom: int, point: float) -> None:
-    assert results._student(freedom) == pytest.approx(point, abs=0.003)
+    assert student(freedom) == pytest.approx(point, abs=0.003)
 
 
 def test_small_runs_are_not_on_the_page(tmp_path: Path) -> None:
@@ -444,7 +479,7 @@ def test_small_runs_are_not_on_the_page(tmp_path: Path) -> None:
     record |= {
         "dev": {"error": 0.1},
         "counted": 1,
-        "wrong": results.pack_bits([True]),
+        "wrong": pack_bits([True]),
         "versions": {"torch": "2"},
     }
     for preset, value in (("cpu-small", 0.4), ("paper", 0.0625)):
@@ -460,7 +495,7 @@ def test_rows_are_paired_text_by_text_and_seed_by_seed() -> None:
     record = {"seconds": 1.0, "criterion": "error", "dev": {"error": 0.1}, "counted": 9}
     record |= {"test": {"value": 0.1, "low": 0.0, "high": 1.0}}
     records = [
-        record | {"row": row, "seed": seed, "wrong": results.pack_bits(wrong[row])}
+        record | {"row": row, "seed": seed, "wrong": pack_bits(wrong[row])}
         for row, seed in (("advt", 1), ("iadvt", 2), ("advt", 2), ("iadvt", 3))
     ]
     pairs = [line for line in results.markdown(COLUMNS["imdb"], records).splitlines() if "against" in line]
@@ -553,7 +588,7 @@ def test_hugging_face_rows_are_scored_and_attacked(tmp_path: Path, monkeypatch: 
     records = results.load(tmp_path / "kept" / "minilm_rotten_tomatoes.jsonl")
     assert [record["row"] for record in records] == ["baseline", "iadvt"]
     for record in records:
-        wrong = results.unpack_bits(record["wrong"], record["counted"])
+        wrong = unpack_bits(record["wrong"], record["counted"])
         assert wrong.mean() == pytest.approx(record["test"]["value"])
         assert record["attacked"]["texts"] == record["counted"]
         right = 1 - record["test"]["value"] + 1e-9
@@ -580,7 +615,7 @@ def test_the_readme_shows_what_the_records_say() -> None:
     told, after_four = {}, 0
     for line in section.partition("###")[0].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 8 and "(seeds)" in line:
+        if len(cells) == 9 and "(seeds)" in line:
             told[cells[0]] = [f"{cells[2]} ({cells[3].removesuffix(' (seeds)')})"]
         elif "any, 4" in cells:
             after_four = cells.index("any, 4")
@@ -599,7 +634,7 @@ def test_so_does_its_table_of_the_papers_lstm() -> None:
     columns: list[int] = []
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 8 and cells[0] != "method":
+        if len(cells) == 9 and cells[0] != "method":
             told[cells[0]] = [cells[1], cells[2], cells[4], "", ""]
         elif "any, 8" in cells:
             columns = [cells.index("any, 8"), cells.index("kept, 8")]
