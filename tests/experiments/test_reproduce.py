@@ -193,7 +193,7 @@ def test_few_rows_share_all_cores(experiments: Path, tmp_path: Path, monkeypatch
 def _invented(row: Row, plan: Plan) -> results.Record:
     told = {"column": "imdb", "preset": plan.preset, "row": row.name, "seed": 1, "epochs": 2, "seconds": 1.0}
     scored = {"criterion": "error", "dev": {"error": 0.5}, "test": {"value": 0.5, "low": 0.0, "high": 1.0}}
-    return {**told, **scored, "counted": 0, "wrong": "", "device": "cpu", "versions": {}}
+    return {**told, **scored, "counted": 1, "wrong": pack_bits([True]), "device": "cpu", "versions": {}}
 
 
 def _in_threads(monkeypatch: pytest.MonkeyPatch, run_row: Callable[..., results.Record]) -> None:
