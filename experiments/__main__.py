@@ -16,12 +16,14 @@ from wordward.cli.program import parse, run
 class Reproduce:
     """Train the rows of one of the paper's tables, or of ours, and print them next to the paper's."""
 
-    table: tyro.conf.Positional[Literal["imdb", "imdb-in-order", "elec-rcv1-rotten", "dbpedia", "fce", "minilm"]]
+    table: tyro.conf.Positional[
+        Literal["imdb", "imdb-in-order", "elec-rcv1-rotten", "folds", "dbpedia", "fce", "minilm"]
+    ]
     """Which table."""
     rows: Annotated[tuple[str, ...], several("ROW")] = ()
     """Only these rows, e.g. baseline advt iadvt; all by default."""
     seeds: int = 1
-    """Number of runs per row."""
+    """Number of runs per row, each with its own seed (in the table folds: its own fold, 1 to 10)."""
     jobs: int = 1
     """Number of rows to train in parallel."""
     preset: Literal["paper", "cpu-small"] = "paper"

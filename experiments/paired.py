@@ -40,19 +40,28 @@ def gain(row: str, records: Sequence[dict[str, Any]]) -> str:
     return f"{mean:+.2f} ({mean - around:+.2f} to {mean + around:+.2f})"
 
 
-def one_by_one(records: Sequence[dict[str, Any]]) -> list[str]:
-    """McNemar's test on the same test predictions, seed by seed."""
+def one_by_one(records: Sequence[dict[str, Any]], *, together: bool = False) -> list[str]:
+    """McNemar's test on the same test predictions, seed by seed; or of folds, which test other texts, together."""
     lines = []
     for ours, theirs in PAIRS:
-        for a, b in _pairs(ours, theirs, records):
-            first, second = _wrong(a, b)
-            only_a, only_b = int((first & ~second).sum()), int((second & ~first).sum())
+        pairs = _pairs(ours, theirs, records)
+        counts = [(f"seed {a['seed']}", *_only(a, b)) for a, b in pairs]
+        if together and counts:
+            _, first, second = zip(*counts, strict=True)
+            counts = [(f"{len(pairs)} folds", sum(first), sum(second))]
+        for name, only_a, only_b in counts:
             p = mcnemar(only_a, only_b)
             lines.append(
-                f"- {ours} against {theirs}, seed {a['seed']}: only {ours} wrong on {only_a}, only {theirs} on "
-                f"{only_b}; McNemar p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+                f"- {ours} against {theirs}, {name}: only {ours} wrong on {only_a}, only {theirs} on {only_b}; "
+                f"McNemar p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
             )
     return lines
+
+
+def _only(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
+    """How many texts only the first is wrong on, and only the second."""
+    first, second = _wrong(a, b)
+    return int((first & ~second).sum()), int((second & ~first).sum())
 
 
 def _pairs(ours: str, theirs: str, records: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:

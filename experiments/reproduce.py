@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from experiments import results
+from experiments import folds, results
 from experiments.paired import pack_bits
 from experiments.settings import (
     COMMON,
@@ -22,7 +22,7 @@ from experiments.settings import (
     reading_config,
     row_config,
 )
-from experiments.tables import TABLES, Column, Row
+from experiments.tables import FOLDS, TABLES, Column, Row
 from wordward.attack.attacker import attack
 from wordward.attack.robustness import accuracies
 from wordward.config.attack import AttackSettings
@@ -184,8 +184,10 @@ def reproduce(
 
 def _column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> str:
     """A column's table, after running the rows for which `file` has no result yet."""
-    if not (folder := plan.experiments / column.name).is_dir():
+    if not (folder := plan.experiments / column.settings).is_dir():
         raise MissingError("expected a folder of TOML files, one per row; there is none: see `experiments`", folder)
+    if column.folds_of and plan.seeds > FOLDS:
+        raise SettingError("seeds", f"{column.name} has {FOLDS} folds, each run with its own seed; got {plan.seeds}")
     check_rows(column, rows, plan)
     check_records(column, _records(file, plan), plan, file)
     _run_column(column, rows, plan, file)
@@ -208,6 +210,8 @@ def _run_column(column: Column, rows: Sequence[Row], plan: Plan, file: Path) -> 
     if done := len(wanted) - len(missing):
         say(f"{column.name}: {done} of {len(wanted)} runs are in {file}, not trained again", quiet=plan.quiet)
     if missing:
+        if column.folds_of:
+            folds.make(column, plan)
         _read_first(column, missing, plan)
         _run_all(column, missing, plan, file)
 

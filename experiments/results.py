@@ -86,15 +86,16 @@ def markdown(column: Column, records: Sequence[Record], *, preset: str = "paper"
     lines = [f"### {column.title}{f', preset {preset}' if small else ''}", ""]
     if column.stand_in:
         lines += [f"*Stand-in*: {column.stand_in}", ""]
-    lines += [f"| {' | '.join(TITLES)} |", "|---|---:|---:|---|" + "---:|" * (len(TITLES) - 5) + "---|"]
+    titles = [column.runs if title == "seeds" else title for title in TITLES]
+    lines += [f"| {' | '.join(titles)} |", "|---|---:|---:|---|" + "---:|" * (len(TITLES) - 5) + "---|"]
     for row in column.rows:
         ours = [record for record in records if record["row"] == row.name]
         paper = None if column.stand_in or small else row.paper
-        cells = [*_ours(ours, paper), gain(row.name, records)] if ours else ["–"]
+        cells = [*_ours(ours, paper, column.runs), gain(row.name, records)] if ours else ["–"]
         lines.append(_line(row.title, row.paper, cells, len(TITLES)))
     for title, paper in column.cited:
         lines.append(_line(f"{title} (cited by the paper)", paper, ["–"], len(TITLES)))
-    compared = one_by_one(records)
+    compared = one_by_one(records, together=bool(column.folds_of))
     return "\n".join([*lines, *_under_attack(column, records), *(["", *compared] if compared else [])]) + "\n"
 
 
@@ -103,9 +104,9 @@ def _line(title: str, paper: float | None, cells: Sequence[str], width: int) -> 
     return f"| {' | '.join([*filled, *[''] * (width - len(filled))])} |"
 
 
-def _ours(records: Sequence[Record], paper: float | None) -> list[str]:
+def _ours(records: Sequence[Record], paper: float | None, runs: str) -> list[str]:
     (mean, low, high), count = in_percent(records), len(records)
-    interval = f"{low:.2f} to {high:.2f} ({'seeds' if count > 1 else 'test texts'})"
+    interval = f"{low:.2f} to {high:.2f} ({runs if count > 1 else 'test texts'})"
     seconds = sum(record["seconds"] for record in records) / count
     dev = 100 * sum(record["dev"][record["criterion"]] for record in records) / count
     difference = "–" if paper is None else f"{mean - paper:+.2f}"

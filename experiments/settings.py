@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from experiments.tables import Column, Row
 from wordward.config.model import PRESETS
 from wordward.config.settings import PretrainConfig, TrainConfig, TrainingSettings, filled
 from wordward.config.toml import built, from_toml, named, read_toml
+from wordward.perturbation.recipes import parse_methods
 from wordward.runs import run_folder
 from wordward.support.errors import DataError
 from wordward.support.rules import COUNT, check
@@ -20,6 +21,8 @@ Config = TypeVar("Config", TrainConfig, PretrainConfig)
 COMMON, READING = "common.toml", "pretrain.toml"
 LANGUAGE_MODEL = "language_model"  # key of a record: the model its row started from
 SETTLED = "task", "criterion", "positive", "max_length"  # filled in by a run if left open
+WITHOUT_LABELS = "unlabelled.jsonl"
+FOLD_FILES = "train", "test", "unlabelled", "texts"  # which may be elsewhere on another machine
 SPLIT_SEED = 1  # of the texts held out if a column has no dev texts: the same for every seed
 
 # The overrides of the preset cpu-small: everything runs in minutes on two cores, and learns something. There are only
@@ -65,12 +68,14 @@ def config_of(kind: type[Config], *files: Path, **settings: Any) -> Config:
 
 def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
     """The config of one row of a column with one seed."""
-    folder = plan.experiments / column.name
+    folder = plan.experiments / column.settings
     files = folder / COMMON, folder / f"{row.name}.toml"
     asked = config_of(TrainConfig, *files)
     settings: dict[str, Any] = {"seed": seed, "device": plan.device}
     if not asked.data.corpus and not asked.data.dev and asked.data.split_seed is None:
         settings["split_seed"] = SPLIT_SEED
+    if column.folds_of:
+        settings |= _fold_settings(column, row, seed, plan)
     if (folder / READING).exists():
         settings["pretrained"] = str(plan.out / column.name / "lm")
     if plan.preset == "cpu-small":
@@ -78,12 +83,33 @@ def row_config(column: Column, row: Row, seed: int, plan: Plan) -> TrainConfig:
     return config_of(TrainConfig, *files, **settings)
 
 
+def fold_folder(column: Column, plan: Plan) -> Path:
+    """Where the texts of its folds are."""
+    return plan.out / column.name / "folds"
+
+
+def _fold_settings(column: Column, row: Row, fold: int, plan: Plan) -> dict[str, Any]:
+    """The texts of one fold; those without labels for the methods that use them."""
+    folder = fold_folder(column, plan)
+    files = {name: str(folder / str(fold) / f"{name}.jsonl") for name in ("train", "test")}
+    uses_all = any(method.recipe.objective == "kl" for method in parse_methods(row.name))
+    without = str(folder / WITHOUT_LABELS) if uses_all else None
+    columns = {"text_column": "text", "label_column": "label"}
+    return {"corpus": None, "dev": None, "unlabelled": without, "split_seed": SPLIT_SEED, **files, **columns}
+
+
 def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
     """The config of the column's language model; None if it starts from word vectors."""
-    folder = plan.experiments / column.name
+    folder = plan.experiments / column.settings
     if not (folder / READING).exists():
         return None
-    settings = SMALL_READING if plan.preset == "cpu-small" else {}
+    settings = dict(SMALL_READING) if plan.preset == "cpu-small" else {}
+    if column.folds_of:  # a labelled text is a test text of some fold
+        settings |= {
+            "corpus": None,
+            "texts": (str(fold_folder(column, plan) / WITHOUT_LABELS),),
+            "text_column": "text",
+        }
     return config_of(PretrainConfig, folder / READING, device=plan.device, **settings)
 
 
@@ -131,7 +157,7 @@ def _settings_of(config: Any) -> dict[str, Any]:
 
 def check_rows(column: Column, rows: Iterable[Row], plan: Plan) -> None:
     """Refuse rows without a TOML file, which would be trained with the default method and settings."""
-    files = (plan.experiments / column.name / f"{row.name}.toml" for row in rows)
+    files = (plan.experiments / column.settings / f"{row.name}.toml" for row in rows)
     if missing := [str(file) for file in files if not file.is_file()]:
         raise DataError(
             f"expected a TOML file for every row; missing: {', '.join(missing)}: restore it, or name the other rows "
@@ -143,42 +169,42 @@ def check_records(column: Column, records: Iterable[Record], plan: Plan, file: P
     """Refuse records of `file` that were trained with settings other than those now in the TOML files."""
     rows = {row.name: row for row in column.rows}
     reading = reading_config(column, plan)
-    wanted: dict[str, TrainConfig] = {}
+    free = FOLD_FILES if column.folds_of else ()
     for record in (record for record in records if record["row"] in rows):
         name, seed = record["row"], record["seed"]
-        if name not in wanted:
-            wanted[name] = row_config(column, rows[name], 1, plan)
-        differing = _other_row(record, replace(wanted[name], training=replace(wanted[name].training, seed=seed)))
+        differing = _other_row(
+            record, row_config(column, rows[name], seed, plan), free=FOLD_FILES if column.folds_of else ()
+        )
         if reading is not None and LANGUAGE_MODEL in record:
-            other = _other_reading(record[LANGUAGE_MODEL], reading)
+            other = _other_reading(record[LANGUAGE_MODEL], reading, free=free)
             differing = ", ".join(filter(None, [differing, other and f"of the language model: {other}"]))
         if differing:
             raise run_folder.RunError(
                 f"{file} holds {name}, seed {seed}, trained with other settings than "
-                f"{plan.experiments / column.name} has now ({differing}): restore the settings, or move that file "
-                "away and choose another `out`"
+                f"{plan.experiments / column.settings} has now ({differing}): restore the settings, or move that "
+                "file away and choose another `out`"
             )
 
 
-def _other_row(record: Record, wanted: TrainConfig) -> str:
+def _other_row(record: Record, wanted: TrainConfig, *, free: Iterable[str]) -> str:
     """The settings of a record that differ, except those specific to the machine it was trained on."""
     try:
         had = from_toml(TrainConfig, record["config"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return f"which cannot be read: {error}"
-    free = ["checkpoint_steps"]
+    free = ["checkpoint_steps", *free]
     free += ["corpus"] if _same_corpus(had.data.corpus, wanted.data.corpus) else []
     free += ["pretrained"] if had.pretrained and wanted.pretrained else []
     return _other_settings(_settings_of(had), _settings_of(wanted), free=free)
 
 
-def _other_reading(started: dict[str, Any], wanted: PretrainConfig) -> str:
+def _other_reading(started: dict[str, Any], wanted: PretrainConfig, *, free: Iterable[str]) -> str:
     try:
         had = _settings_of(PretrainConfig()) | started["settings"]
         had["texts"] = tuple(had["texts"])  # a list in JSON
     except (KeyError, TypeError) as error:
         return f"which cannot be read: {error}"
-    free = ["corpus"] if _same_corpus(had["corpus"], wanted.corpus) else []
+    free = [*free, "corpus"] if _same_corpus(had["corpus"], wanted.corpus) else free
     return _other_settings(had, _settings_of(wanted), free=free)
 
 
