@@ -28,7 +28,7 @@ def make(column: Column, plan: Plan) -> None:
         if not unlabelled:
             raise DataError(
                 f"expected texts without labels of {column.folds_of} for a language model to read, the only ones "
-                "that no fold tests; there are none: see docs/data.md for how to get them"
+                "that no fold tests; there are none: see docs/reproduce.md for how to get them"
             )
         tested = drawn(labelled)
         for fold in range(1, FOLDS + 1):
