@@ -1,5 +1,6 @@
 """The last lines of `wordward train`: which epoch was kept and why, and what may help."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,36 @@ def test_a_k_for_too_few_words_is_said_as_a_flag(tmp_path: Path, capsys: pytest.
     assert main([*given, "--device", "cpu", "--force", "--k", "5"]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "--k must be less than the 5 words that may be pointed to, but is 5; --k None takes them all" in said
+
+
+def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, test = write_csv(tmp_path / "t.csv", reviews(60)), write_csv(tmp_path / "test.csv", reviews(40, seed=9))
+    run, how = str(tmp_path / "run"), ["--kind", "convolution", "--device", "cpu", "--epochs", "2"]
+    given = ["train", str(texts), "--test", str(test), "--out", run, "--method", "baseline", *how]
+    assert main(given) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"next: wordward report {run} --test {test}" in said
+    assert main(["evaluate", run, str(test), "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)
+    (value, low, high) = (scores["error"][name] for name in ("value", "low", "high"))
+    assert f"test error {value:.4f}, 95 % interval {low:.4f} to {high:.4f} (40 texts of {test})" in said
+    assert main([*given, "--force", "--quiet"]) == 0
+    assert not capsys.readouterr().err
+
+
+def test_test_texts_that_are_not_there_are_told_of_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, run = write_csv(tmp_path / "t.csv", reviews(60)), tmp_path / "run"
+    assert main(["train", str(texts), "--test", str(tmp_path / "none.csv"), "--out", str(run)]) == 1
+    assert "none.csv: expected a file or folder; there is none of this name" in capsys.readouterr().err
+    assert not run.exists()
+
+
+def test_test_texts_that_cannot_be_scored_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, run = write_csv(tmp_path / "t.csv", reviews(60)), str(tmp_path / "run")
+    test = write_csv(tmp_path / "test.csv", [*reviews(4), Example("neither good nor bad", "middling")])
+    how = ["--kind", "convolution", "--method", "baseline", "--device", "cpu", "--epochs", "1"]
+    assert main(["train", str(texts), "--test", str(test), "--out", run, *how]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "best epoch 1" in said
+    assert "expected a label that the model knows (bad, good); got 'middling'" in said
+    assert main(["predict", run, "the film was warm"]) == 0

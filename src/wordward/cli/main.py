@@ -23,7 +23,7 @@ from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.push import Push
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
-from wordward.cli.train_end import advice, outcome
+from wordward.cli.train_end import advice, outcome, test_score
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.cli.yardsticks import Yardsticks
 from wordward.config.model import PRESETS
@@ -60,6 +60,7 @@ class Train:
             return replace(self, settings=_trained_on(self.settings, self.file), file=None)()
         from wordward.runs.run_folder import finished
         from wordward.support.console import say
+        from wordward.text.chosen import file_at_hand
         from wordward.train.sweep import train_sweep
         from wordward.train.training import train
 
@@ -67,6 +68,8 @@ class Train:
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
             again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
             raise UsageError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
+        if data.test:
+            file_at_hand(data.test)  # not found out only when training has ended
         how: Any = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
@@ -91,10 +94,14 @@ class Train:
         if Path(self.out, CONFIG).exists():  # with what was chosen, or what the run had that was resumed
             config = load_config(self.out, TrainConfig)
         test = "test" if config.data.corpus else "FILE"  # a split, or texts like those it was trained on
-        kept = outcome(result, read_metrics(self.out))
-        say(f"{kept}, in {folder}; next: wordward evaluate {folder} {test}", quiet=self.quiet)
+        given, then = config.data.test, f"evaluate {folder} {test}"
+        if given:
+            then = f"report {folder} --test {shlex.quote(given)}"
+        say(f"{outcome(result, read_metrics(self.out))}, in {folder}; next: wordward {then}", quiet=self.quiet)
         if more := advice(result, config):
             say(more, quiet=self.quiet)
+        if given:
+            say(test_score(self.out, given, self.settings.training.device, quiet=self.quiet), quiet=self.quiet)
 
 
 def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:

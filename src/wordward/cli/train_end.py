@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from wordward.cli.texts import texts_of
 from wordward.config.settings import TrainConfig
 
 
@@ -17,6 +18,18 @@ def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
     if value <= sign * score:
         return said
     return f"{said} ({sign * value:.4f} at epoch {-place} is no better but by chance: the later is kept)"
+
+
+def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
+    """What a trained model scores on labelled texts that it has not seen, in a line."""
+    from wordward.runs.opening import load_run
+
+    run = load_run(folder, device=device)
+    evaluation = run.evaluate(texts_of(run, file), source=file, quiet=quiet)
+    criterion = run.config.training.criterion
+    score = evaluation.scores[criterion]
+    texts = f"{evaluation.texts:,} {'sentences' if run.tagging else 'texts'} of {file}"
+    return f"test {criterion} {score.value:.4f}, 95 % interval {score.low:.4f} to {score.high:.4f} ({texts})"
 
 
 def advice(result: dict[str, Any], config: TrainConfig) -> str:

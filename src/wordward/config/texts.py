@@ -28,7 +28,7 @@ class DataSettings:
     dev: File = None
     """Labelled texts that choose the best epoch; by default a share of the training texts."""
     test: File = None
-    """Labelled texts that `python -m experiments reproduce` scores at the end; training never reads them."""
+    """Labelled texts that the trained model is scored on at the end; training itself never reads them."""
     unlabelled: File = None
     """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; a
     corpus's own are used as well. In a table the text column is read, as in the labelled texts."""
