@@ -17,7 +17,6 @@ import torch
 import wordward.attack.attacker
 from wordward.attack import guide
 from wordward.attack.attacker import attack
-from wordward.attack.rough import read
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
@@ -73,7 +72,7 @@ def every_candidate(run: Run, examples: list[Example], rounds: float, sample: in
     rows = [run.encode([Example(" ".join(rng.choice(words)))], labelled=False).rows[0] for _ in range(sample)]
     started = time.perf_counter()
     for row in rows:
-        read(run, [row])
+        run.logits([row])
     a_candidate = (time.perf_counter() - started) / sample
     k = run.config.perturbation.k or len(run.vocabulary)
     return a_candidate * k * rounds * sum(map(len, words)) / len(words)

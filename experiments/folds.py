@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from experiments.settings import COMMON, SPLIT_SEED, WITHOUT_LABELS, Plan, confi
 from experiments.tables import FOLDS, Column
 from wordward.config.settings import TrainConfig
 from wordward.datasets import DataError, Example, registry
-from wordward.datasets.example import single_spaced
+from wordward.datasets.example import drop_shared, single_spaced
 from wordward.support.files import write
 from wordward.support.locks import locked
 from wordward.text.chosen import read_as
@@ -25,6 +26,7 @@ def make(column: Column, plan: Plan) -> None:
         if (folder / SAID).exists():
             return
         labelled, unlabelled = _texts(column, plan)
+        unlabelled = drop_shared(unlabelled, labelled)
         if not unlabelled:
             raise DataError(
                 f"expected texts without labels of {column.folds_of} for a language model to read, the only ones "
@@ -40,7 +42,7 @@ def make(column: Column, plan: Plan) -> None:
 
 
 def drawn(examples: Sequence[Example]) -> list[int]:
-    """The fold, 1 to 10, that tests each text; 0 for the only text of a label, which is always learnt.
+    """The fold, 1 to 10, that tests each text; 0 for one with a label that no other text has, which is always learnt.
 
     Equal texts are in one fold, and the texts of a label as evenly over the folds as can be.
     """
@@ -49,15 +51,13 @@ def drawn(examples: Sequence[Example]) -> list[int]:
         equal.setdefault(single_spaced(example.text), []).append(number)
     groups = list(equal.values())
     random.Random(SPLIT_SEED).shuffle(groups)
-    by_label: dict[str | None, list[list[int]]] = {}
-    for group in groups:
-        by_label.setdefault(examples[group[0]].label, []).append(group)
-    folds, dealt = [0] * len(examples), 0
-    for _, of_label in sorted(by_label.items(), key=lambda item: str(item[0])):
-        for group in of_label if len(of_label) > 1 else ():
-            for number in group:
-                folds[number] = dealt % FOLDS + 1
-            dealt += 1
+    labels = [{str(examples[number].label) for number in group} for group in groups]
+    others = Counter(label for of_group in labels for label in of_group)
+    dealt = [group for group, names in zip(groups, labels, strict=True) if all(others[name] > 1 for name in names)]
+    folds = [0] * len(examples)
+    for place, group in enumerate(sorted(dealt, key=lambda group: str(examples[group[0]].label))):
+        for number in group:
+            folds[number] = place % FOLDS + 1
     return folds
 
 

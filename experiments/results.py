@@ -184,7 +184,8 @@ def page(folder: Path) -> str:
         "seed, versions, device, seconds, dev and test scores of every run, and from `experiments/*/notes.md`. The "
         "epoch was chosen on dev, nothing on test; what else was tried is in `experiments/tried.jsonl`. Rows without "
         "a number have not been run. The gain over the baseline is in points, paired: each run with the baseline's "
-        "of the same seed, its 95 % interval over these pairs, and where there is but one over the test texts.\n",
+        "of the same seed, its 95 % interval over these pairs; where there is but one over the test texts, or none "
+        "for F0.5.\n",
     ]
     missing = []
     for column in (column for table in TABLES.values() for column in table):

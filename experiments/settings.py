@@ -172,9 +172,7 @@ def check_records(column: Column, records: Iterable[Record], plan: Plan, file: P
     free = FOLD_FILES if column.folds_of else ()
     for record in (record for record in records if record["row"] in rows):
         name, seed = record["row"], record["seed"]
-        differing = _other_row(
-            record, row_config(column, rows[name], seed, plan), free=FOLD_FILES if column.folds_of else ()
-        )
+        differing = _other_row(record, row_config(column, rows[name], seed, plan), free=free)
         if reading is not None and LANGUAGE_MODEL in record:
             other = _other_reading(record[LANGUAGE_MODEL], reading, free=free)
             differing = ", ".join(filter(None, [differing, other and f"of the language model: {other}"]))

@@ -12,7 +12,7 @@ import torch
 from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
-from wordward.attack import attacker, rough
+from wordward.attack import attacker
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, goal_of
 from wordward.attack.beam import Search
@@ -220,8 +220,8 @@ def test_every_flip_is_what_predict_says_of_the_text(run: Run) -> None:
 
 def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is made to believe that every swap flips; the outcome is what the text is predicted as."""
-    read = rough.read
-    monkeypatch.setattr(rough, "read", lambda *given: [-logits for logits in read(*given)])
+    read = Run.logits
+    monkeypatch.setattr(Run, "logits", lambda *given: [-logits for logits in read(*given)])
     results = [each for each in attack(run, TEXTS, AttackSettings(rescore=1)) if each.changes]
     assert {each.outcome for each in results} == {"flipped", "kept"}
     for each in results:
@@ -273,8 +273,8 @@ def test_a_beam_finds_no_fewer(run: Run) -> None:
 
 def test_no_text_is_read_twice_in_a_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two texts of a beam lead to the same one by the same two swaps in another order."""
-    read, rounds = rough.read, []
-    monkeypatch.setattr(rough, "read", lambda run, rows: rounds.append(rows) or read(run, rows))
+    read, rounds = Run.logits, []
+    monkeypatch.setattr(Run, "logits", lambda run, rows: rounds.append(rows) or read(run, rows))
     for example in TEXTS[:6]:
         list(attack(run, [example], AttackSettings(rescore=6, beam=6, max_swaps=3)))
     assert max(map(len, rounds)) > 6

@@ -11,7 +11,7 @@ import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
-from wordward.attack import edit_search, rough, search
+from wordward.attack import edit_search, search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
@@ -105,12 +105,11 @@ def test_many_texts_as_each_alone(run: Run, kinds: tuple[str, ...], monkeypatch:
 
 def reads_as(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a search read texts so."""
-    for module in (rough, edit_search):
-        monkeypatch.setattr(module, "read", read)
+    monkeypatch.setattr(Run, "logits", read)
 
 
 def test_a_flip_that_the_text_does_not_show_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = edit_search.read
+    read = Run.logits
     reads_as(lambda *given: [-logits for logits in read(*given)], monkeypatch)
     results = [each for each in attack(run, TEXTS, AttackSettings(edits=("typo",))) if each.changes]
     assert results
@@ -150,7 +149,7 @@ def test_of_edits_that_flip_the_cheapest_is_made() -> None:
 
 def test_the_passes_are_the_texts_that_the_model_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[Any] = []
-    read = edit_search.read
+    read = Run.logits
     reads_as(lambda run, given: rows.extend(given) or read(run, given), monkeypatch)
     (found,) = attack(run, [replace(TEXTS[0], label=None)], AttackSettings(edits=("typo", "append"), max_swaps=2))
     assert found.passes == len(rows) + 2  # and the predictions before and after

@@ -119,8 +119,15 @@ def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: p
     scores = json.loads(capsys.readouterr().out)
     (value, low, high) = (scores["error"][name] for name in ("value", "low", "high"))
     assert f"test error {value:.4f}, 95 % interval {low:.4f} to {high:.4f} (40 texts of {test})" in said
-    assert main([*given, "--force", "--quiet"]) == 0
+    with test.open("a", encoding="utf-8") as file:
+        file.write(" ,good\n")
+    assert main([*given, "--force", "--quiet", "--skip-empty"]) == 0
     assert not capsys.readouterr().err
+
+
+def test_standard_input_is_not_learnt_and_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "-", "--test", "-", "--out", str(tmp_path / "run")]) == 1
+    assert "standard input holds one file, but" in capsys.readouterr().err
 
 
 def test_test_texts_that_are_not_there_are_told_of_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.proposals import Proposer
 from wordward.attack.rereading import text_with
-from wordward.attack.rough import Rough, read
+from wordward.attack.rough import Rough
 from wordward.attack.search import swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
@@ -60,7 +60,7 @@ class Editor:
     def __call__(self, cases: Sequence[Case]) -> list[EditSearch]:
         """Edit all texts, an edit a round, until each prediction changes or no edit is left."""
         with evaluating(self.run.model):
-            rows = read(self.run, [case.row.ids for case in cases])
+            rows = self.run.logits([case.row.ids for case in cases])
             searches = [
                 EditSearch(case, [State(case.row, margin=_margin(case, case.row, logits))], 1, over=case.most < 1)
                 for case, logits in zip(cases, rows, strict=True)
@@ -76,7 +76,7 @@ class Editor:
             edited(one.case.text, [probe]) for one, of_text in zip(searches, probes, strict=True) for probe in of_text
         ]
         rows = self.run.rows_of(texts, known=True)
-        logits = iter(read(self.run, [row for row in rows if row is not None]))
+        logits = iter(self.run.logits([row for row in rows if row is not None]))
         left = iter(rows)
         for one, of_text in zip(searches, probes, strict=True):
             margins = {}

@@ -13,7 +13,6 @@ from wordward.attack import standard
 from wordward.attack.fluency import counts_of
 from wordward.attack.greedy import Outcome, greedy, together
 from wordward.attack.ngrams import NGrams
-from wordward.attack.rough import read
 from wordward.attack.similarity import Similarity
 from wordward.attack.wordnet import relations
 from wordward.config.yardsticks import YardstickSettings
@@ -99,7 +98,7 @@ class Asked:
         filled = [at for at, row in enumerate(rows) if row is not None]
         self._known |= dict.fromkeys(new, np.full(len(self.run.labels), np.nan, np.float32))
         with evaluating(self.run.model):
-            found = read(self.run, [row for row in map(rows.__getitem__, filled) if row is not None])
+            found = self.run.logits([row for row in map(rows.__getitem__, filled) if row is not None])
         self._known |= {new[at]: logits for at, logits in zip(filled, found, strict=True)}
         return np.stack([self._known[text] for text in texts])
 

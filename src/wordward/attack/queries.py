@@ -9,7 +9,6 @@ from wordward.attack.cases import Case, Replacement, State
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
 from wordward.attack.rereading import text_with
-from wordward.attack.rough import read
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
@@ -79,7 +78,7 @@ class QueryGuide:
         return best, margins
 
     def _margins(self, rows: Sequence[np.ndarray], cases: Sequence[Case]) -> list[float]:
-        return [case.target.margin(logits) for case, logits in zip(cases, read(self.run, rows), strict=True)]
+        return [case.target.margin(logits) for case, logits in zip(cases, self.run.logits(rows), strict=True)]
 
     def _by_importance(self, state: State, case: Case, at: int) -> list[int]:
         """The words that may be swapped, those first without which the prediction is nearest to changing."""

@@ -135,7 +135,7 @@ def compare_guides(
 
 def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
-    goal, guide = goal_of(run, settings), Guide(Rough(run), replace(settings, words="any"), None)
+    goal, guide = goal_of(run, settings), Guide(Rough(run, exactly=True), replace(settings, words="any"), None)
     plain = [goal.plain(example) for example in examples]
     texts = run.read_all(plain)
     predictions = run.predict_readings(texts)

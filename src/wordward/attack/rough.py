@@ -1,4 +1,4 @@
-"""What a search asks of a model: logits and gradients, on a GPU those of a copy in half precision."""
+"""What a search asks of a model: logits and gradients, a Transformer on a GPU by a copy in half precision."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordward.explain.pulls import gradient_of
+from wordward.explain.pulls import gradient_of, raised
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.choice import unit
 from wordward.perturbation.embedding import name_of
-from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import Tap, gradient_at
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.run import Run
@@ -23,41 +22,41 @@ ROOM = 4  # a copy of a model takes no more than this part of the memory that is
 
 
 class Rough:
-    """A model as a search reads it; what is found so is to be predicted again by the model itself."""
+    """A model as a search reads it; what is found so is to be predicted again by the model itself.
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    `exactly`: read by the model itself in any case.
+    """
+
+    def __init__(self, run: Run, *, exactly: bool = False) -> None:
+        self.run, self._exactly = run, exactly
 
     @cached_property
     def copy(self) -> nn.Module | None:
-        """The copy, if there is one."""
-        return half(self.run.model, self.run.device)
+        """The copy, if there is one; none any more once a number was too large for it."""
+        return None if self._exactly else half(self.run.model, self.run.device)
 
     def logits(self, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The logits of each row in its own order, (classes,) or (time, classes)."""
         if self.copy is not None:
             logits = logits_of(self.copy, self.run.corpus(rows), self.run.device)
-            if all(np.isfinite(each).all() for each in logits):  # else a number was too large for it
+            if all(np.isfinite(each).all() for each in logits):
                 return logits
-        return read(self.run, rows)
+            self.copy = None
+        return self.run.logits(rows)
 
     def gradient(
         self, adversary: Adversary, batch: Batch, noise: Tensor | None, counted: Tensor | None
     ) -> tuple[Tensor | None, Tensor]:
-        """As `gradient_of` for the texts of a batch; that of a copy has any length in each text."""
+        """As `gradient_of` for the texts of a batch; that of a copy, for methods with labels, has any length."""
         recipe, perturbed = adversary.method.recipe, batch._replace(mask=self.run.perturbed(batch))
         if self.copy is not None and recipe.needs_labels and recipe.follows_gradient:
             names = (name_of(self.run.model, part) for part in (adversary.tap.embedding, adversary.tap.site))
             tap = Tap(self.copy, **dict(zip(("embedding", "site"), names, strict=True)))
             gradient, logits = steepest(adversary, tap, partial(self.copy, batch.ids, batch.mask), perturbed, counted)
-            if gradient.isfinite().all():
+            if gradient.isfinite().all() and logits.isfinite().all():
                 return gradient, logits
+            self.copy = None
         return gradient_of(adversary, partial(self.run.model, batch.ids, batch.mask), perturbed, noise, counted)
-
-
-def read(run: Run, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The model's own logits of each row in its own order, (classes,) or (time, classes)."""
-    return logits_of(run.model, run.corpus(rows), run.device)
 
 
 def half(model: nn.Module, device: torch.device) -> nn.Module | None:
@@ -85,9 +84,6 @@ def steepest(
     with torch.enable_grad():
         clean = tap.run(forward, watch=True)
         logits = clean.logits.detach().double().requires_grad_()
-        assert batch.labels is not None
-        labels = torch.where(batch.labels == IGNORE, logits.argmax(-1), batch.labels)
-        loss = adversary.loss(logits, labels, batch.mask if counted is None else counted)
-        (asked,) = torch.autograd.grad(loss, logits)
+        (asked,) = torch.autograd.grad(raised(adversary, logits, batch, counted), logits)
         asked = unit(asked, tuple(range(1, asked.dim())))
         return gradient_at((clean.logits * asked.to(clean.logits.dtype)).sum(), clean.shift), logits.detach()

@@ -89,19 +89,20 @@ class Train:
         """Say how a run ended, and what may be done next."""
         from wordward.runs.run_folder import CONFIG, load_config, read_metrics
         from wordward.support.console import say
+        from wordward.support.distributed import team
 
         config, folder = self.settings, shlex.quote(self.out)
         if Path(self.out, CONFIG).exists():  # with what was chosen, or what the run had that was resumed
             config = load_config(self.out, TrainConfig)
         test = "test" if config.data.corpus else "FILE"  # a split, or texts like those it was trained on
         given, then = config.data.test, f"evaluate {folder} {test}"
-        if given:
+        if given and given != "-":
             then = f"report {folder} --test {shlex.quote(given)}"
         say(f"{outcome(result, read_metrics(self.out))}, in {folder}; next: wordward {then}", quiet=self.quiet)
         if more := advice(result, config):
             say(more, quiet=self.quiet)
-        if given:
-            say(test_score(self.out, given, self.settings.training.device, quiet=self.quiet), quiet=self.quiet)
+        if given and team(config.training.device).first:
+            say(test_score(self.out, given, config.training.device, quiet=self.quiet), quiet=self.quiet)
 
 
 def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wordward.cli.texts import texts_of
+from wordward.cli.texts import texts_in
 from wordward.config.settings import TrainConfig
 
 
@@ -25,11 +25,13 @@ def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
     from wordward.runs.opening import load_run
 
     run = load_run(folder, device=device)
-    evaluation = run.evaluate(texts_of(run, file), source=file, quiet=quiet)
+    source = "standard input" if file == "-" else file
+    evaluation = run.evaluate(texts_in(run, file, quiet=quiet), source=source, quiet=quiet)
     criterion = run.config.training.criterion
     score = evaluation.scores[criterion]
-    texts = f"{evaluation.texts:,} {'sentences' if run.tagging else 'texts'} of {file}"
-    return f"test {criterion} {score.value:.4f}, 95 % interval {score.low:.4f} to {score.high:.4f} ({texts})"
+    ends = "" if score.tells_nothing else f", 95 % interval {score.low:.4f} to {score.high:.4f}"
+    texts = f"{evaluation.texts:,} {'sentences' if run.tagging else 'texts'} of {source}"
+    return f"test {criterion} {score.value:.4f}{ends} ({texts})"
 
 
 def advice(result: dict[str, Any], config: TrainConfig) -> str:

@@ -28,7 +28,7 @@ class DataSettings:
     dev: File = None
     """Labelled texts that choose the best epoch; by default a share of the training texts."""
     test: File = None
-    """Labelled texts that the trained model is scored on at the end; training itself never reads them."""
+    """Labelled texts that `wordward train` scores the model on at the end; nothing is learnt or chosen on them."""
     unlabelled: File = None
     """Texts without labels, for the methods that `wordward methods` marks with unlab., such as vat and ivat; a
     corpus's own are used as well. In a table the text column is read, as in the labelled texts."""
@@ -59,7 +59,8 @@ class DataSettings:
         rules.check(self, rules.COUNT_OR_NONE, "limit")
         rules.check(self, rules.SHARE, "dev_share")
         rules.check(self, rules.NOT_NEGATIVE_OR_NONE, "split_seed")
-        if len(incoming := [name for name in ("train", "dev", "unlabelled") if getattr(self, name) == "-"]) > 1:
+        files = "train", "dev", "test", "unlabelled"
+        if len(incoming := [name for name in files if getattr(self, name) == "-"]) > 1:
             raise SettingError(
                 incoming[1],
                 f"standard input holds one file, but `{'` and `'.join(incoming)}` are both -: name a file",

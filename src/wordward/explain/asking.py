@@ -14,7 +14,7 @@ from wordward.explain.sensible import Sensible, TextSense
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
-from wordward.runs.scoring import log_odds, logits_of
+from wordward.runs.scoring import log_odds
 
 ASKED, EACH = 8, 3  # of a text's pulls, the most promising; of one word
 LEAST = 0.01  # what counts of a pull that no evidence speaks for
@@ -106,7 +106,7 @@ def _promising(question: Question, sense: TextSense) -> Iterator[Swap]:
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     """The logits of texts, (texts, classes), on the CPU."""
     with evaluating(run.model):
-        found = logits_of(run.model, run.corpus(rows), run.device) if rows else []
+        found = run.logits(rows) if rows else []
     return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 

@@ -174,10 +174,14 @@ def gradient_of(
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
         checked_mask(batch.mask, clean.ids)
-        assert batch.labels is not None
-        labels = torch.where(batch.labels == IGNORE, clean.logits.argmax(-1), batch.labels)
-        loss = adversary.loss(clean.logits, labels, batch.mask if counted is None else counted)
-        return gradient_at(loss, clean.shift), clean.logits
+        return gradient_at(raised(adversary, clean.logits, batch, counted), clean.shift), clean.logits
+
+
+def raised(adversary: Adversary, logits: Tensor, batch: Batch, counted: Tensor | None) -> Tensor:
+    """The loss that a method with labels raises; a label IGNORE stands for the predicted one."""
+    assert batch.labels is not None
+    labels = torch.where(batch.labels == IGNORE, logits.argmax(-1), batch.labels)
+    return adversary.loss(logits, labels, batch.mask if counted is None else counted)
 
 
 def noise_for(adversary: Adversary, batch: Batch, seed: int) -> Tensor | None:

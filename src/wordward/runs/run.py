@@ -22,7 +22,7 @@ from wordward.runs.label_cells import with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reader import Reader
 from wordward.runs.reading import Reading, no_words
-from wordward.runs.scoring import Evaluation, evaluation, probabilities
+from wordward.runs.scoring import Evaluation, evaluation, logits_of, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
@@ -59,7 +59,7 @@ class Run(Reader):
     model: Any  # a module that is called with ids and mask, (batch, time) each, for logits
     device: torch.device
 
-    # Whose gradients are computed together: a network that reads word by word takes no longer for more texts.
+    # Tokens whose gradients are computed at once, at most: an LSTM, which reads word by word, takes many.
     tokens_at_once: ClassVar[int] = 1 << 16
     # `wordward.explain.explain` and `wordward.attack.attack_texts`: entered by those rooms, which stand above this.
     explain: ClassVar[Callable[..., Any]]
@@ -301,6 +301,10 @@ class Run(Reader):
         self.forget()
         found = self.probabilities(corpus, quiet=quiet)
         return evaluation(corpus, found, self.labels, positive=self.positive, source=source)
+
+    def logits(self, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The model's logits of each row of ids in its own order, (classes,) or (time, classes)."""
+        return logits_of(self.model, self.corpus(rows), self.device)
 
     def probabilities(self, corpus: Corpus, *, quiet: bool = True) -> list[np.ndarray]:
         """What the model gives each text: (classes,), or (time, classes) for a tagger."""
