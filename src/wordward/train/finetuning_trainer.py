@@ -16,7 +16,7 @@ from wordward.train.beliefs import Beliefs
 from wordward.train.finetuning_data import Order
 from wordward.train.learnt import Learnt
 from wordward.train.record import Record
-from wordward.train.step import settled_precision
+from wordward.train.step import FUSED, settled_precision
 from wordward.train.teacher import Teacher
 
 WARM_UP = 0.1  # share of the steps
@@ -124,7 +124,7 @@ def arguments_of(
         lr_scheduler_type="linear",
         warmup_steps=int(WARM_UP * steps),
         max_grad_norm=settings.clip,
-        optim="adamw_torch_fused" if device.type == "cuda" else "adamw_torch",
+        optim="adamw_torch_fused" if device.type in FUSED else "adamw_torch",
         fp16=half == "fp16",
         bf16=half == "bf16",
         use_cpu=device.type == "cpu",
