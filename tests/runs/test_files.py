@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from wordward.support import files
+from wordward.support.errors import RunError
 
 
 def names(folder: Path) -> list[str]:
@@ -89,3 +90,24 @@ def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
     before = os.stat(os.devnull)
     files.write(Path(os.devnull), "text")
     assert os.path.samestat(before, os.stat(os.devnull))
+
+
+def test_a_file_that_another_process_deletes_meanwhile_is_no_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a lock's: it was listed, and asked whether it is there, a moment before."""
+    lock, there = tmp_path / "run.lock", Path.exists
+    lock.touch()
+
+    def deleted(path: Path, **how: bool) -> bool:
+        found = there(path, **how)
+        if path == lock:
+            lock.unlink(missing_ok=True)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "exists", deleted)
+        files.refuse_pipes(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RunError, match="pipe is a pipe or a device"):
+        files.refuse_pipes(tmp_path)

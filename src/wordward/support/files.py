@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -120,5 +121,9 @@ def refuse_pipes(folder: Path) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        if path.exists() and not (path.is_file() or path.is_dir()):
+        try:
+            mode = path.stat().st_mode  # asked once: another process may be deleting it
+        except OSError:
+            continue
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise RunError(f"{path} is a pipe or a device, but a file was expected: delete it, or restore the file")
