@@ -75,7 +75,6 @@ def _texts(column: Column, plan: Plan) -> tuple[list[Example], Sequence[Example]
 
 
 def _write(path: Path, examples: Iterable[Example]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     write(path, "".join(json.dumps(_line(each), ensure_ascii=False) + "\n" for each in examples))
 
 

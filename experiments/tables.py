@@ -110,21 +110,21 @@ R52 = Column(
     stand_in="not RCV1, whose texts may not be redistributed, but the 52 classes of Reuters-21578 (ModApte split) "
     "with 6,532 + 2,568 texts and 11,467 without labels; the paper's numbers are for RCV1",
 )
-_OF_ALL = "all labelled texts in ten folds, each tested by models that were trained on the nine others"
-ROTTEN_FOLDS = replace(
-    ROTTEN,
-    name="rotten_tomatoes_folds",
-    title="Rotten Tomatoes in ten folds, test error (%)",
-    stand_in=f"{_OF_ALL}; the paper's numbers are for one division",
-    folds_of=ROTTEN.name,
-)
-R52_FOLDS = replace(
-    R52,
-    name="r52_folds",
-    title="Reuters-21578 R52 in ten folds, test error (%)",
-    stand_in=f"{_OF_ALL}; the paper's numbers are for RCV1",
-    folds_of=R52.name,
-)
+
+
+def _in_folds(column: Column, numbers: str) -> Column:
+    """A column whose texts are tested in folds; `numbers`: what the paper's are for."""
+    how = "all labelled texts in ten folds, each tested by models that were trained on the nine others"
+    return replace(
+        column,
+        name=f"{column.name}_folds",
+        title=column.title.replace(",", " in ten folds,"),
+        stand_in=f"{how}; the paper's numbers are for {numbers}",
+        folds_of=column.name,
+    )
+
+
+ROTTEN_FOLDS, R52_FOLDS = _in_folds(ROTTEN, "one division"), _in_folds(R52, "RCV1")
 DBPEDIA_SAMPLE = Column(
     "dbpedia_sample",
     "DBpedia, a sample, test error (%)",

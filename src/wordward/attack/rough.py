@@ -50,8 +50,10 @@ class Rough:
         """As `gradient_of` for the texts of a batch; that of a copy, for methods with labels, has any length."""
         recipe, perturbed = adversary.method.recipe, batch._replace(mask=self.run.perturbed(batch))
         if self.copy is not None and recipe.needs_labels and recipe.follows_gradient:
-            names = (name_of(self.run.model, part) for part in (adversary.tap.embedding, adversary.tap.site))
-            tap = Tap(self.copy, **dict(zip(("embedding", "site"), names, strict=True)))
+            embedding, site = (
+                name_of(self.run.model, part) for part in (adversary.tap.embedding, adversary.tap.site)
+            )
+            tap = Tap(self.copy, embedding=embedding, site=site)
             gradient, logits = steepest(adversary, tap, partial(self.copy, batch.ids, batch.mask), perturbed, counted)
             if gradient.isfinite().all() and logits.isfinite().all():
                 return gradient, logits
