@@ -19,10 +19,11 @@ from reviews import reviews, tagged, write_conll, write_csv
 import wordward
 from wordward.attack import AttackSettings, CheckLimits, Guard, check
 from wordward.attack.cases import Target
-from wordward.attack.guard import STEP, guard_at
+from wordward.attack.goal import Labels, Tags
+from wordward.attack.guard import STEP, Flags, guard_at
 from wordward.cli.main import main
 from wordward.datasets import Example
-from wordward.runs.prediction import Prediction
+from wordward.runs.prediction import Prediction, TokenPrediction
 from wordward.runs.run import Run
 from wordward.support.errors import ColumnError, DataError, SettingError
 
@@ -57,6 +58,23 @@ def test_the_margin_is_below_0_where_the_probability_is_below_the_threshold(
     margin = Target(target, odds=Guard("x", threshold).odds).margin(values)
     if abs(p - threshold) > 2 * STEP:
         assert (margin < 0) == (p < threshold)
+
+
+@pytest.mark.parametrize(
+    ("good", "close"), [(0.905, True), (0.885, True), (0.95, False), (0.505, True), (0.7, False)]
+)
+def test_a_prediction_is_close_to_another_verdict_at_the_threshold_and_between_labels(
+    run: Run, good: float, close: bool
+):
+    predicted = Prediction("", "good", {"good": good, "bad": 1 - good})
+    assert Flags(run, None, Guard("good", 0.9)).close(predicted) == close
+    tokens = (
+        TokenPrediction("a", "good", {"good": 0.99, "bad": 0.01}),
+        TokenPrediction("b", "good", predicted.probabilities),
+    )
+    between = abs(good - 0.5) < 0.01
+    assert Labels(run, None).close(predicted) == between
+    assert Tags(run, 0, {}).close(Prediction("a b", tokens=tokens)) == between
 
 
 @pytest.mark.parametrize("threshold", [STEP, 0.25, 0.9, 1.0])

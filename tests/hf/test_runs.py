@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -22,7 +23,7 @@ from safetensors.torch import load_file
 from serving import serving
 
 from wordward.attack import rough
-from wordward.attack.attacker import attack
+from wordward.attack.attacker import attack, goal_of
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
@@ -35,6 +36,8 @@ from wordward.perturbation.hooks import hooked
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.opening import load_run
+from wordward.runs.prediction import Prediction
+from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.run_folder import held, load_result
 from wordward.support import files
@@ -919,6 +922,31 @@ def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeyp
         weight.data.fill_(torch.inf)  # what a number too large for half precision leads to
     monkeypatch.setattr(rough, "half", lambda *_: copies[0])
     assert list(attack(run, HELD_OUT, settings)) == found
+
+
+def test_coarse_predictions_are_made_again_where_they_leave_a_doubt(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = load_run(run_folder, device="cpu")
+    goal, readings = goal_of(run, AttackSettings()), run.read_all(HELD_OUT)
+    exact, asked = run.predict_readings, list[list[str]]()
+
+    def coarse(_: Run, readings: Sequence[Reading]) -> list[Prediction]:
+        asked.append([reading.text for reading in readings])
+        if len(asked) > 1:
+            return exact(readings)
+        even = {name: 1 / len(run.labels) for name in run.labels}
+        return [replace(each, probabilities=even) if at % 2 else each for at, each in enumerate(exact(readings))]
+
+    sure = [not goal.close(each) for each in exact(readings)]
+    assert all(sure)
+    monkeypatch.setattr(type(run), "predict_readings", coarse)
+    assert rough.Rough(run).predictions(readings, goal.close)[1].probabilities[run.labels[0]] == 0.5  # not on a CPU
+    asked.clear()
+    on_gpu = rough.Rough(run)
+    on_gpu.coarse = True
+    assert on_gpu.predictions(readings, goal.close) == exact(readings)
+    assert asked == [[reading.text for reading in readings], [reading.text for reading in readings[1::2]]]
 
 
 @pytest.mark.parametrize("margin", [2.0, 14.0])

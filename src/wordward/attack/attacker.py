@@ -169,12 +169,12 @@ class Attacker:
         """Attack some texts side by side: search for edits, then predict each changed text again."""
         run, goal = self.run, self.goal
         texts = run.read_all(examples)
-        predictions = run.predict_readings(texts)
+        predictions = self.rough.predictions(texts, goal.close)
         cases = cases_of(examples, texts, predictions, self.settings, goal, self.guide)
         made = dict(zip(cases, self._edited(list(cases.values())), strict=True))
         adversarial = {at: edits.text for at, edits in made.items() if edits.changes}
         changed = run.read_all(run.examples(list(adversarial.values())))
-        after = dict(zip(adversarial, run.predict_readings(changed), strict=True))
+        after = dict(zip(adversarial, self.rough.predictions(changed, goal.close), strict=True))
         for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
             attacked = goal.verdict(example, before, after.get(at, before))
             if at in adversarial:

@@ -1,6 +1,8 @@
 """What an attack is to change: the label of a text, or the tags that flag errors in a sentence."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +16,8 @@ from wordward.perturbation.objective import IGNORE
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.text.corpus import label_numbers
+
+CLOSE = 0.02  # probabilities so near that a device's coarser products may order them otherwise
 
 
 class Goal(Protocol):
@@ -32,6 +36,10 @@ class Goal(Protocol):
         """The prediction to change; None if there is nothing to attack."""
         ...
 
+    def close(self, predicted: Prediction) -> bool:
+        """Whether a slightly different prediction may have another verdict."""
+        ...
+
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """The outcome of an attack, from the predictions before and after it."""
         ...
@@ -43,6 +51,12 @@ class Goal(Protocol):
     def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
         """The same of a word that is written in another way but read as before."""
         ...
+
+
+def _close(probabilities: Mapping[str, float]) -> bool:
+    """Whether the two largest are about equal."""
+    first, second = nlargest(2, (*probabilities.values(), 0.0))
+    return first - second < CLOSE
 
 
 def _unreadable(example: Example) -> Attacked:
@@ -68,6 +82,10 @@ class Labels:
         """The predicted label, unless it is wrong."""
         right = example.label in (None, predicted.label)
         return Target(self.run.labels.index(str(predicted.label))) if right else None
+
+    def close(self, predicted: Prediction) -> bool:
+        """Whether two labels are about as probable."""
+        return _close(predicted.probabilities)
 
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """Flipped where the label is another one."""
@@ -142,6 +160,10 @@ class Tags:
             )
         lose = np.where(under_attack, self.positive, IGNORE)
         return Target(lose, watched=under_attack | ~flagged, never=never)
+
+    def close(self, predicted: Prediction) -> bool:
+        """Whether two tags of a token are about as probable."""
+        return any(_close(token.probabilities) for token in predicted.tokens)
 
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """Flipped where the tags under attack are gone and no other token is flagged instead."""

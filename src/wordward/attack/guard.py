@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from wordward.attack.attacked import Attacked, Outcome
 from wordward.attack.cases import Target
-from wordward.attack.goal import Labels
+from wordward.attack.goal import CLOSE, Labels
 from wordward.datasets import Example
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
@@ -113,6 +113,12 @@ class Flags(Labels):
         if not flagged or example.label not in (None, self.guard.target):
             return None
         return Target(self.run.labels.index(self.guard.target), odds=self.guard.odds)
+
+    def close(self, predicted: Prediction) -> bool:
+        """Whether the target is about as probable as the threshold, or two labels are as each other."""
+        assert self.guard is not None
+        near = abs(predicted.probabilities[self.guard.target] - self.guard.threshold) < CLOSE
+        return near or super().close(predicted)
 
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """Flipped where a flagged text is below the threshold; right where it is flagged as its label says."""

@@ -14,8 +14,11 @@ from wordward.perturbation.choice import unit
 from wordward.perturbation.embedding import name_of
 from wordward.perturbation.tap import Tap, gradient_at
 from wordward.runs.pieces import LogitsModel
+from wordward.runs.prediction import Prediction
+from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.scoring import logits_of
+from wordward.support.device import attention, searching
 from wordward.text.corpus import Batch
 
 ROOM = 4  # a copy of a model takes no more than this part of the memory that is left
@@ -29,6 +32,7 @@ class Rough:
 
     def __init__(self, run: Run, *, exactly: bool = False) -> None:
         self.run, self._exactly = run, exactly
+        self.coarse = not exactly and run.device.type == "cuda"
 
     @cached_property
     def copy(self) -> nn.Module | None:
@@ -43,6 +47,18 @@ class Rough:
                 return logits
             self.copy = None
         return self.run.logits(rows)
+
+    def predictions(self, readings: Sequence[Reading], close: Callable[[Prediction], bool]) -> list[Prediction]:
+        """What the model predicts; on a GPU in TF32, then fully what is `close` to another verdict."""
+        run = self.run
+        if not self.coarse:
+            return run.predict_readings(readings)
+        with searching(run.device), attention(run.device):
+            found = run.predict_readings(readings)
+        again = [at for at, one in enumerate(found) if one.problem is None and close(one)]
+        for at, exact in zip(again, run.predict_readings([readings[at] for at in again]), strict=True):
+            found[at] = exact
+        return found
 
     def gradient(
         self, adversary: Adversary, batch: Batch, noise: Tensor | None, counted: Tensor | None
