@@ -27,6 +27,7 @@ WORDS, COUNT, MANY = 230, 32, 256  # many on a GPU
 GROUP, GOAL = "using a model", "at least 1,000"
 JOBS, EACH = 8, 2_048  # processes that share a GPU, and texts for each of them
 SWAPS = AttackSettings(max_swaps=2)
+SURE = 200  # times as sure as a head is before it has learnt
 
 
 def using(device: torch.device) -> Iterator[Figure]:
@@ -93,8 +94,10 @@ def whole_words(run: Run) -> Vocabulary:
 
 
 def a_transformer(folder: Path, place: Path, device: str) -> Run:
-    """The installed Transformer with a head for two labels that has learnt nothing."""
+    """The installed Transformer with a head for two labels that has learnt nothing, but is sure of itself."""
     torch.manual_seed(0)
-    load_model(str(folder), tagging=False, labels=("bad", "good")).save_pretrained(place)
+    model = load_model(str(folder), tagging=False, labels=("bad", "good"))
+    model.classifier.weight.data.mul_(SURE)
+    model.save_pretrained(place)
     load_tokenizer(str(folder), tagging=False).save_pretrained(place)
     return open_model(str(place), device=device)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.word_classes import fitting_of
-from wordward.explain.word_forms import same_word
+from wordward.explain.word_forms import beginning, same_word
 from wordward.explain.word_kinds import Fitting
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import NearestWords, nearest
@@ -66,6 +66,7 @@ class FittingWords(NearestWords):
         """`words`: of each id, if forms of the same word are left out."""
         super().__init__(size, k, allowed=allowed, metric="cosine")
         self.fits, self.space, self.words = fits, space, words
+        self._beginnings = _beginnings(words or ()).to(allowed.device)
         self.speaking: Speaking | None = None  # if known, words that differ in it come first
 
     def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
@@ -91,6 +92,7 @@ class FittingWords(NearestWords):
         other.fits = self.fits.joined(fits)
         if self.words is not None:
             other.words = [*self.words, *words]
+            other._beginnings = torch.cat([self._beginnings, _beginnings(words).to(table.device)])
         if self.space is not None:
             known = torch.cat([self.space.known, self.space.known.new_ones(len(words))])
             other.space = replace(self.space, known=known)
@@ -141,12 +143,17 @@ class FittingWords(NearestWords):
     def _forms(self, ids: Tensor, near: Tensor, fit: Tensor) -> Tensor:
         """Which of the words near each word (n, near) that fit are forms of it."""
         assert self.words is not None
-        own: list[int] = ids.unsqueeze(-1).expand_as(near)[fit].tolist()
-        others: list[int] = near[fit].tolist()
+        forms = fit & (self._beginnings[near] == self._beginnings[ids].unsqueeze(-1))
+        own: list[int] = ids.unsqueeze(-1).expand_as(near)[forms].tolist()
+        others: list[int] = near[forms].tolist()
         same = [same_word(self.words[word], self.words[other]) for word, other in zip(own, others, strict=True)]
-        forms = torch.zeros_like(fit)
-        forms[fit] = torch.tensor(same, dtype=torch.bool, device=near.device)
+        forms[forms.clone()] = torch.tensor(same, dtype=torch.bool, device=near.device)
         return forms
+
+
+def _beginnings(words: Sequence[str]) -> Tensor:
+    """Of each word how it begins, as a number, (words,)."""
+    return torch.tensor([beginning(word) for word in words], dtype=torch.int64)
 
 
 def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: bool = True) -> FittingWords | None:

@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.labels import Labels, numbered
 from wordward.explain.whole_words import Pieces, Whole, whole_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
-from wordward.perturbation.nearest import BLOCK, largest
+from wordward.perturbation.nearest import largest
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.tap import evaluating, gradient_at
@@ -23,6 +24,7 @@ from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
 
 TEXTS = 32  # explained at a time, at most
+COSINES = 1 << 22  # computed at a time, at most: more take longer, beyond a CPU's caches
 
 
 class BatchPulls(NamedTuple):
@@ -226,7 +228,7 @@ def anywhere(
 
 @torch.no_grad()
 def pointed_at(
-    vectors: Tensor, ids: Tensor, table: Tensor, *, allowed: Tensor, top: int, block: int = BLOCK
+    vectors: Tensor, ids: Tensor, table: Tensor, *, allowed: Tensor, top: int, block: int = COSINES
 ) -> tuple[Tensor, Tensor]:
     """cos(r, w_k - w) and k of the `top` allowed words it is largest for: two (n, top), largest first.
 
@@ -235,24 +237,23 @@ def pointed_at(
     """
     wide = table.dtype if table.device.type == "mps" else torch.float64  # MPS has no double precision
     table = table.to(wide)
-    targets = table[allowed]
-    # |w_k - w|^2 as a sum of products loses digits near w: double precision and a common offset keep enough.
-    middle = targets.mean(0)
-    targets = targets - middle
-    squares = targets.square().sum(-1)  # (allowed,)
-    top = min(top, len(allowed))
-    rounding = 64 * torch.finfo(wide).eps
-    rows = max(1, block // len(allowed))  # never (n, allowed, dim), nor (n, allowed) for many n
-    cosines, words = [], []
-    for part, part_ids in zip(vectors.split(rows), ids.split(rows), strict=True):
-        r, origins = part.to(wide), table[part_ids] - middle  # (rows, dim)
-        own_squares = origins.square().sum(-1, keepdim=True)
-        squared_distance = own_squares + squares - 2 * (origins @ targets.T)  # (rows, allowed)
-        product = r @ targets.T - (r * origins).sum(-1, keepdim=True)
-        length = r.norm(dim=-1, keepdim=True)
-        undefined = (squared_distance <= rounding * (own_squares + squares)) | (length == 0)
-        cosine = torch.where(undefined, 0.0, product / (squared_distance.clamp(min=0).sqrt() * length))
-        values, columns = largest(cosine, top)
-        cosines.append(values)
-        words.append(allowed[columns])
-    return torch.cat(cosines), torch.cat(words)
+    middle = table[allowed].mean(0)  # a common offset, which would cost products their digits
+    table = table - middle
+    targets, top = table[allowed], min(top, len(allowed))
+    rows = max(1, at_once(block, table.device) // len(allowed))  # at a time: never (n, allowed, dim)
+    order = ids.argsort()  # the distances of a word that comes often are computed once for many
+    found = [_pointed_at(vectors[part].to(wide), ids[part], table, targets, top) for part in order.split(rows)]
+    cosines, columns = (torch.cat(parts)[order.argsort()] for parts in zip(*found, strict=True))
+    return cosines, allowed[columns]
+
+
+def _pointed_at(r: Tensor, ids: Tensor, table: Tensor, targets: Tensor, top: int) -> tuple[Tensor, Tensor]:
+    """The largest cosines of `r` with the ways from the words `ids`, which are sorted, to targets, and their rows."""
+    words, which = ids.unique_consecutive(return_inverse=True)
+    squares, own_squares = targets.square().sum(-1), table[words].square().sum(-1, keepdim=True)
+    squared_distances = own_squares + squares - 2 * (table[words] @ targets.T)  # (words, targets)
+    undefined = squared_distances <= 64 * torch.finfo(table.dtype).eps * (own_squares + squares)
+    nearness = torch.where(undefined, 0.0, squared_distances.clamp(min=0).rsqrt())
+    r = F.normalize(r, dim=-1, eps=torch.finfo(table.dtype).tiny)
+    cosines = (r @ targets.T).sub_((r * table[ids]).sum(-1, keepdim=True)).mul_(nearness[which])
+    return largest(cosines, top)

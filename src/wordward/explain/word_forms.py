@@ -1,6 +1,8 @@
 """Which words are forms of one another, so that a pull from one to the other says nothing: service, serve; 1, 01."""
 
+from functools import lru_cache
 from itertools import takewhile
+from zlib import crc32
 
 from wordward.explain.english import CLOSED, fold
 
@@ -20,6 +22,13 @@ ENDINGS = frozenset(
 WITHOUT = ("less", "los")  # careless is nothing like careful, arbeitslos nothing like Arbeit
 WHOLE = 4  # letters of a word that another begins with
 ALIKE, SHORT = 5, 2  # letters of a beginning that is long, and of ends that are short, in any language
+
+
+@lru_cache(maxsize=1 << 18)
+def beginning(word: str) -> int:
+    """A number that forms of one word have in common, so that only words with the same one need be compared."""
+    word = fold(word)
+    return crc32(b"0" if word.isdecimal() else word[: WHOLE - 1].encode())
 
 
 def same_word(word: str, other: str) -> bool:
