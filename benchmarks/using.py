@@ -25,7 +25,7 @@ from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 WORDS, COUNT, MANY = 230, 32, 256  # many on a GPU
 GROUP, GOAL = "using a model", "at least 1,000"
-JOBS, EACH = 8, 2_048  # processes that share a GPU, and texts for each of them
+JOBS, EACH = 14, 1_024  # processes that share a GPU, and texts for each of them
 SWAPS = AttackSettings(max_swaps=2)
 SURE = 200  # times as sure as a head is before it has learnt
 

@@ -31,6 +31,8 @@ from wordward.text.tokenizers import tokenize
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import Word, check_size, encodings_of, unperturbed_ids, words_of
 
+REMEMBERED = 1 << 17  # stretches of text whose ids are kept
+
 
 def open_run(path: Path, config: TrainConfig, device: torch.device) -> "TransformerRun":
     """The best model of a run folder."""
@@ -170,7 +172,17 @@ class TransformerRun(Run):
     def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
         if self.tagging or self.paired or not self._parts_at_blanks:
             return None
-        return self.tokenizer(list(stretches), add_special_tokens=False, return_attention_mask=False)["input_ids"]
+        if len(self._alone) > REMEMBERED:
+            self._alone.clear()
+        if new := [each for each in dict.fromkeys(stretches) if each not in self._alone]:
+            read = self.tokenizer(new, add_special_tokens=False, return_attention_mask=False)["input_ids"]
+            self._alone.update(zip(new, read, strict=True))
+        return [self._alone[each] for each in stretches]
+
+    @cached_property
+    def _alone(self) -> dict[str, list[int]]:
+        """The ids of stretches of text that were read alone, which come again and again."""
+        return {}
 
     @cached_property
     def _parts_at_blanks(self) -> bool:
