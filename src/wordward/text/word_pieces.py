@@ -122,18 +122,17 @@ def pieces_in(encoding: Any, text: str, which: int = 0, shift: int = 0) -> list[
 
     They are cut where letters meet punctuation. Of a pair of texts, `which` of them, `shift` characters later.
     """
-    numbers, spans = encoding.word_ids, encoding.offsets
     words: list[tuple[int, int, tuple[int, ...]]] = []
     last = None
-    for at, sequence in enumerate(encoding.sequence_ids):
+    read = zip(encoding.sequence_ids, encoding.word_ids, encoding.offsets, strict=True)
+    for at, (sequence, number, (start, end)) in enumerate(read):
         if sequence != which:  # special tokens have none
             continue
-        start, end = spans[at][0] + shift, spans[at][1] + shift
+        start, end = start + shift, end + shift
         piece = text[start:end]
         if (bare := piece.strip()) != piece:
             start += len(piece) - len(piece.lstrip())
             end = start + len(bare)
-        number = numbers[at]
         if number != last or not words or _cut(text, words[-1][0], words[-1][1], start, end):
             words.append((start, end, (at,)))
         else:  # the bytes of one character share a span
