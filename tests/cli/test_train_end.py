@@ -137,6 +137,24 @@ def test_test_texts_that_are_not_there_are_told_of_first(tmp_path: Path, capsys:
     assert not run.exists()
 
 
+def test_test_texts_of_a_run_that_is_resumed_are_looked_for_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, test = write_csv(tmp_path / "t.csv", reviews(60)), write_csv(tmp_path / "test.csv", reviews(4, seed=9))
+    run, how = tmp_path / "run", ["--kind", "convolution", "--method", "baseline", "--device", "cpu", "--quiet"]
+    assert main(["train", str(texts), "--test", str(test), "--out", str(run), *how, "--epochs", "1"]) == 0
+    test.rename(tmp_path / "moved.csv")
+    again = ["train", "--out", str(run), "--resume", "--epochs", "2", "--device", "cpu"]
+    assert main(again) == 1
+    assert "test.csv: expected a file or folder; there is none of this name" in capsys.readouterr().err
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 1
+    (tmp_path / "moved.csv").rename(test)
+    assert main(again) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "epoch 2" in said
+    assert f"(4 texts of {test})" in said
+
+
 def test_test_texts_that_cannot_be_scored_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, run = write_csv(tmp_path / "t.csv", reviews(60)), str(tmp_path / "run")
     test = write_csv(tmp_path / "test.csv", [*reviews(4), Example("neither good nor bad", "middling")])

@@ -68,8 +68,8 @@ class Train:
         if (self.sweep or not self.resume) and not (data.train or data.corpus):
             again = "; a sweep is resumed with the flags it was started with" if self.resume else ""
             raise UsageError(f"give the labelled texts with --train FILE (or --corpus NAME){again}")
-        if data.test:
-            file_at_hand(data.test)  # not found out only when training has ended
+        if tested := self._tested_on():
+            file_at_hand(tested)  # not found out only when training has ended
         how: Any = {"force": self.force, "resume": self.resume, "quiet": self.quiet}
         if self.sweep:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
@@ -84,6 +84,15 @@ class Train:
             return STOPPED
         self._say_end(result)
         return 0
+
+    def _tested_on(self) -> str | None:
+        """The texts that score the model in the end: those given, or those of the run that is resumed."""
+        from wordward.runs.run_folder import CONFIG, load_config
+
+        given = self.settings.data.test
+        if given or not (self.resume and Path(self.out, CONFIG).exists()):
+            return given
+        return load_config(self.out, TrainConfig).data.test
 
     def _say_end(self, result: dict[str, Any]) -> None:
         """Say how a run ended, and what may be done next."""
