@@ -436,15 +436,16 @@ class TestResume:
         with pytest.raises(RunError, match="is finished: after 2 of 5 epochs, and no checkpoint is left"):
             train(longer, tmp_path / "run", resume=True, quiet=True)
 
-    def test_other_texts_are_refused(self, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        texts = write_csv(tmp_path / "mine.csv", reviews(40))
-        config = config_of(place, method="baseline", epochs=2)
-        config = replace(config, data=DataSettings(train=str(texts)))
+    @pytest.mark.parametrize("which", ["mine.csv", "more.csv"])
+    def test_other_texts_are_refused(self, which: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        texts, more = (str(write_csv(tmp_path / name, reviews(40))) for name in ("mine.csv", "more.csv"))
+        config = config_of(place, method="vat", epochs=2)
+        config = replace(config, data=DataSettings(train=texts, unlabelled=more))
         self._kill(monkeypatch, 4)
         with pytest.raises(ZeroDivisionError):
             train(config, tmp_path / "run", quiet=True)
         monkeypatch.undo()
-        write_csv(texts, reviews(40, seed=1))
+        write_csv(tmp_path / which, reviews(40, seed=1))
         with pytest.raises(ValueError, match="are not those it was trained on"):
             train(TrainConfig(), tmp_path / "run", resume=True, quiet=True)
 

@@ -44,9 +44,9 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that differ where training or dev texts, or their labels, do."""
+        """Sixteen hex digits that differ where the texts that are learnt or chosen by, or their labels, do."""
         digest = hashlib.sha256()
-        for corpus in (self.train, self.dev):
+        for corpus in self.corpora.values():
             for rows in (corpus.rows, corpus.labels if corpus.labels is not None else ()):
                 for row in rows:
                     values = np.asarray(row, dtype=np.int64)
