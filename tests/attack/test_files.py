@@ -143,6 +143,18 @@ def test_texts_that_are_not_attacked_say_why() -> None:
     assert said[6] == "not read: no words, or more than the model can read"
 
 
+def test_what_is_far_from_the_changes_of_a_long_text_is_not_printed() -> None:
+    before, after = "here " * 5000, " there" * 5000
+    swap = Change(5000, "dull", "warm", len(before), len(before) + 4, "unknown")
+    text = f"{before}dull{after}"
+    changed = replace(KEPT, text=text, adversarial=text.replace("dull", "warm"), changes=(swap,))
+    shown = io.StringIO()
+    show_texts([changed, replace(KEPT, text=text, adversarial=text)], Console(file=shown, width=100, no_color=True))
+    assert "here (dull → warm) there" in shown.getvalue()
+    assert len(shown.getvalue()) < 6000
+    assert shown.getvalue().count("…") == 3
+
+
 def test_a_terminal_is_not_steered_by_an_attacked_text() -> None:
     text = "\x1b[31mfine\x1b[0m\nand\x07 warm"
     steering = replace(KEPT, text=text, adversarial=text, before="\x1b[2Jgood", label="\x1b[2Jgood")

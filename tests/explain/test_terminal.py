@@ -61,8 +61,8 @@ def test_golden(name: str) -> None:
     [
         (0.25, "bad", "good → bad: good 93.8 % → 25.0 %, so bad"),
         (0.75, "good", "good → bad: good 93.8 % → 75.0 %"),
-        (0.9376, "good", "good stays at 93.8 % with every word tried, one at a time"),
-        (0.9374, "good", "good falls to 93.7 % at most with every word tried, one at a time"),
+        (0.9376, "good", "good stays at 93.8 % with the strongest pulls, one at a time"),
+        (0.9374, "good", "good falls to 93.7 % at most with the strongest pulls, one at a time"),
         (None, None, ""),
     ],
 )
@@ -261,6 +261,7 @@ def test_what_tells_explanations_apart_heads_them() -> None:
     ("changed", "asked"),
     [
         ({}, "words that make good less likely (the given label)"),
+        ({"predicted": "bad"}, "words that make good less likely (the given label; the model says bad)"),
         ({"given": False}, "words that make good less likely (the predicted label)"),
         ({"method": "ivat", "label": None, "given": False}, "words that would change the prediction"),
         ({"method": "random"}, "words in a direction drawn at random"),

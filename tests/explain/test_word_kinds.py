@@ -110,3 +110,12 @@ def test_pieces_of_contractions_in_a_whole_text() -> None:
     spans = [match.span() for match in re.finditer(r"\w+", text)]
     assert in_one_piece_each(text, spans).tolist() == [in_one_piece(text, *span) for span in spans]
     assert in_one_piece_each("no such mark", [(0, 2)]).tolist() == [True]
+
+
+def test_accounts_and_symbols_of_pages_are_not_words() -> None:
+    text = "@friend say &lt;fine&gt; &amp; by mail to me@home, you & we; a &c"
+    spans = [match.span() for match in re.finditer(r"\w+", text)]
+    kept = [
+        text[start:end] for (start, end), whole in zip(spans, in_one_piece_each(text, spans), strict=True) if whole
+    ]
+    assert kept == "say fine by mail to me you we a c".split()

@@ -12,6 +12,7 @@ from reported import Page, evaluated, numbers
 
 from wordward.attack import sense as judging
 from wordward.attack.attacked import Attacked, Change
+from wordward.attack.summary import stretches
 from wordward.cli.main import _parse, main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import from_toml
@@ -21,7 +22,6 @@ from wordward.report.contents import Report, ReportSettings, of_sense
 from wordward.report.gathering import gather
 from wordward.report.html import draw
 from wordward.report.tables import best_epoch, yardsticks
-from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
 from wordward.runs.opening import load_run

@@ -12,6 +12,7 @@ from reported import METHOD, SMALL, Page, evaluated, hard, numbers
 from reviews import reviews, write_conll, write_csv
 
 from wordward.attack.attacked import Attacked, Change
+from wordward.attack.summary import stretches
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
@@ -19,7 +20,6 @@ from wordward.explain.html import render
 from wordward.report.contents import ReportSettings
 from wordward.report.gathering import check_alike, gather
 from wordward.report.texts import texts_to_score
-from wordward.report.words import stretches
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 

@@ -1,5 +1,6 @@
 """The outcome of an attack on many texts, in numbers and in the most telling texts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +16,10 @@ from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval, share
 
 LOOK_ALIKES = frozenset(ALIKE.values())
+AROUND, ON_PAGE = (
+    1000,
+    90,
+)  # characters of a long text that are kept on each side of a change: in a terminal, on a page
 
 
 class KindSummary(NamedTuple):
@@ -154,13 +159,30 @@ def telling(results: Sequence[Attacked]) -> list[Attacked]:
 
 def _inline(attacked: Attacked) -> Text:
     """The text with each swap as (word → other), which also reads without colour."""
-    shown, end = Text("  "), 0
+    shown = Text("  ")
+    for text, change in stretches(attacked, AROUND):
+        shown.append(plain(text))
+        if change is not None:
+            shown.append(plain(f"({told(change)}{_correct(change)})"), style="bold reverse")
+    return shown
+
+
+def stretches(attacked: Attacked, around: int = ON_PAGE) -> list[tuple[str, Change | None]]:
+    """The text before each change, with it, and the rest; long stretches are cut to so many characters beside it."""
+    found, at = [], 0
     for change in attacked.changes:
-        shown.append(plain(attacked.text[end : change.start]))
-        swap = f"({told(change)}{_correct(change)})"
-        shown.append(plain(swap), style="bold reverse")
-        end = change.end
-    return shown.append(plain(attacked.text[end:]))
+        found.append((_cut(attacked.text[at : change.start], around, first=not found, last=False), change))
+        at = change.end
+    return [*found, (_cut(attacked.text[at:], around, first=not found, last=True), None)]
+
+
+def _cut(text: str, around: int, *, first: bool, last: bool) -> str:
+    """A stretch of a text between changes, its middle (or its far end) left out where it is long."""
+    if len(text) <= 2 * around:
+        return text
+    start = "" if first and not last else re.sub(r"\S*$", "", text[:around]).rstrip() + " "
+    end = "" if last else " " + re.sub(r"^\S*", "", text[-around:]).lstrip()
+    return f"{start}…{end}"
 
 
 def told(change: Change) -> str:

@@ -195,8 +195,15 @@ def fitting(words: tuple[str, ...], *, names: bool = False) -> Fitting:
 
 
 def in_one_piece_each(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Whether words, given by where they begin and end, are whole: not "can" in "can't", or "ve" in "I've"."""
+    """Whether words, given by where they begin and end, are whole: not "can" in "can't", or "ve" in "I've".
+
+    Nor are the names of accounts, as in @name, or what stands for a symbol on a web page, as in &amp;.
+    """
     marks = [at for at, symbol in enumerate(text) if symbol in "'’"] if "'" in text or "’" in text else []
     before = {at for at in marks if text[at + 1 : at + 2].isalpha()}  # where words end that are not whole
     after = {at + 1 for at in marks if at and text[at - 1].isalpha()}  # and where they begin
-    return np.array([end not in before and start not in after for start, end in spans], dtype=bool)
+    whole = np.array([end not in before and start not in after for start, end in spans], dtype=bool)
+    if "@" in text or "&" in text:
+        signs = [(text[max(0, start - 1) : start], text[end : end + 1]) for start, end in spans]
+        whole &= [before != "@" and (before, after) != ("&", ";") for before, after in signs]
+    return whole

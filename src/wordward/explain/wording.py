@@ -160,7 +160,7 @@ def effect(explanation: Explanation) -> str:
     if unmoved(explanation):
         after = percent(pull.probability or 0.0)
         says = f"stays at {after}" if after == percent(before) else f"falls to {after} at most"
-        return f"{label} {says} with every word tried, one at a time"
+        return f"{label} {says} with the strongest pulls, one at a time"
     said = f"{place.word} → {pull.toward}: {label} {percent(before)} → {percent(pull.probability or 0.0)}"
     return said + (f", so {pull.prediction}" if pull.prediction != explanation.predicted else "")
 
@@ -197,7 +197,8 @@ def question(explanation: Explanation) -> str:
         return f"words that would change {whose}"
     known = "given" if e.given else "predicted"
     if e.task == "classify":
-        return f"words that make {e.label or 'it'} less likely (the {known} label)"
+        wrong = f"; the model says {e.predicted}" if e.given and e.predicted not in (None, e.label) else ""
+        return f"words that make {e.label or 'it'} less likely (the {known} label{wrong})"
     return f"words that make {whose} less likely (as {known}{f': {e.label}' if e.label else ''})"
 
 

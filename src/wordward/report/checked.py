@@ -6,11 +6,10 @@ from xml.etree import ElementTree
 from wordward.attack.attacked import Attacked
 from wordward.attack.checked import BreakingWord, Check
 from wordward.attack.conditions import under
-from wordward.attack.summary import seen, told
+from wordward.attack.summary import seen, stretches, told
 from wordward.explain.html import render
 from wordward.explain.wording import plain
 from wordward.report.tables import between, count, rate
-from wordward.report.words import stretches
 from wordward.runs.metrics import Interval
 from wordward.support.version import __version__
 

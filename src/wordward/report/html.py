@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
 
-from wordward.attack.summary import told
+from wordward.attack.summary import stretches, told
 from wordward.explain.faithfulness import CHOICES
 from wordward.explain.html import html_fragment, render
 from wordward.explain.wording import title
@@ -15,7 +15,7 @@ from wordward.report.contents import SWAPS, Report, ReportSettings
 from wordward.report.gathering import gather
 from wordward.report.record import record
 from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, points, rate
-from wordward.report.words import groups, rank, stretches, summaries
+from wordward.report.words import groups, rank, summaries
 from wordward.runs.run_folder import config_text
 from wordward.support.files import write
 from wordward.support.version import __version__

@@ -1,14 +1,10 @@
 """The texts and words of a report's page: adversarial texts and neighbours."""
 
-import re
-
-from wordward.attack.attacked import Attacked, Change, Sense
+from wordward.attack.attacked import Attacked, Sense
 from wordward.attack.summary import Summary
 from wordward.attack.summary import telling as most_telling
 from wordward.report.closeness import Rank
 from wordward.report.contents import SENSES, Report, Subject, of_sense
-
-AROUND = 90  # characters of a long text that are kept on each side of a swapped word
 
 
 def summaries(subject: Subject) -> dict[str, Summary]:
@@ -32,24 +28,6 @@ def groups(report: Report) -> dict[Sense, list[Attacked]]:
         found[sense] = unseen[: report.settings.sentences]
         seen |= {attacked.text for attacked in found[sense]}
     return found
-
-
-def stretches(attacked: Attacked) -> list[tuple[str, Change | None]]:
-    """The text before each swapped word, with its swap, and the rest; long stretches are cut."""
-    found, at = [], 0
-    for change in attacked.changes:
-        found.append((_cut(attacked.text[at : change.start], first=not found, last=False), change))
-        at = change.end
-    return [*found, (_cut(attacked.text[at:], first=not found, last=True), None)]
-
-
-def _cut(text: str, *, first: bool, last: bool) -> str:
-    """A stretch of a text between swapped words, its middle (or its far end) left out where it is long."""
-    if len(text) <= 2 * AROUND:
-        return text
-    start = "" if first else re.sub(r"\S*$", "", text[:AROUND]).rstrip() + " "
-    end = "" if last else " " + re.sub(r"^\S*", "", text[-AROUND:]).lstrip()
-    return f"{start}…{end}"
 
 
 def rank(found: Rank) -> str:
