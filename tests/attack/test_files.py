@@ -181,6 +181,19 @@ def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return left
 
 
+def test_what_an_attack_wrote_and_could_not_judge_is_said(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["attack", str(folder / "run"), str(folder / "test.csv"), "--device", "cpu", "--limit", "4"]
+    out, table = tmp_path / "x.jsonl", tmp_path / "x.csv"
+    assert main([*command, "--sense", "kept", "--out", str(out), "--csv", str(table)]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "so the sense of few swaps can be judged; others are not made: --sense any makes them, too" in said
+    assert f"wrote {out} wrote {table}" in said
+    assert main(command) == 0
+    assert "can be judged" not in capsys.readouterr().err
+
+
 def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().split("\n") if line]
 

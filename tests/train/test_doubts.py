@@ -92,7 +92,15 @@ def test_unknown_words_are_those_of_the_dev_texts(tmp_path: Path, said: Said) ->
     known, new = Example("the film was warm", "good"), Example("zither quaint vellum was", "bad")
     dev = str(write_csv(tmp_path / "dev.csv", [known, new]))
     train(replace(settings, data=replace(settings.data, dev=dev)), tmp_path / "run")
-    assert "(30.0% of the dev texts unknown)" in said()  # 3 of 8 words and 2 ends
+    assert "(30.0% of the words of the dev texts unknown)" in said()  # 3 of 8 words and 2 ends
+
+
+def test_texts_that_are_only_read_alike_are_not_told_as_the_same(tmp_path: Path, said: Said) -> None:
+    settings = config(write_csv(tmp_path / "t.csv", [*reviews(60), Example("zither quaint", "bad")]), epochs=1)
+    dev = [Example("vellum oboe", "bad"), Example(reviews(60)[0].text, "good")]
+    dev_file = str(write_csv(tmp_path / "dev.csv", dev))
+    train(replace(settings, data=replace(settings.data, dev=dev_file)), tmp_path / "run")
+    assert "2 dev (1 of them also among the training texts)" in said()
 
 
 def open_k(path: Path) -> TrainConfig:

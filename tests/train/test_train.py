@@ -574,7 +574,7 @@ def test_words_that_are_left_out_are_not_called_known(
     train(replace(settings, text=replace(settings.text, unknown=unknown, max_vocabulary=5)), tmp_path / "run")
     said = capsys.readouterr().err
     assert ("8 words (others are left out)" in said) == (unknown == "drop")
-    assert ("% of the dev texts unknown)" in said) == (unknown == "unk")
+    assert ("% of the words of the dev texts unknown)" in said) == (unknown == "unk")
 
 
 def test_a_very_long_text_is_said_with_what_to_do(

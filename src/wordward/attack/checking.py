@@ -12,7 +12,7 @@ from wordward.attack.conditions import limited, no_worse
 from wordward.attack.earlier import Earlier
 from wordward.attack.guard import Guard, check_guard, guard_at
 from wordward.attack.robustness import attack_all
-from wordward.attack.sense import OFTEN, few_to_judge_by
+from wordward.attack.sense import few_to_judge_by, little_to_judge_by
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.datasets import DataError, Example
@@ -182,14 +182,13 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[Atta
         why = f"{why} which edits keep the sense, so any may be made"
         say(why, quiet=quiet or not swaps)
         return replace(settings, sense="any"), why if swaps else ""
-    if not swaps or (words := few_to_judge_by(run)) is None:
+    if not swaps or not (why := little_to_judge_by(run)):
         return settings, ""
-    which, more = "labelled", "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
+    more = "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
     if run.trained_here:  # it has counted the words of all of them
-        which, more = "training", "`sense='any'` makes them, too"
-    why = f"only {words:,} words are in {OFTEN} {which} texts or more, so the sense of few swaps can be judged"
-    say(f"{why}; others are not made: {more}", quiet=quiet)
-    return settings, f"{why}; others are not made"
+        more = "`sense='any'` makes them, too"
+    say(f"{why}: {more}", quiet=quiet)
+    return settings, why
 
 
 def _unmeasured(found: Check, run: Run) -> str:

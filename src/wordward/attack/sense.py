@@ -85,6 +85,15 @@ def few_to_judge_by(run: Run) -> int | None:
     return words if words is not None and words < FEW else None
 
 
+def little_to_judge_by(run: Run) -> str:
+    """That the rule can judge few swaps, in words; empty where it can judge many, or there is none."""
+    if (words := few_to_judge_by(run)) is None:
+        return ""
+    which = "training" if run.trained_here else "labelled"
+    few = f"only {words:,} words are in {OFTEN} {which} texts or more"
+    return f"{few}, so the sense of few swaps can be judged; others are not made"
+
+
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
     """The rule for counts of texts by word and class, as `Corpus.class_counts` gives them."""
     found = evidence_in(counts)

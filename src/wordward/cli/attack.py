@@ -146,11 +146,15 @@ class Attack:
 
         from wordward.attack.attacker import attack, side_by_side
         from wordward.attack.files import from_record, write_csv
+        from wordward.attack.sense import little_to_judge_by
         from wordward.attack.summary import show, show_texts, summarise
         from wordward.datasets.m2 import read_m2
         from wordward.runs.results_file import hint_to_continue
-        from wordward.support.console import progress
+        from wordward.support.console import progress, say
 
+        judged = self.settings.sense == "kept" and "swap" in self.settings.edits
+        if judged and (why := little_to_judge_by(run)):
+            say(f"{why}: --sense any makes them, too", quiet=self.quiet)
         corrections = None if self.corrections is None else read_m2(self.corrections)
         file = self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))
@@ -169,6 +173,8 @@ class Attack:
         new, seconds = len(results) - before, time.monotonic() - started
         if self.csv:
             write_csv(self.csv, results)
+        for path in filter(None, (self.out, self.csv)):
+            say(f"wrote {path}", quiet=self.quiet)
         summary = summarise(results, edits=self.settings.edits, seconds=seconds, timed=new)
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))

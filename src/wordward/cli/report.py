@@ -30,7 +30,8 @@ class Report:
     json: Annotated[str | None, tyro.conf.arg(metavar="FILE.json")] = None
     """Write its numbers, too: scores, accuracy under attack and faithfulness, with intervals."""
     positive: Annotated[Name, tyro.conf.arg(metavar="TAG")] = None
-    """The tag of taggers whose F0.5 counts and which attacks make them miss; by default the runs' own."""
+    """The tag of taggers whose F0.5 counts and which attacks make them miss, or, of several labels at once,
+    the one to attack; by default the runs' own."""
     sentences: int = 4
     """Sentences to show, and adversarial texts of each kind."""
     attack: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None

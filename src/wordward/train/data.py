@@ -22,7 +22,7 @@ from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.scripts import fitting
 from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
-from wordward.text.vocabulary import Vocabulary
+from wordward.text.vocabulary import UNK, Vocabulary
 from wordward.train.doubts import say_doubts
 
 NAMED = 5  # labels that are named
@@ -65,8 +65,8 @@ class Data:
         kind = "sentences" if self.tagging else "texts"
         extra = f", {len(self.unlabelled.rows):,} without labels" if self.unlabelled else ""
         learnt, held = (
-            np.fromiter((hash(row.tobytes()) for row in corpus.rows), np.int64, len(corpus.rows))
-            for corpus in (self.train, self.dev)
+            np.array([hash(row.tobytes()) for row in corpus.rows if UNK not in row], dtype=np.int64)
+            for corpus in (self.train, self.dev)  # other texts may be read alike where words are unknown
         )
         seen = np.isin(held, learnt).sum()
         also = f" ({seen:,} of them also among the training texts)" if seen else ""

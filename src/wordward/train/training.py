@@ -209,7 +209,7 @@ def _unknown(config: TrainConfig, data: Data) -> str:
     if config.model.kind == "spelling":
         return "others are read by their form"
     counts = data.dev.word_counts(len(data.vocabulary))
-    return f"{counts[UNK] / counts.sum():.1%} of the dev texts unknown"
+    return f"{counts[UNK] / counts.sum():.1%} of the words of the dev texts unknown"
 
 
 def _warn_of_length(longest: int) -> None:

@@ -79,7 +79,7 @@ export function effect({ label, predicted, probabilities, places }) {
   const { toward, probability, prediction } = asked.pulls[0];
   const [was, is] = [percent(before), percent(probability)];
   const stays = probability * (1 - before) > LITTLE * before * (1 - probability);
-  if (was === is || stays) return `${label ?? predicted} stays at ${was} with every word tried, one at a time. `;
+  if (was === is || stays) return `${label ?? predicted} stays at ${was} with the strongest pulls, one at a time. `;
   return `${asked.word} → ${toward}: ${label ?? predicted} ${was} → ${is}${prediction === predicted ? "" : `, so ${prediction}`}. `;
 }
 
