@@ -52,6 +52,12 @@ def test_few_dev_texts_are_said_to_be_few(score: float, majority: float, texts: 
     assert "--dev" not in error_advice(score, majority, texts, corpus)
 
 
+def test_nothing_is_advised_where_an_epoch_that_was_not_kept_has_learnt() -> None:
+    kept = result_of(0.35, 3, majority_error=0.4667, texts={"dev": 60})
+    assert "longer training" in advice(kept, TrainConfig(), metrics_of(0.4, 0.38, 0.35))
+    assert not advice(kept, TrainConfig(), metrics_of(0.2667, 0.3, 0.35))
+
+
 def test_dev_texts_of_one_label_are_told_of() -> None:
     assert error_advice(0.0, 0.0, 400).startswith(
         "the dev texts all have the same label, so their error tells little"

@@ -107,8 +107,9 @@ class Train:
         given, then = config.data.test, f"evaluate {folder} {test}"
         if given and given != "-":
             then = f"report {folder} --test {shlex.quote(given)}"
-        say(f"{outcome(result, read_metrics(self.out))}, in {folder}; next: wordward {then}", quiet=self.quiet)
-        if more := advice(result, config):
+        metrics = read_metrics(self.out)
+        say(f"{outcome(result, metrics)}, in {folder}; next: wordward {then}", quiet=self.quiet)
+        if more := advice(result, config, metrics):
             say(more, quiet=self.quiet)
         if given and team(config.training.device).first:
             say(test_score(self.out, given, config.training.device, quiet=self.quiet), quiet=self.quiet)

@@ -1,5 +1,6 @@
 """What `wordward train` says at its end: which epoch was kept and why, and what may help if nothing was learnt."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from wordward.cli.texts import texts_in
@@ -34,8 +35,8 @@ def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
     return f"test {criterion} {score.value:.4f}{ends} ({texts})"
 
 
-def advice(result: dict[str, Any], config: TrainConfig) -> str:
-    """What may help a run that has learnt nothing so far, or is not known to; empty where it has learnt."""
+def advice(result: dict[str, Any], config: TrainConfig, metrics: Sequence[dict[str, Any]] = ()) -> str:
+    """What may help a run that has learnt nothing so far, or is not known to; empty where it has, in any epoch."""
     if not result["dev"]:
         return ""
     score, majority = result["dev"][result["criterion"]], result.get("majority_error")
@@ -51,7 +52,8 @@ def advice(result: dict[str, Any], config: TrainConfig) -> str:
         )
     if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
         return ""
-    return _of_error(score, majority, result["texts"]["dev"], config)
+    best = min([score, *(line["dev"]["error"] for line in metrics if line.get("dev"))])
+    return _of_error(best, majority, result["texts"]["dev"], config)
 
 
 def _of_error(score: float, majority: float, texts: int, config: TrainConfig) -> str:

@@ -22,6 +22,7 @@ from wordward.runs.label_cells import with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reader import Reader
 from wordward.runs.reading import Reading, no_words
+from wordward.runs.run_folder import TRANSFORMER
 from wordward.runs.scoring import Evaluation, evaluation, logits_of, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
@@ -73,8 +74,9 @@ class Run(Reader):
 
     @property
     def name(self) -> str:
-        """The name of its folder, which tables and figures show."""
-        return self.folder.name
+        """The name of its folder, which tables and figures show; of a run's model, that of the run."""
+        of_run = self.folder.name == TRANSFORMER and self.folder.parent.name
+        return of_run or self.folder.name
 
     @property
     def trained_here(self) -> bool:
