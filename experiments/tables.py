@@ -71,12 +71,6 @@ IMDB = Column(
     ),
     attacked=1000,
 )
-IMDB_IN_ORDER = Column(
-    "imdb_in_order",
-    "IMDB from a language model that reads in the publisher's order, test error (%)",
-    IMDB.rows,
-    attacked=1000,
-)
 ELEC = Column("elec", "Elec, test error (%)", _rows(6.24, 5.94, 5.58, 5.66, 5.18))
 RCV1 = Column("rcv1", "RCV1, test error (%)", _rows(12.01, 10.93, 10.07, 11.80, 11.68))
 ROTTEN = Column("rotten_tomatoes", "Rotten Tomatoes, test error (%)", _rows(17.36, 15.84, 14.24, 14.26, 14.12))
@@ -153,7 +147,6 @@ MINILM_IMDB = Column(
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "imdb": (IMDB,),
-    "imdb-in-order": (IMDB_IN_ORDER,),
     "elec-rcv1-rotten": (ELEC, ELEC_STAND_IN, RCV1, R52, ROTTEN),
     "folds": (ROTTEN_FOLDS, R52_FOLDS),
     "dbpedia": (DBPEDIA, DBPEDIA_SAMPLE),
