@@ -140,3 +140,8 @@ def __getattr__(name: str) -> Any:
         if error.name != f"wordward.{name}":
             raise
         raise AttributeError(f"module 'wordward' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not imported yet, for completion in a shell or a notebook."""
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,8 @@
 """Names and settings that exist work; others get a clear error."""
 
 import math
+import sys
+from subprocess import run
 from typing import Any
 
 import pytest
@@ -45,6 +47,11 @@ def test_the_four_methods_have_functions_of_their_own():
         adv = getattr(wordward, name)(model, k=3, epsilon=0.1)
         assert adv.method.name == name
         assert adv.method.settings == MethodSettings(k=3, epsilon=0.1)
+
+
+def test_all_public_names_are_listed_before_they_are_used():
+    beside = run([sys.executable, "-c", "import wordward; print(*dir(wordward))"], capture_output=True, text=True)
+    assert {*wordward.__all__} <= {*beside.stdout.split()}
 
 
 def test_sums_of_methods():
