@@ -88,6 +88,24 @@ def test_rows_that_lack_something_are_refused(missing: Any) -> None:
         examples_of(pd.DataFrame({"text": [missing], "label": ["good"]}, dtype=object), "train")
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_label_is_no_class(missing: Any) -> None:
+    with pytest.raises(DataError, match=r"train, line 2: expected a label; got .*: leave the text out"):
+        examples_of([("a film", "good"), ("a cast", missing)], "train")
+    (found,) = examples_of([("a cast", missing)], "texts", labelled=False)
+    assert found.label is None
+
+
+@pytest.mark.parametrize("numbers", ["python", "numpy"])
+def test_numbers_of_classes_are_names_and_minus_one_is_none(numbers: str) -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "label": CLASSES})
+    rows = datasets.Dataset.from_dict({"text": ["a film", "a cast", "a plot"], "label": [1, 0, -1]}, features)
+    rows = rows.with_format(None if numbers == "python" else numbers)
+    assert [each.label for each in examples_of(rows, "texts", labelled=False)] == ["good", "bad", None]
+    with pytest.raises(DataError, match=r"train, line 3: expected a label; got .*-1.*: leave the row out"):
+        examples_of(rows, "train")
+
+
 def test_splits_are_chosen() -> None:
     with pytest.raises(SettingTypeError, match="DatasetDict: choose one of its splits"):
         examples_of(datasets.DatasetDict({"train": table("datasets")}), "train")

@@ -164,6 +164,14 @@ def test_the_default_step_reaches_the_edge_from_anywhere(steps: int, expected: f
     assert wordward.adversary(make("classifier"), "random", epsilon=2.0, step_size=0.1).step_size == 2.0
 
 
+def test_a_step_is_as_long_as_given_though_epsilon_is_open():
+    model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")
+    usual = wordward.advt(model)(lambda: model(ids), labels).perturbation.flatten(1).norm(dim=1)
+    given = float(usual.median())  # which the shorter texts' default epsilon does not allow
+    found = wordward.advt(model, step_size=given)(lambda: model(ids), labels)
+    torch.testing.assert_close(found.perturbation.flatten(1).norm(dim=1), usual.clamp(max=given))
+
+
 def test_a_multiple_of_the_default_epsilon():
     """For every text, whatever its length: what an epsilon of one's own cannot say."""
     model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
-from typing import Any
+from typing import Any, SupportsIndex
 
 from wordward.datasets.columns import Columns, no_columns
 from wordward.datasets.example import Example
@@ -84,8 +84,10 @@ def _of_table(
     feature = getattr(table, "features", {}).get(label_column) if hasattr(table, "column_names") else None
     names = getattr(getattr(feature, "feature", feature), "names", None)  # of a ClassLabel, or a list of them
 
-    def label(value: Any) -> str:
-        return str(names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value).strip()
+    def label(value: Any) -> str | None:
+        if names and isinstance(value, SupportsIndex):
+            value = names[value] if 0 <= value.__index__() < len(names) else None  # -1 stands for none
+        return _label(value)
 
     labels: Any = table[label_column] if label_column in known else [None] * len(table)
     texts: Any = table[text_column]
@@ -95,14 +97,17 @@ def _of_table(
         words, tags = (isinstance(each, list | tuple) or getattr(each, "ndim", 0) for each in (text, value))
         if not words and not isinstance(text, str):
             raise DataError(f"expected a text; got {text!r:.80}: leave the row out", name, number)
-        if labelled and not tags and _is_missing(value):
-            raise DataError(f"expected a label; got {value!r}: leave the row out", name, number)
-        if not words:
-            several = json.dumps([label(each) for each in value], ensure_ascii=False) if tags else None
-            yield Example(text.strip(), several or (None if _is_missing(value) else label(value)))
-            continue
-        tokens = tuple(map(str, text))
-        yield Example(" ".join(tokens), tokens=tokens, tags=tuple(map(label, value)) if tags else None)
+        named = [each for each in map(label, value if tags else [value]) if each is not None]
+        complete = len(named) == (len(value) if tags else 1)
+        if labelled and not complete:
+            raise DataError(f"expected a label; got {value!r:.80}: leave the row out", name, number)
+        if words:
+            tokens = tuple(map(str, text))
+            yield Example(" ".join(tokens), tokens=tokens, tags=tuple(named) if tags and complete else None)
+        elif complete:
+            yield Example(text.strip(), json.dumps(named, ensure_ascii=False) if tags else named[0])
+        else:
+            yield Example(text.strip())
 
 
 def _joined(first: Any, second: Any) -> Any:
@@ -111,8 +116,10 @@ def _joined(first: Any, second: Any) -> Any:
     return joined(first, second) if both else second if isinstance(first, str) else first
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and isnan(value))
+def _label(value: Any) -> str | None:
+    """A label as text; None for what stands for none in tables."""
+    missing = value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and isnan(value))
+    return None if missing else str(value).strip()
 
 
 def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
@@ -122,7 +129,9 @@ def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
     elif isinstance(value, str) and not labelled:
         example = Example(value.strip(), line=number)
     elif isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str):
-        example = Example(value[0].strip(), str(value[1]).strip(), line=number)
+        example = Example(value[0].strip(), _label(value[1]), line=number)
+        if labelled and example.label is None:
+            raise DataError(f"expected a label; got {value[1]!r}: leave the text out", name, number)
     else:
         raise DataError(f"expected {wanted}; got {value!r:.80}", name, number)
     if labelled and example.label == "" and example.text.strip():

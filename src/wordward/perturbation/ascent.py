@@ -15,6 +15,7 @@ from wordward.perturbation.tap import Tap
 from wordward.support.errors import SettingError
 
 Slope = Callable[[Tensor], Tensor]  # r -> the gradient at the vectors of the text perturbed by it
+Length = Tensor | float  # (batch, 1, 1), or the same for all texts
 USUAL = 240  # words of a text for which a default epsilon is the paper's: the mean length of IMDB's reviews
 
 
@@ -42,7 +43,7 @@ class Ascender:
         return min(1.0, 2.5 / self.method.recipe.steps) * epsilon
 
     def _usual_epsilon(self) -> float:
-        """The default: that of a text of USUAL words, which `_reach` scales to each text's length."""
+        """The default: that of a text of USUAL words, which `_lengths` scales to each text's length."""
         space = self.method.recipe.space
         if self.method.recipe.choice == "nothing":
             return 0.0
@@ -68,7 +69,7 @@ class Ascender:
                 f"{self.method.name} finds r in several steps, each with a pass of its own, but got one gradient: "
                 "call the adversary or its `ascend`, or take one step (ascent_steps=1, and advt for pgd or freelb)",
             )
-        return self._first(self.space(ids), ids, gradient, mask, noise, self._reach(mask))
+        return self._first(self.space(ids), ids, gradient, mask, noise, self._lengths(mask))
 
     @torch.no_grad()
     def ascend(
@@ -86,13 +87,13 @@ class Ascender:
         `gradient` is taken at the text itself, for the first step; `slope` computes it at r, one pass each. `space`:
         where r may point, if already built.
         """
-        space, reach = space or self.space(ids), self._reach(mask)
-        found = self._first(space, ids, gradient, mask, noise, reach)
+        space, (step, epsilon) = space or self.space(ids), self._lengths(mask)
+        found = self._first(space, ids, gradient, mask, noise, (step, epsilon))
         for _ in range(self.method.recipe.moves):
             with torch.enable_grad():
                 gradient = slope(found.perturbation)
-            ahead = self.step_size * unit(self.directions.chosen(space, ids, gradient, mask, None), (1, 2))
-            strengths = within(found.strengths + reach * ahead, self.epsilon * reach)
+            ahead = unit(self.directions.chosen(space, ids, gradient, mask, None), (1, 2))
+            strengths = within(found.strengths + step * ahead, epsilon)
             found = Found(space.vectors(strengths), strengths, space.candidates)
         return found
 
@@ -103,35 +104,40 @@ class Ascender:
         gradient: Tensor | None,
         mask: Tensor,
         noise: Noise,
-        reach: Tensor | float,
+        lengths: tuple[Length, Length],
     ) -> Found:
         """The first r: one step from the text, or drawn."""
+        step, epsilon = lengths
         if self.method.recipe.start == "random":
             chance = self.directions.noise(space, ids, noise)
-            length = self.step_size if math.isinf(self.epsilon) else self.epsilon
-            strengths = length * reach * scattered(chance, mask)
+            length = step if math.isinf(self.epsilon) else epsilon
+            strengths = length * scattered(chance, mask)
             return Found(space.vectors(strengths), strengths, space.candidates)
         strengths = self.directions.chosen(space, ids, gradient, mask, noise)
         if self.method.per_token:  # the authors' code
             strengths = unit(strengths, (2,))
             perturbation = space.vectors(strengths)
             length = perturbation.flatten(1).norm(dim=1).view(-1, 1, 1)
-            scale = torch.where(length > 0, self.step_size * reach / length, 0.0)
+            scale = torch.where(length > 0, step / length, 0.0)
             strengths, perturbation = scale * strengths, scale * perturbation
         else:  # eq:adv_approx, eq:update_alpha_new
-            strengths = self.step_size * reach * unit(strengths, (1, 2))
+            strengths = step * unit(strengths, (1, 2))
             perturbation = space.vectors(strengths)
         return Found(perturbation, strengths, space.candidates)
 
-    def _reach(self, mask: Tensor) -> Tensor | float:
-        """The factor on lengths: 1 where one is given; for default ones sqrt(length / USUAL), (batch, 1, 1).
+    def _lengths(self, mask: Tensor) -> tuple[Length, Length]:
+        """Of a step, and of r at most: as given; default ones times sqrt(words / USUAL), (batch, 1, 1).
 
         Each word is then moved as far in a short text as in a long one.
         """
         settings = self.method.settings
         if settings.epsilon and (settings.step_size or not math.isinf(settings.epsilon)):
-            return 1.0
-        return (mask.sum(1).view(-1, 1, 1).to(self.tap.dtype) / USUAL).sqrt()
+            return self.step_size, self.epsilon
+        reach = (mask.sum(1).view(-1, 1, 1).to(self.tap.dtype) / USUAL).sqrt()
+        step, epsilon = self.step_size * reach, self.epsilon * reach
+        if settings.step_size and self.method.recipe.follows_gradient:
+            step = epsilon.clamp(max=settings.step_size)
+        return step, epsilon
 
     def space(self, ids: Tensor) -> Space:
         """Where r may point for these ids."""
