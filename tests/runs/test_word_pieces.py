@@ -1,5 +1,6 @@
 """From pieces to words and back: candidates, words with their characters, what pulls whole words."""
 
+import re
 from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
@@ -114,6 +115,26 @@ class TestWords:
         encoding = tokenizer("films, x films.")  # x has a blank piece before it
         pieces = [[encoding.tokens()[at] for at in word.pieces] for word in words_of(encoding, "films, x films.")]
         assert pieces == [["▁film", "s"], [","], ["▁", "x"], ["▁film", "s"], ["."]]
+
+    @pytest.mark.parametrize("kind", [transformers.LlamaTokenizer, transformers.GemmaTokenizer])
+    def test_of_tokenizers_that_number_whole_texts(self, kind: Any):
+        words, texts = ["film", "was", "warm"], ["film was warm", " film  was, warm\nwarm\twas."]
+        pieces = ["<unk>", "<s>", "</s>", "<pad>", "<bos>", "<eos>", "▁", *sorted({*"".join(words), *".,\n\t"})]
+        merges = []
+        for word in words:
+            begun = "▁"
+            for letter in word:
+                merges += [(begun, letter)] if (begun, letter) not in merges else []
+                begun += letter
+                pieces += [begun] if begun not in pieces else []
+        vocabulary = {piece: at for at, piece in enumerate(pieces)}
+        tokenizer = kind(vocab=vocabulary, merges=merges, pad_token="<pad>", unk_token="<unk>")
+        encoding = tokenizer(texts)
+        assert {number for number in encoding.word_ids(0) if number is not None} == {0}
+        for row, text in enumerate(texts):
+            found = words_of(encoding, text, row=row)
+            assert [word.text for word in found] == re.findall(r"\w+|[^\w\s]", text)
+            assert all(text[word.start : word.end] == word.text for word in found)
 
     @pytest.mark.parametrize("kind", list(KINDS))
     def test_words_that_came_as_such_stay(self, kind: str):
@@ -359,6 +380,19 @@ class TestExplaining:
         assert len(long.places) == 46
         assert long.unread == 14
         assert empty.places == ()
+
+    def test_what_has_no_width_is_no_word_that_was_not_read(self, taught: tuple[Any, Any]):
+        (found,) = explain(*taught, ["the film was warm\u200b\ufeff"])
+        assert found.unread == 0
+
+    def test_a_tokenizer_that_knows_no_article_may_tell_cases_apart(self):
+        vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "Film", "film"]
+        tokenizer = transformers.BertTokenizer(
+            vocab={word: at for at, word in enumerate(vocabulary)}, do_lower_case=False
+        )
+        model = bert("sequence", len(tokenizer), id2label={0: "bad", 1: "good"})
+        run = wordward.open_model((model, tokenizer), device="cpu")
+        assert [token.text for token in run.read(Example("Film film")).tokens] == ["Film", "film"]
 
     def test_one_method_and_labels_with_names(self, taught: tuple[Any, Any]):
         model, tokenizer = taught

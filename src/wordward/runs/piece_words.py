@@ -16,7 +16,7 @@ def find_words(
     """The words of a classifier's text, whose encoding is one of the package tokenizers; the rest as `arranged`."""
     found = pieces_in(encoding, text) if text else []
     spans = [(start, end) for start, end, _ in found]
-    unread = len(text[spans[-1][1] :].split()) if spans else 0
+    unread = len(text[spans[-1][1] :].split()) if spans and encoding.overflowing else 0
     numbers = None if counted is None else [counted[text[start:end].lower()] for start, end in spans]
     return arranged(ids, spans, [pieces for *_, pieces in found], numbers, after, unknown, unread)
 

@@ -80,7 +80,8 @@ class TransformerRun(Run):
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]
         upper, lower = (self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("The", "the"))
-        return TextSettings(lowercase=upper == lower, max_length=None if self.tagging else self.reader.most)
+        alike = upper == lower and self._unknown not in upper
+        return TextSettings(lowercase=alike, max_length=None if self.tagging else self.reader.most)
 
     @cached_property
     def learnt(self) -> Vocabulary:  # type: ignore[override]
@@ -125,7 +126,7 @@ class TransformerRun(Run):
             lowercase=self.text.lowercase,
             filled=end is not None,
             known=None if self._unknown in ids else True,
-            unread=None if end is not None and text[end:].strip() else 0,
+            unread=None if end is not None and encoding.overflowing else 0,
         )
 
     @cached_property

@@ -120,7 +120,8 @@ def _given_words(tokens: Sequence[str], of_text: Iterable[int], numbers: Sequenc
 def pieces_in(encoding: Any, text: str, which: int = 0, shift: int = 0) -> list[tuple[int, int, tuple[int, ...]]]:
     """Where each word of a text begins and ends, and its pieces: those of one number side by side.
 
-    They are cut where letters meet punctuation. Of a pair of texts, `which` of them, `shift` characters later.
+    They are cut at blanks (Llama's and Gemma's tokenizers have one number for a whole text), and where letters meet
+    punctuation. Of a pair of texts, `which` of them, `shift` characters later.
     """
     words: list[tuple[int, int, tuple[int, ...]]] = []
     last = None
@@ -130,10 +131,11 @@ def pieces_in(encoding: Any, text: str, which: int = 0, shift: int = 0) -> list[
             continue
         start, end = start + shift, end + shift
         piece = text[start:end]
+        apart = piece[:1].isspace()
         if (bare := piece.strip()) != piece:
             start += len(piece) - len(piece.lstrip())
             end = start + len(bare)
-        if number != last or not words or _cut(text, words[-1][0], words[-1][1], start, end):
+        if number != last or apart or not words or _parted(text, words[-1][0], words[-1][1], start, end):
             words.append((start, end, (at,)))
         else:  # the bytes of one character share a span
             begins, ends, pieces = words[-1]
@@ -142,8 +144,10 @@ def pieces_in(encoding: Any, text: str, which: int = 0, shift: int = 0) -> list[
     return [word for word in words if word[1] > word[0]]
 
 
-def _cut(text: str, begins: int, ends: int, start: int, end: int) -> bool:
-    """Whether a piece is punctuation after the letters of a word or letters after punctuation."""
+def _parted(text: str, begins: int, ends: int, start: int, end: int) -> bool:
+    """Whether a piece is behind a blank, punctuation after the letters of a word or letters after punctuation."""
+    if text[ends:start].isspace():
+        return True
     if start == end or begins == ends:  # a piece may be blank (a SentencePiece ▁)
         return False
     return _is_letter(text[start]) != _is_letter(text[ends - 1])
