@@ -23,7 +23,7 @@ from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reader import Reader
 from wordward.runs.reading import Reading, no_words
 from wordward.runs.run_folder import TRANSFORMER
-from wordward.runs.scoring import Evaluation, evaluation, logits_of, probabilities
+from wordward.runs.scoring import TOKENS, Evaluation, evaluation, logits_of, probabilities
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
@@ -92,6 +92,11 @@ class Run(Reader):
     def is_on_cpu(self) -> bool:
         """Whether it computes on the cores of this machine; what a function computes on is not known."""
         return self.has_gradients and self.device.type == "cpu"
+
+    @property
+    def tokens_read(self) -> int:
+        """Tokens of texts that the model predicts at once, at most, where there are many."""
+        return TOKENS
 
     @property
     def several_labels(self) -> bool:
@@ -306,7 +311,7 @@ class Run(Reader):
 
     def logits(self, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The model's logits of each row of ids in its own order, (classes,) or (time, classes)."""
-        return logits_of(self.model, self.corpus(rows), self.device)
+        return logits_of(self.model, self.corpus(rows), self.device, self.tokens_read)
 
     def probabilities(self, corpus: Corpus, *, quiet: bool = True) -> list[np.ndarray]:
         """What the model gives each text: (classes,), or (time, classes) for a tagger."""

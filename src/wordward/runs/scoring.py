@@ -26,7 +26,7 @@ from wordward.text.batches import small_batches
 from wordward.text.corpus import Corpus
 
 EVALUATION_BATCH = 32
-TEXTS, TOKENS = 256, 1 << 16  # read at a time by `logits_of`, at most
+TEXTS, TOKENS = 256, 1 << 16  # read at a time by `logits_of`, at most, unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,13 @@ def probabilities(
 
 
 @torch.no_grad()
-def logits_of(model: nn.Module, corpus: Corpus, device: torch.device) -> list[np.ndarray]:
-    """The logits of each text in its own order: (classes,), or (time, classes) for a tagger."""
+def logits_of(model: nn.Module, corpus: Corpus, device: torch.device, tokens: int = TOKENS) -> list[np.ndarray]:
+    """The logits of each text in its own order: (classes,), or (time, classes) for a tagger.
+
+    `tokens`: how many are read at a time, at most.
+    """
     by_text: list[np.ndarray] = [np.zeros(0)] * len(corpus.rows)
-    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
+    for index in small_batches(corpus.lengths, TEXTS, tokens):
         batch = corpus.batch(index, device)
         for at, logits in zip(index, model(batch.ids, batch.mask).float().cpu().numpy(), strict=True):
             by_text[at] = logits if logits.ndim == 1 else logits[: len(corpus.rows[at])]
