@@ -9,7 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, opened, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits
 from wordward.config.fields import Name
@@ -86,10 +86,9 @@ class Check:
         self._check()
         from wordward.attack.checking import check
         from wordward.datasets import sample
-        from wordward.runs.opening import open_model
         from wordward.support.workers import jobs_for
 
-        run = open_model(self.model, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+        run = opened(self, self.model)
         whole = self._examples(run)
         examples = sample(whole, self.limit)
         warn(run)
