@@ -14,6 +14,7 @@ from reviews import reviews
 import wordward
 from wordward.attack.checking import check
 from wordward.config.attack import AttackSettings
+from wordward.config.check import CheckSettings
 from wordward.report import card
 from wordward.support.markdown import code, escaped
 
@@ -25,7 +26,9 @@ NASTY = st.text("\\`*_[]!|#<>$~&;()-+=:/.wa1 \"'", max_size=30).map(lambda text:
 
 @pytest.mark.parametrize(("source", "told"), [("", "Texts: 8. An attack"), ("a.csv", "Texts: 8 of a.csv. An attack")])
 def test_the_source_of_the_texts(source: str, told: str) -> None:
-    found = check(wordward.open_model(Guard()), reviews(8), AttackSettings(edits=("typo",)), source=source)
+    found = check(
+        wordward.open_model(Guard()), reviews(8), CheckSettings(AttackSettings(edits=("typo",))), source=source
+    )
     assert told in card(found)
 
 
@@ -41,7 +44,10 @@ def test_texts_labels_and_names_are_shown_and_not_read() -> None:
     ]
     settings = AttackSettings(edits=("typo",), rescore=100)
     found = check(
-        wordward.open_model(live, labels=labels), texts, settings, target=labels[0], source="my_[x](y)_.csv"
+        wordward.open_model(live, labels=labels),
+        texts,
+        CheckSettings(settings, target=labels[0]),
+        source="my_[x](y)_.csv",
     )
     assert found.flipped
     written = card(replace(found, model="a *model*"))

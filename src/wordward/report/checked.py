@@ -240,8 +240,8 @@ def junit(check: Check) -> str:
     Examples:
         >>> limits = wordward.attack.CheckLimits(max_flip_rate=0.5)
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> settings = wordward.attack.AttackSettings(sense="any")
-        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings, limits=limits))
+        >>> settings = wordward.attack.CheckSettings(wordward.attack.AttackSettings(sense="any"), limits)
+        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings))
         True
     """
     short = sum(not condition.holds for condition in check.conditions)
