@@ -12,7 +12,7 @@ from reviews import reviews
 from small_training import config
 
 import wordward
-from wordward.attack import AttackSettings, Check, CheckLimits, check
+from wordward.attack import AttackSettings, Check, CheckLimits, CheckSettings, check
 from wordward.cli.check_output import show
 from wordward.report import card, check_page, junit
 from wordward.runs.metrics import mcnemar
@@ -33,7 +33,7 @@ def run() -> Run:
 
 
 def test_numbers_are_those_of_the_texts(run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, budgets=(2, 1))
+    found = check(run, TEXTS, CheckSettings(settings, budgets=(2, 1)))
     assert found.budgets == (1, 2)
     right = [each for each in found.results if (good(each.text) > 0.5) == (each.label == "good")]
     assert len(right) == len(TEXTS) - 1
@@ -47,7 +47,7 @@ def test_numbers_are_those_of_the_texts(run: Run, settings: AttackSettings):
 
 
 def test_words_that_break_it(run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings)
+    found = check(run, TEXTS, CheckSettings(settings))
     for word in found.words(100):
         with_it = [each for each in found.flipped if word.word in [change.word for change in each.changes]]
         assert word.flipped == len(with_it)
@@ -62,9 +62,9 @@ def test_words_that_break_it(run: Run, settings: AttackSettings):
 
 def test_sense_is_judged_by_labelled_texts(run: Run, settings: AttackSettings):
     """Praise for blame loses what speaks for the label; the words of many reviews tell so."""
-    found = check(run, TEXTS, settings, sense_from=reviews(400, seed=5))
+    found = check(run, TEXTS, CheckSettings(settings), sense_from=reviews(400, seed=5))
     assert found.senses == {"changed": len(found.flipped)}
-    kept = check(run, TEXTS, replace(settings, sense="kept"), sense_from=reviews(400, seed=5))
+    kept = check(run, TEXTS, CheckSettings(replace(settings, sense="kept")), sense_from=reviews(400, seed=5))
     assert not kept.flipped
     assert kept.attacked
 
@@ -73,9 +73,9 @@ def test_texts_left_as_they_are_are_told_where_they_are_many(
     run: Run, settings: AttackSettings, capsys: pytest.CaptureFixture[str]
 ):
     """That nothing flips says little where nothing may be done."""
-    found = check(run, TEXTS, settings)
+    found = check(run, TEXTS, CheckSettings(settings))
     assert all(each.changes for each in found.attacked)
-    kept = check(run, TEXTS, replace(settings, sense="kept"), sense_from=reviews(400, seed=5))
+    kept = check(run, TEXTS, CheckSettings(replace(settings, sense="kept")), sense_from=reviews(400, seed=5))
     left = sum(not each.changes for each in kept.attacked)
     assert left > len(kept.attacked) / 4
     for one, wanted in ((found, False), (kept, True)):
@@ -85,7 +85,7 @@ def test_texts_left_as_they_are_are_told_where_they_are_many(
 
 
 def test_a_target(run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, target="good")
+    found = check(run, TEXTS, CheckSettings(settings, target="good"))
     bad = [each for each in TEXTS if each.label == "bad"]
     assert found.false_positives is not None
     assert found.recall is not None
@@ -110,7 +110,7 @@ def test_a_target(run: Run, settings: AttackSettings):
     ],
 )
 def test_limits_decide(limits: dict[str, float], holds: bool, run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, limits=CheckLimits(**limits), target="good")
+    found = check(run, TEXTS, CheckSettings(settings, limits=CheckLimits(**limits), target="good"))
     assert found.holds is holds
     assert [condition.name for condition in found.conditions] == list(limits)
 
@@ -122,15 +122,15 @@ def written(found: Check, path: Path, **changes: Any) -> Path:
 
 class TestAgainst:
     def test_itself(self, run: Run, settings: AttackSettings, tmp_path: Path):
-        earlier = written(check(run, TEXTS, settings), tmp_path / "earlier.json")
-        found = check(run, TEXTS, settings, against=earlier)
+        earlier = written(check(run, TEXTS, CheckSettings(settings)), tmp_path / "earlier.json")
+        found = check(run, TEXTS, CheckSettings(settings, against=str(earlier)))
         assert found.holds
         assert [condition.numbers["p"] for condition in found.conditions] == [1, 1]
 
     @pytest.mark.parametrize("lost", [3, 10])
     def test_worse_beyond_chance(self, lost: int, run: Run, settings: AttackSettings, tmp_path: Path):
         """The model now errs on some texts that it got right; p decides whether these are many."""
-        earlier = written(check(run, TEXTS, settings), tmp_path / "earlier.json")
+        earlier = written(check(run, TEXTS, CheckSettings(settings)), tmp_path / "earlier.json")
         gone = {each.text for each in TEXTS[:lost]}
 
         def worse(texts: list[str]) -> list[list[float]]:
@@ -138,7 +138,7 @@ class TestAgainst:
             return [[q, p] if text not in gone else [p, q] for text, (q, p) in zip(texts, right, strict=True)]
 
         model = wordward.open_model(worse, labels=["bad", "good"])
-        found = check(model, TEXTS, settings, against=earlier)
+        found = check(model, TEXTS, CheckSettings(settings, against=str(earlier)))
         clean = found.conditions[0]
         texts = len({each.text for each in TEXTS})
         assert clean.numbers == {
@@ -157,21 +157,21 @@ class TestAgainst:
         assert clean.holds is found.holds is (mcnemar(lost, 0) >= 0.05)
 
     def test_better_is_no_fault(self, run: Run, settings: AttackSettings, tmp_path: Path):
-        record = check(run, TEXTS, settings).to_json()
+        record = check(run, TEXTS, CheckSettings(settings)).to_json()
         each = [one | {"right": False} for one in record["each"]]
         (tmp_path / "earlier.json").write_text(json.dumps(record | {"each": each}))
-        assert check(run, TEXTS, settings, against=tmp_path / "earlier.json").holds
+        assert check(run, TEXTS, CheckSettings(settings, against=str(tmp_path / "earlier.json"))).holds
 
     def test_what_cannot_be_compared(self, run: Run, settings: AttackSettings, tmp_path: Path):
-        path = written(check(run, TEXTS, settings), tmp_path / "earlier.json")
+        path = written(check(run, TEXTS, CheckSettings(settings)), tmp_path / "earlier.json")
         with pytest.raises(DataError, match="max_swaps: 4 then, 2 now"):
-            check(run, TEXTS, settings, budgets=(1, 2), against=path)
+            check(run, TEXTS, CheckSettings(settings, budgets=(1, 2), against=str(path)))
         with pytest.raises(DataError, match="beam: 1 then, 2 now"):
-            check(run, TEXTS, replace(settings, beam=2), against=path)
+            check(run, TEXTS, CheckSettings(replace(settings, beam=2), against=str(path)))
         with pytest.raises(DataError, match="none of these are in it"):
-            check(run, [wordward.Example("the film was bright", "good")], settings, against=path)
+            check(run, [wordward.Example("the film was bright", "good")], CheckSettings(settings, against=str(path)))
         with pytest.raises(DataError, match=r"only 1 of these 1 are in it, on which nothing can be shown: 6"):
-            check(run, TEXTS[:1], settings, against=path)
+            check(run, TEXTS[:1], CheckSettings(settings, against=str(path)))
         whole = json.loads(path.read_text())
         others: dict[str, Any] = {"other.json": {}, "a.json": [], "b.json": whole | {"guard": "x"}}
         others |= {
@@ -183,43 +183,43 @@ class TestAgainst:
         (tmp_path / "deep.json").write_text("[" * 9_000)
         for name in (*others, "deep.json", "none.json"):
             with pytest.raises(DataError, match="expected the JSON of an earlier `wordward check`"):
-                check(run, TEXTS, settings, against=tmp_path / name)
+                check(run, TEXTS, CheckSettings(settings, against=str(tmp_path / name)))
 
     def test_a_setting_that_was_not_known_then(self, run: Run, settings: AttackSettings, tmp_path: Path):
-        record = check(run, TEXTS, settings).to_json()
+        record = check(run, TEXTS, CheckSettings(settings)).to_json()
         del record["settings"]["beam"]
         (tmp_path / "earlier.json").write_text(json.dumps(record))
-        assert check(run, TEXTS, settings, against=tmp_path / "earlier.json").holds
+        assert check(run, TEXTS, CheckSettings(settings, against=str(tmp_path / "earlier.json"))).holds
 
 
 def test_what_cannot_be_measured(run: Run, settings: AttackSettings):
     plain = [wordward.Example(each.text) for each in TEXTS]
     with pytest.raises(SettingError, match="`min_accuracy` needs texts with their true labels"):
-        check(run, plain, settings, limits=CheckLimits(min_accuracy=0.5))
+        check(run, plain, CheckSettings(settings, limits=CheckLimits(min_accuracy=0.5)))
     with pytest.raises(SettingError, match="`max_false_positives` needs `target`, one of bad, good"):
-        check(run, TEXTS, settings, limits=CheckLimits(max_false_positives=0.5))
+        check(run, TEXTS, CheckSettings(settings, limits=CheckLimits(max_false_positives=0.5)))
     with pytest.raises(SettingError, match="expected a label of the model, bad, good; got 'fine'"):
-        check(run, TEXTS, settings, target="fine")
+        check(run, TEXTS, CheckSettings(settings, target="fine"))
     with pytest.raises(SettingError, match="numbers of edits, 1 or more"):
-        check(run, TEXTS, settings, budgets=())
+        check(run, TEXTS, CheckSettings(settings, budgets=()))
     with pytest.raises(DataError, match="there are none"):
-        check(run, [], settings)
+        check(run, [], CheckSettings(settings))
     with pytest.raises(SettingError, match=r"a share from 0 to 1, .* but is 90"):
         CheckLimits(min_accuracy=90)
-    found = check(run, plain, settings, limits=CheckLimits(max_flip_rate=1))
+    found = check(run, plain, CheckSettings(settings, limits=CheckLimits(max_flip_rate=1)))
     assert found.holds
     assert found.accuracy == {}
 
 
 def test_a_text_is_identified_but_not_shown_for_later(run: Run, settings: AttackSettings):
-    record = check(run, TEXTS[:6], settings).to_json()
+    record = check(run, TEXTS[:6], CheckSettings(settings)).to_json()
     assert {"text", "right", "flips_at"} == set(record["each"][0])
     assert not any(each.text in json.dumps(record["each"]) for each in TEXTS)
 
 
 def test_edits_that_cannot_be_seen_are_told(run: Run):
     for kind, told in (("typo", "emtpy"), ("homoglyph", " with U+0"), ("invisible", "<U+")):
-        found = check(run, TEXTS, AttackSettings(edits=(kind,), sense="any"), budgets=(4,))
+        found = check(run, TEXTS, CheckSettings(AttackSettings(edits=(kind,), sense="any"), budgets=(4,)))
         assert found.flipped
         page, text = check_page(found), card(found)
         assert f"<dt>edit</dt><dd>{kind}: " in page
@@ -245,8 +245,8 @@ def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: R
     for told in (card(found), check_page(found), junit(found), json.dumps(found.to_json())):
         assert few in told
     for settled in (
-        check(run, TEXTS, AttackSettings(sense="any")),
-        check(run, TEXTS, AttackSettings(edits=("typo",))),
+        check(run, TEXTS, CheckSettings(AttackSettings(sense="any"))),
+        check(run, TEXTS, CheckSettings(AttackSettings(edits=("typo",)))),
     ):
         assert not settled.caveat
         assert "caveat" not in junit(settled)
@@ -258,7 +258,7 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run)
     by = [
         wordward.Example("fine fine" if each.label == "good" else "awful", each.label) for each in reviews(40, seed=5)
     ]
-    found = check(run, TEXTS, limits=limits, sense_from=by)
+    found = check(run, TEXTS, CheckSettings(limits=limits), sense_from=by)
     assert len(found.attacked) == found.untried == found.unedited
     flips, accuracy = (
         next(one for one in found.conditions if one.name == name) for name in ("max_flip_rate", "min_accuracy")
@@ -290,7 +290,11 @@ def test_a_model_that_no_edit_moves_is_measured(tmp_path: Path):
         replace(each, text=f"{each.text} {'!' if each.label == 'good' else '.'}") for each in reviews(40, seed=5)
     ]
     limits = CheckLimits(max_flip_rate=0.0, min_accuracy_under_attack=1.0)
-    found = check(wordward.open_model(Marks()), texts, AttackSettings(edits=("typo",), sense="kept"), limits=limits)
+    found = check(
+        wordward.open_model(Marks()),
+        texts,
+        CheckSettings(AttackSettings(edits=("typo",), sense="kept"), limits=limits),
+    )
     assert found.unedited == len(found.attacked) == 40
     assert found.untried == 0
     assert not found.caveat

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
-from wordward.attack import AttackSettings, CheckLimits, Guard, check
+from wordward.attack import AttackSettings, CheckLimits, CheckSettings, Guard, check
 from wordward.attack.cases import Target
 from wordward.attack.goal import Labels, Tags
 from wordward.attack.guard import STEP, Flags, guard_at
@@ -96,7 +96,7 @@ def test_a_decision_among_several_labels():
 
 
 def test_a_flip_is_to_fall_below_the_threshold(run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, target="good", threshold=0.9)
+    found = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.9))
     flagged = [each for each in found.results if each.label == "good" and good(each.text) >= 0.9]
     assert found.attacked == flagged
     assert len(flagged) == len(GOOD) - 1
@@ -109,13 +109,13 @@ def test_a_flip_is_to_fall_below_the_threshold(run: Run, settings: AttackSetting
 
 
 def test_another_threshold_needs_more_edits(run: Run, settings: AttackSettings):
-    low = check(run, TEXTS, settings, target="good", threshold=0.3)
+    low = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.3))
     assert {len(each.changes) for each in low.flipped if good(each.text) > 0.9} == {2}
     assert all(good(each.adversarial) < 0.3 for each in low.flipped)
 
 
 def test_benign_texts_are_not_attacked(function: Function, run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, target="good", threshold=0.9)
+    found = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.9))
     for each in found.results:
         if each.label == "bad":
             assert not each.changes
@@ -123,7 +123,7 @@ def test_benign_texts_are_not_attacked(function: Function, run: Run, settings: A
 
 
 def test_numbers(run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, target="good", threshold=0.5, budgets=(1, 2))
+    found = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.5, budgets=(1, 2)))
     assert found.accuracy == {}
     hidden = {n: sum(each.flipped and len(each.changes) <= n for each in found.results) for n in (0, 1, 2)}
     assert {n: each.value for n, each in found.recalls.items()} == {
@@ -149,7 +149,7 @@ class TestFalsePositiveRate:
         assert (guard.false_positive_rate, guard.found_on) == (rate, len(BAD))
 
     def test_in_a_check(self, run: Run, settings: AttackSettings):
-        found = check(run, TEXTS, settings, target="good", false_positive_rate=0.0)
+        found = check(run, TEXTS, CheckSettings(settings, target="good", false_positive_rate=0.0))
         assert found.guard == guard_at(run, TEXTS, "good", 0.0)
         assert found.false_positives is not None
         assert found.false_positives.value == 0
@@ -184,7 +184,7 @@ def test_what_does_not_fit_is_refused(how: dict[str, Any], said: str, function: 
     run = wordward.open_model(function)
     asked = len(function.asked)
     with pytest.raises(SettingError, match=said):
-        check(run, TEXTS, settings, **how)
+        check(run, TEXTS, CheckSettings(settings, **how))
     assert len(function.asked) == asked
 
 
@@ -199,20 +199,20 @@ def test_what_does_not_fit_is_refused(how: dict[str, Any], said: str, function: 
     ],
 )
 def test_limits_decide(limits: dict[str, float], holds: bool, run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, target="good", threshold=0.5, limits=CheckLimits(**limits))
+    found = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.5, limits=CheckLimits(**limits)))
     assert found.holds is holds
     assert sorted(condition.name for condition in found.conditions) == sorted(limits)
 
 
 def test_recall_without_a_threshold(run: Run, settings: AttackSettings):
-    found = check(run, TEXTS, settings, target="good", limits=CheckLimits(min_recall=1.0))
+    found = check(run, TEXTS, CheckSettings(settings, target="good", limits=CheckLimits(min_recall=1.0)))
     assert found.holds
     assert found.accuracy
 
 
 def test_without_labels_what_is_flagged_is_attacked(run: Run, settings: AttackSettings):
     texts = [replace(each, label=None) for each in TEXTS]
-    found = check(run, texts, settings, target="good", threshold=0.9)
+    found = check(run, texts, CheckSettings(settings, target="good", threshold=0.9))
     assert found.attacked
     assert all(good(each.text) >= 0.9 for each in found.attacked)
     assert (found.recall, found.false_positives) == (None, None)
@@ -220,14 +220,14 @@ def test_without_labels_what_is_flagged_is_attacked(run: Run, settings: AttackSe
 
 def test_against_an_earlier_guard(run: Run, settings: AttackSettings, tmp_path: Path):
     earlier = tmp_path / "earlier.json"
-    earlier.write_text(json.dumps(check(run, TEXTS, settings, target="good", threshold=0.5).to_json()))
-    again = check(run, TEXTS, settings, target="good", threshold=0.5, against=earlier)
+    earlier.write_text(json.dumps(check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.5)).to_json()))
+    again = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.5, against=str(earlier)))
     assert again.holds
     assert again.conditions[0].title == "right decisions"
-    worse = check(run, TEXTS, settings, target="good", threshold=0.99, against=earlier)
+    worse = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.99, against=str(earlier)))
     assert not worse.holds
     with pytest.raises(DataError, match="flagged for 'good' then, and are flagged by no threshold now"):
-        check(run, TEXTS, settings, against=earlier)
+        check(run, TEXTS, CheckSettings(settings, against=str(earlier)))
 
 
 @pytest.mark.parametrize("edits", [("swap",), ("delete", "typo")])
@@ -235,7 +235,7 @@ def test_a_model_with_gradients(edits: tuple[str, ...], tmp_path: Path):
     """The whole pipeline: what the search takes for a flip is one for the model that predicts the text."""
     run = wordward.open_model(str(fine_tuned(tmp_path / "sentiment")), device="cpu")
     settings = AttackSettings(edits=edits, words="any", sense="any", word_space="own")
-    found = check(run, TEXTS, settings, target="good", threshold=0.97)
+    found = check(run, TEXTS, CheckSettings(settings, target="good", threshold=0.97))
     assert found.flipped
     for each in found.flipped:
         first, last = run.predict([each.text, each.adversarial])
@@ -249,7 +249,7 @@ def test_a_tagger_has_no_threshold(tmp_path: Path, capsys: pytest.CaptureFixture
     flags = "--epochs 1 --dim 4 --hidden 4 --positive i --device cpu --quiet --method baseline --kind lstm"
     out = str(tmp_path / "run")
     assert main(["train", "--train", str(tmp_path / "tags.conll"), "--out", out, *flags.split()]) == 0
-    assert main(["check", out, str(tmp_path / "tags.conll"), "--threshold", "0.5", "--quiet"]) == 2
+    assert main(["check", out, str(tmp_path / "tags.conll"), "--threshold", "0.5", "--target", "i", "--quiet"]) == 2
     assert "is for a classifier" in capsys.readouterr().err
 
 
@@ -262,7 +262,7 @@ class TestGroups:
 
     def test_each_is_a_check_of_its_texts(self, run: Run, settings: AttackSettings, tmp_path: Path):
         texts = wordward.datasets.read(self.written(tmp_path), group_column="language")
-        found = check(run, texts, settings, target="good", threshold=0.5)
+        found = check(run, texts, CheckSettings(settings, target="good", threshold=0.5))
         assert list(found.by_group) == ["(none)", "de", "en"]
         for name, of in found.by_group.items():
             own = [each for each in texts if (each.group or "(none)") == name]

@@ -16,6 +16,7 @@ from wordward.cli.main import main
 from wordward.cli.texts import texts_in
 from wordward.datasets import incoming
 from wordward.runs.opening import load_run
+from wordward.support.errors import RunError
 
 SMALL = "--dim 10 --hidden 10 --head 5 --epochs 1 --learning-rate 0.02 --device cpu --epsilon 1 --k 3 --quiet".split()
 TEXTS = reviews(30)
@@ -128,3 +129,27 @@ def test_tags_in_a_text_file(task: list[str], tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "plain.txt").write_text("a warm film\na dull one that went on\n")
     assert main(["train", "--train", str(tmp_path / "plain.txt"), "--out", str(tmp_path / "no"), *SMALL, *task]) == 1
     assert "--format conll for a token and its tag on each line" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("evaluate m t.csv", "explain m text", "attack m t.csv", "attack t.csv --models m n", "check m t.csv"),
+        *("augment m t.csv --out more.csv", "serve m --port 0"),
+    ],
+)
+def test_every_command_opens_its_model_as_its_flags_say(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def record(source: str, **how: str) -> None:
+        asked.append((source, how))
+        raise RunError("seen")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wordward.runs.opening.open_model", record)
+    flags = "--device cpu --positive yes --pair-column second"
+    assert main([*command.split(), *flags.split()])  # an error
+    assert "seen" in capsys.readouterr().err
+    assert asked == [("m", {"device": "cpu", "positive": "yes", "pair_column": "second"})]

@@ -55,8 +55,8 @@ def test_every_door_takes_a_table(kind: str, tmp_path: Path) -> None:
     settings = AttackSettings(words="any")
     assert run.attack(given, settings) == same.attack(examples, settings)
     assert (
-        wordward.attack.check(run, given, settings).accuracy
-        == wordward.attack.check(same, examples, settings).accuracy
+        wordward.attack.check(run, given, wordward.attack.CheckSettings(settings)).accuracy
+        == wordward.attack.check(same, examples, wordward.attack.CheckSettings(settings)).accuracy
     )
 
 

@@ -73,6 +73,14 @@ class TestCard:
         found = metadata(write_card(run, anew=True).read_text())
         assert (found["base_model"], found["tags"]) == ("someone/model", ["wordward"])
 
+    def test_names_and_labels_are_shown_and_not_read(self, place: Path, tmp_path: Path) -> None:
+        run = shutil.copytree(place / "run", tmp_path / "a *good* run")
+        config = load_config(run, TrainConfig)
+        save_settings(run, config, Vocabulary.load(run / "vocabulary.txt"), ("`![bad](x)`", "good"))
+        card = write_card(run, anew=True).read_text()
+        assert "# a \\*good\\* run\n" in card
+        assert "labels `` `![bad](x)` ``, `good`." in card
+
     def test_a_check_becomes_a_part_of_it_once(self, place: Path, run: Path) -> None:
         before = (run / "model" / "README.md").read_text()
         check = (place / "ROBUSTNESS.md").read_text()

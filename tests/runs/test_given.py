@@ -8,7 +8,7 @@ from hf_tiny import bert, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
-from wordward.attack import AttackSettings, CheckLimits, check
+from wordward.attack import AttackSettings, CheckLimits, CheckSettings, check
 from wordward.cli.main import main
 from wordward.datasets import DataError, Example
 from wordward.hf.explainer import open_model
@@ -70,7 +70,10 @@ def test_pairs_are_texts_with_labels(run: Run) -> None:
 def test_labels_of_a_model_from_elsewhere_may_be_numbers_or_in_another_case(external: Run, run: Run) -> None:
     given: Any = [("the film was warm", 1), ("the film was dull", "BAD"), ("the cast was cold", "bad")]
     assert [each.label for each in external.examples(given)] == ["good", "bad", "bad"]
-    assert {each.label for each in check(external, given, AttackSettings(sense="any")).results} == {"good", "bad"}
+    assert {each.label for each in check(external, given, CheckSettings(AttackSettings(sense="any"))).results} == {
+        "good",
+        "bad",
+    }
     with pytest.raises(DataError, match=r"a label that the model knows \(bad, good\); got '1'"):
         run.evaluate(given)  # its labels are those of its training texts, as they are written there
 
@@ -100,20 +103,24 @@ def test_checks_that_other_texts_judged_are_not_compared(external: Run, tmp_path
     first = check(external, texts, sense_from=reviews(120, seed=1))
     assert first.judged_by
     file.write_text(json.dumps(first.to_json()))
-    assert check(external, texts, sense_from=reviews(120, seed=1), against=file).holds
+    assert check(external, texts, CheckSettings(against=str(file)), sense_from=reviews(120, seed=1)).holds
     with pytest.raises(DataError, match="was judged by other texts, so what it tells cannot be compared"):
-        check(external, texts, sense_from=reviews(120, seed=2), against=file)
+        check(external, texts, CheckSettings(against=str(file)), sense_from=reviews(120, seed=2))
     model, tokenizer = bert("sequence", len(word_pieces()), id2label={0: "good", 1: "bad"}), word_pieces()
     turned = open_model(model, tokenizer, AdversarialSettings(k=4), tagging=False)
-    assert check(turned, texts, sense_from=reviews(120, seed=1), against=file).conditions  # the same texts judge
+    assert check(
+        turned, texts, CheckSettings(against=str(file)), sense_from=reviews(120, seed=1)
+    ).conditions  # the same texts judge
     older = first.to_json()
     del older["judged_by"]  # as versions before wrote it
     file.write_text(json.dumps(older))
-    assert check(external, texts, sense_from=reviews(120, seed=2), against=file).conditions
+    assert check(external, texts, CheckSettings(against=str(file)), sense_from=reviews(120, seed=2)).conditions
 
 
 def test_texts_that_no_edit_was_made_in_are_counted(run: Run, external: Run) -> None:
-    found = check(external, reviews(20), limits=CheckLimits(max_flip_rate=1.0), sense_from=reviews(120, seed=3))
+    found = check(
+        external, reviews(20), CheckSettings(limits=CheckLimits(max_flip_rate=1.0)), sense_from=reviews(120, seed=3)
+    )
     left = sum(not each.changes for each in found.attacked)
     assert found.to_json()["unedited"] == found.unedited == left
     assert f'value="{left} of {len(found.attacked)}"' in wordward.report.junit(found)
@@ -137,13 +144,13 @@ def test_what_no_edit_was_made_for_is_not_fulfilled(external: Run, tmp_path: Pat
     import json
 
     limits, texts = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0), reviews(8)
-    found = check(external, texts, limits=limits)
+    found = check(external, texts, CheckSettings(limits=limits))
     assert found.unedited == len(found.attacked) > 0  # no word is in enough of these texts
     assert {each.name: each.holds for each in found.conditions} == {"min_accuracy": True, "max_flip_rate": False}
     assert not found.holds
     assert "not measured: 1 of 1 texts to attack have no words" in found.conditions[1].found
     (tmp_path / "earlier.json").write_text(json.dumps(found.to_json()))
-    later = check(external, texts, against=tmp_path / "earlier.json")
+    later = check(external, texts, CheckSettings(against=str(tmp_path / "earlier.json")))
     assert [each.holds for each in later.conditions] == [True, False]
 
 

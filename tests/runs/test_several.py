@@ -161,7 +161,9 @@ class TestAFolder:
     def test_a_check_of_one_label(self, folder: Path):
         settings = wordward.attack.AttackSettings(sense="any")
         checks = [
-            wordward.attack.check(run, marked(24), settings, target=target, budgets=(1, 2))
+            wordward.attack.check(
+                run, marked(24), wordward.attack.CheckSettings(settings, target=target, budgets=(1, 2))
+            )
             for run, target in (
                 (wordward.open_model(folder, device="cpu"), "blame"),
                 (wordward.open_model(folder, device="cpu", positive="blame"), "blame"),
@@ -278,7 +280,9 @@ class TestAFunction:
         assert [one.label for one in found] == ["blame", "not blame"]
         assert (found[0].outcome, found[0].after) == ("flipped", "not blame")
         several = wordward.open_model(topics)
-        checked = wordward.attack.check(several, texts, settings, target="blame", budgets=(1,))
+        checked = wordward.attack.check(
+            several, texts, wordward.attack.CheckSettings(settings, target="blame", budgets=(1,))
+        )
         assert [checked.accuracy[number].value for number in (0, 1)] == [1.0, 0.5]
         assert checked.false_positives is not None
         assert checked.false_positives.value == 0.0

@@ -199,6 +199,10 @@ def test_a_tagger_has_tags_and_a_focus(tagger: Run) -> None:
         assert "give the focus it is for" in refusal(bad, 422)
         bad = client.post("/api/explain", json={"text": text, "label": "c", "focus": 9})
         assert "expected focus to be a word" in refusal(bad, 422)
+        bad = client.post("/api/attack", json={"text": text, "label": "c"})
+        assert "label is for classifiers" in refusal(bad, 422)
+        fields = client.get("/openapi.json").json()["components"]["schemas"]["AskedAttack"]["properties"]
+        assert "focus" not in fields["label"]["description"]
 
 
 @pytest.mark.parametrize(

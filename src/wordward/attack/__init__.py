@@ -8,7 +8,7 @@ from wordward.attack.checking import check
 from wordward.attack.guard import Guard
 from wordward.attack.protocol import Yardstick, yardsticks
 from wordward.config.attack import EDITS, AttackSettings
-from wordward.config.check import CheckLimits
+from wordward.config.check import CheckLimits, CheckSettings
 from wordward.config.yardsticks import YardstickSettings
 from wordward.runs.run import Run
 
@@ -22,6 +22,7 @@ __all__ = [
     "Change",
     "Check",
     "CheckLimits",
+    "CheckSettings",
     "Guard",
     "Yardstick",
     "YardstickSettings",

@@ -213,7 +213,7 @@ def goal_of(
     """What an attack on a run is to change; raises an error for settings that do not fit the run."""
     run.method(settings.method)
     if guard is not None:
-        check_guard(run, guard.target, guard.threshold, None)
+        check_guard(run, guard.target)
     if run.tagging:
         if other := [kind for kind in settings.edits if kind not in KEEP_WORDS]:
             raise SettingError(

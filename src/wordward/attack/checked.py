@@ -47,7 +47,8 @@ class Check:
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> checked = wordward.attack.check(run, texts, limits=wordward.attack.CheckLimits(min_accuracy=0.5))
+        >>> limits = wordward.attack.CheckLimits(min_accuracy=0.5)
+        >>> checked = wordward.attack.check(run, texts, wordward.attack.CheckSettings(limits=limits))
         >>> checked.holds, sorted(checked.accuracy)
         (True, [0, 1, 2, 4])
     """

@@ -4,17 +4,15 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from wordward.attack.checked import Check, key
-from wordward.attack.conditions import limited, no_worse
+from wordward.attack.conditions import Condition, limited, no_worse
 from wordward.attack.earlier import Earlier
 from wordward.attack.guard import Guard, check_guard, guard_at
 from wordward.attack.robustness import attack_all
 from wordward.attack.sense import few_to_judge_by, little_to_judge_by
 from wordward.config.attack import AttackSettings
-from wordward.config.check import CheckLimits
+from wordward.config.check import CheckLimits, CheckSettings
 from wordward.datasets import DataError, Example
 from wordward.runs import run_folder
 from wordward.runs.counted import count_words
@@ -23,21 +21,14 @@ from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.errors import SettingError
 
-BUDGETS = (1, 2, 4)  # numbers of edits
 UNMEASURED = 0.5  # of the texts, without an edit to try for want of words to judge by: what holds then says nothing
 
 
 def check(
     run: Run,
     texts: Sequence[Example],
-    settings: AttackSettings | None = None,
+    settings: CheckSettings | None = None,
     *,
-    limits: CheckLimits | None = None,
-    budgets: Sequence[int] = BUDGETS,
-    target: str | None = None,
-    threshold: float | None = None,
-    false_positive_rate: float | None = None,
-    against: str | Path | None = None,
     sense_from: Sequence[Example] = (),
     source: str = "",
     jobs: int = 1,
@@ -48,18 +39,8 @@ def check(
     Args:
         run: A model, as `wordward.load_run` or `wordward.open_model` opens it.
         texts: `Example`s with their true labels; without them whatever is predicted is attacked.
-        settings: How words to edit are looked for; by default with `sense="kept"`: an edit that changes what is said
-            ought to change the prediction.
-        limits: What the model must reach.
-        budgets: Numbers of edits to measure accuracy under; the largest is how many a text may get.
-        target: The label that counts as found, as a guard's: for false positives and recall, and its texts alone
-            count for the flip rate. A tagger's is its positive tag.
-        threshold: The probability of `target` from which a text is flagged, for a classifier that is used as a guard:
-            a text flips where it falls below, and only flagged texts of `target` are attacked.
-        false_positive_rate: In its place the share of the other texts that may be flagged; the lowest threshold that
-            keeps to it is found on `texts` and told in every output.
-        against: The JSON file of an earlier check: being worse on the same texts than that, beyond chance, falls
-            short.
+        settings: How texts are attacked, what is measured, and what decides; by default only edits that keep the
+            sense are made: one that changes what is said ought to change the prediction.
         sense_from: Labelled texts, such as those a model was trained on that wordward did not train, whose words are
             counted by label to judge which edits change the sense; by default `texts`.
         source: Where the texts are from, for outputs.
@@ -71,69 +52,93 @@ def check(
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> wordward.attack.check(run, texts, wordward.attack.AttackSettings(sense="any")).flip_rate.value
+        >>> settings = wordward.attack.CheckSettings(wordward.attack.AttackSettings(sense="any"))
+        >>> wordward.attack.check(run, texts, settings).flip_rate.value
         1.0
     """
-    settings, limits = settings or AttackSettings(sense="kept"), limits or CheckLimits()
-    texts, sense_from = run.examples(texts), run.examples(sense_from)
+    settings, texts, sense_from = settings or CheckSettings(), run.examples(texts), run.examples(sense_from)
     if not texts:
         raise DataError("expected texts to check the model with; there are none", source or None)
     check_labels(texts, source, tagging=run.tagging)
-    if not budgets or min(budgets) < 1:
-        raise SettingError("budgets", f"expected numbers of edits, 1 or more; got {list(budgets)}")
-    run, texts, sense_from = _deciding(run, target, texts, sense_from)
-    target = run.labels[run.positive] if run.tagging and run.positive is not None else target
-    if target is not None and target not in run.labels:
-        raise SettingError("target", f"expected a label of the model, {', '.join(run.labels)}; got {target!r}")
-    most = max(budgets)
-    if threshold is not None or false_positive_rate is not None:
-        check_guard(run, target, threshold, false_positive_rate)
-    if sense_from and (run.trained_here or run.tagging):
-        raise SettingError("sense_from", _no_sense_from(run))
-    run = _judging(run, sense_from or texts)
-    settings, caveat = _judgeable(run, settings, quiet=quiet)
-    settings = replace(settings, max_swaps=most)
-    guard = None if threshold is None else Guard(str(target), threshold)
-    guarding = guard is not None or false_positive_rate is not None
+    run, settings, texts, sense_from = _deciding(run, settings, texts, sense_from)
     # What cannot be measured or compared is refused before time is spent.
-    judged_by = _judged_by(run, settings)
-    earlier = None if against is None else Earlier.read(against, settings, target if guarding else None, judged_by)
-    _check_measurable(run, texts, limits, target, against, guarding=guarding)
-    if false_positive_rate is not None:
-        guard = guard_at(run, texts, str(target), false_positive_rate)
-    results = attack_all(run, texts, settings, "check", guard=guard, quiet=quiet, jobs=jobs)
+    _check_fitting(run, settings, sense_from)
+    _check_measurable(run, settings, texts)
+    run = _judging(run, sense_from or texts)
+    attack = replace(settings.attack, max_swaps=settings.budgets[-1])
+    attack, caveat = _judgeable(run, attack, quiet=quiet)
+    judged_by = _judged_by(run, attack)
+    earlier = _earlier(settings, attack, judged_by)
+    guard = _guard(run, settings, texts)
     found = Check(
         run.name,
         source,
         run.labels,
         run.tagging,
-        target,
-        settings,
-        tuple(sorted(set(budgets))),
-        tuple(results),
+        settings.target,
+        attack,
+        settings.budgets,
+        tuple(attack_all(run, texts, attack, "check", guard=guard, quiet=quiet, jobs=jobs)),
         guard=guard,
         groups=_groups(texts),
         judged_by=judged_by,
         caveat=caveat,
     )
-    conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
-    if earlier is not None:
-        each = {key(one): one for one in results}
-        measured = "accuracy" if guard is None else "right decisions"
-        conditions += [no_worse(earlier, each, number, measured) for number in (0, most)]
-    if why := _unmeasured(found, run):
-        conditions = [replace(each, found=why, holds=False) if each.under_attack else each for each in conditions]
-    return replace(found, conditions=tuple(conditions))
+    return replace(found, conditions=_conditions(found, run, settings.limits, earlier))
 
 
 def _deciding(
-    run: Run, target: str | None, *texts: Sequence[Example]
-) -> tuple[Run, Sequence[Example], Sequence[Example]]:
-    """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so."""
+    run: Run, settings: CheckSettings, *texts: Sequence[Example]
+) -> tuple[Run, CheckSettings, Sequence[Example], Sequence[Example]]:
+    """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so.
+
+    With a tagger's own tag as the target.
+    """
     if run.several_labels:
-        run = run.deciding(target)  # type: ignore[attr-defined]
+        run = run.deciding(settings.target)  # type: ignore[attr-defined]
+    if run.tagging and run.positive is not None:
+        settings = replace(settings, target=run.labels[run.positive])
     some, more = (run.examples(each) for each in texts)
-    return run, some, more
+    return run, settings, some, more
+
+
+def _check_fitting(run: Run, settings: CheckSettings, sense_from: Sequence[Example]) -> None:
+    """Refuse what does not fit the model."""
+    target = settings.target
+    if target is not None and target not in run.labels:
+        raise SettingError("target", f"expected a label of the model, {', '.join(run.labels)}; got {target!r}")
+    if settings.flagged_by:
+        check_guard(run, target, settings.flagged_by)
+    if sense_from and (run.trained_here or run.tagging):
+        raise SettingError("sense_from", _no_sense_from(run))
+
+
+def _earlier(settings: CheckSettings, attack: AttackSettings, judged_by: str | None) -> Earlier | None:
+    """The earlier check to compare with, which attacked in the same way."""
+    if settings.against is None:
+        return None
+    return Earlier.read(settings.against, attack, settings.target if settings.flagged_by else None, judged_by)
+
+
+def _guard(run: Run, settings: CheckSettings, texts: Sequence[Example]) -> Guard | None:
+    """From where on texts are flagged: as given, or as found on the texts."""
+    if settings.threshold is not None:
+        return Guard(str(settings.target), settings.threshold)
+    if settings.false_positive_rate is not None:
+        return guard_at(run, texts, str(settings.target), settings.false_positive_rate)
+    return None
+
+
+def _conditions(found: Check, run: Run, limits: CheckLimits, earlier: Earlier | None) -> tuple[Condition, ...]:
+    """What decides: the limits, and being no worse than an earlier check."""
+    conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
+    if earlier is not None:
+        each = {key(one): one for one in found.results}
+        measured = "accuracy" if found.guard is None else "right decisions"
+        conditions += [no_worse(earlier, each, number, measured) for number in (0, found.budgets[-1])]
+    if why := _unmeasured(found, run):
+        conditions = [replace(each, found=why, holds=False) if each.under_attack else each for each in conditions]
+    return tuple(conditions)
 
 
 def _groups(texts: Sequence[Example]) -> tuple[str, ...]:
@@ -199,25 +204,18 @@ def _unmeasured(found: Check, run: Run) -> str:
     return f"not measured: {untried} of {attacked} texts to attack have no words that can be judged"
 
 
-def _check_measurable(
-    run: Run, texts: Sequence[Example], limits: CheckLimits, target: str | None, against: Any, *, guarding: bool
-) -> None:
-    """Refuse limits on what these texts cannot tell, before time is spent."""
+def _check_measurable(run: Run, settings: CheckSettings, texts: Sequence[Example]) -> None:
+    """Refuse limits on what these texts cannot tell."""
+    given = settings.limits.given()
     labelled = all((each.tags if run.tagging else each.label) is not None for each in texts)
-    needing = [name for name in limits.given() if name != "max_flip_rate"] + (["against"] if against else [])
+    needing = [name for name in given if name != "max_flip_rate"] + (["against"] if settings.against else [])
     if not labelled and needing:
         raise SettingError(needing[0], f"`{needing[0]}` needs texts with their true labels; some have none")
     for name in ("max_false_positives", "min_recall", "min_recall_under_attack"):
-        if name in limits.given() and target is None:
+        if name in given and settings.target is None:
             raise SettingError("target", f"`{name}` needs `target`, one of {', '.join(run.labels)}")
-        if name in limits.given() and run.tagging and name != "max_false_positives":
+        if name in given and run.tagging and name != "max_false_positives":
             other = name.replace("recall", "accuracy")
             raise SettingError(
                 name, f"`{name}` is for classifiers; a tagger's accuracy is its recall: give `{other}`"
-            )
-    for name in ("min_accuracy", "min_accuracy_under_attack"):
-        if name in limits.given() and guarding:
-            other = name.replace("accuracy", "recall")
-            raise SettingError(
-                name, f"with a threshold `{name}` is not measured: give `{other}`, `max_false_positives`"
             )

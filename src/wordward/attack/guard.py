@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from wordward.attack.attacked import Attacked, Outcome
 from wordward.attack.cases import Target
 from wordward.attack.goal import CLOSE, Labels
+from wordward.config.check import check_threshold
 from wordward.datasets import Example
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
@@ -38,10 +39,7 @@ class Guard:
 
     def __post_init__(self) -> None:
         """Refuse what is no probability."""
-        if not 0 < self.threshold <= 1:
-            raise SettingError(
-                "threshold", f"threshold must be a probability above 0 and up to 1, but is {self.threshold:g}"
-            )
+        check_threshold(self.threshold)
 
     @property
     def odds(self) -> float:
@@ -57,22 +55,12 @@ class Guard:
         return max(others, key=lambda label: others[label])
 
 
-def check_guard(run: Run, target: str | None, threshold: float | None, rate: float | None) -> None:
-    """Refuse settings of a guard that do not fit each other or the model, before time is spent."""
-    name = "threshold" if threshold is not None else "false_positive_rate"
-    if threshold is not None and rate is not None:
-        raise SettingError(
-            "false_positive_rate", "give `threshold` or `false_positive_rate`, which finds one, not both"
-        )
-    if rate is not None and not 0 <= rate < 1:
-        raise SettingError(
-            name, f"false_positive_rate must be a share from 0 to below 1, such as 0.01, but is {rate:g}"
-        )
+def check_guard(run: Run, target: str | None, name: str = "threshold") -> None:
+    """Refuse a model that no guard can be made of with the setting of this name, before time is spent."""
     if run.tagging:
         raise SettingError(name, f"`{name}` is for a classifier; this model gives each word a tag")
     if target not in run.labels:
-        given = "" if target is None else f"; got {target!r}"
-        raise SettingError("target", f"`{name}` needs `target`, one of {', '.join(run.labels)}{given}")
+        raise SettingError("target", f"`{name}` needs `target`, one of {', '.join(run.labels)}; got {target!r}")
 
 
 def guard_at(run: Run, texts: Sequence[Example], target: str, rate: float) -> Guard:

@@ -14,7 +14,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, is_split, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, is_split, naming, opened, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.fields import Name
 
@@ -73,13 +73,8 @@ class Attack:
 
     def __call__(self) -> None:
         self._check()
-        from wordward.runs.opening import open_model
-
         if self.models:
-            runs = [
-                open_model(path, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
-                for path in self.models
-            ]
+            runs = [opened(self, path) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
             examples = self._examples(runs, self.given[0])
@@ -87,9 +82,7 @@ class Attack:
             with naming(self.given[0]), holding(self, "figure"):
                 self._models(runs, examples)
             return
-        run = open_model(
-            self.given[0], device=self.device, positive=self.positive, pair_column=self.columns.pair_column
-        )
+        run = opened(self, self.given[0])
         examples = self._examples([run], None if self.text else self.given[1])
         warn(run)
         with naming(None if self.text else self.given[1]), holding(self, "out", "csv"):

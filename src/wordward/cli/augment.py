@@ -10,7 +10,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, opened, texts_of, warn
 from wordward.config.attack import AttackSettings, kinds_of
 from wordward.config.fields import Name
 
@@ -48,10 +48,9 @@ class Augment:
         self._check()
         from wordward.attack.augment import as_given, augmented, write_augmented
         from wordward.datasets import sample
-        from wordward.runs.opening import open_model
         from wordward.support.console import say
 
-        run = open_model(self.run, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+        run = opened(self, self.run)
         if run.tagging:
             raise UsageError(f"expected a run that labels texts; {self.run} is a tagger, whose sentences have tags")
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))

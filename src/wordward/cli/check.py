@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
-from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, naming, texts_of, warn
-from wordward.config.attack import AttackSettings
-from wordward.config.check import CheckLimits
+from wordward.cli.texts import check_counts, check_files, holding, naming, opened, texts_of, warn
+from wordward.config.check import CheckSettings
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
@@ -37,27 +35,12 @@ class Check:
     texts: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TEXTS")]]
     """Labelled texts in any format that can be trained on (- is standard input); or dev or test, for a run on a known
     corpus."""
-    limits: CheckLimits = field(default_factory=CheckLimits)
-    against: Annotated[str | None, tyro.conf.arg(metavar="EARLIER.json")] = None
-    """The --json of an earlier check: it falls short if it is worse than that on the same texts beyond chance
-    (McNemar's exact test, p below 0.05), as it stands or under the largest number of edits."""
-    target: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
-    """The label that counts as found, as a guard's: other texts that get it are false positives, and the flip rate is
-    of its texts alone."""
-    threshold: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
-    """The probability of --target from which a text is flagged: only flagged texts of that label are attacked, and
-    one flips where it falls below."""
-    false_positive_rate: Annotated[float | None, tyro.conf.arg(metavar="RATE")] = None
-    """In place of --threshold: the share of the other texts that may be flagged. The lowest threshold that keeps to
-    it is found on TEXTS and told; take it as --threshold for texts that it was not found on."""
+    settings: CheckSettings = field(default_factory=CheckSettings)
     group_column: Annotated[Name, tyro.conf.arg(metavar="COLUMN")] = None
     """Name of a column, such as the language: the numbers are told for each of its values, too."""
     sense_from: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """Labelled texts, such as those a model was trained on that wordward did not train, whose words are counted by
     label to judge which edits change the sense; by default TEXTS."""
-    budgets: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (1, 2, 4)
-    """Numbers of edits to measure accuracy under; the largest is how many a text may get."""
-    settings: AttackSettings = field(default_factory=lambda: AttackSettings(sense="kept"))
     limit: int | None = None
     """Check with only this many of the texts: a random but fixed selection."""
     labels: bool = True
@@ -86,10 +69,9 @@ class Check:
         self._check()
         from wordward.attack.checking import check
         from wordward.datasets import sample
-        from wordward.runs.opening import open_model
         from wordward.support.workers import jobs_for
 
-        run = open_model(self.model, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+        run = opened(self, self.model)
         whole = self._examples(run)
         examples = sample(whole, self.limit)
         warn(run)
@@ -99,12 +81,6 @@ class Check:
                 run,
                 examples,
                 self.settings,
-                limits=self.limits,
-                budgets=self.budgets,
-                target=self.target,
-                threshold=self.threshold,
-                false_positive_rate=self.false_positive_rate,
-                against=self.against,
                 sense_from=self._sense_from(run, whole),
                 source=source,
                 jobs=jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu),
@@ -115,8 +91,6 @@ class Check:
 
     def _check(self) -> None:
         """Refuse incompatible options and files that cannot be written, before anything is read."""
-        if self.settings.max_swaps != AttackSettings().max_swaps:
-            raise UsageError("give --budgets, whose largest number is how many edits a text may get, not --max-swaps")
         check_counts(self, "limit", "jobs")
         check_files(self, *FILES)
 

@@ -19,6 +19,7 @@ from wordward.cli.texts import (
     holding,
     is_split,
     naming,
+    opened,
     texts_of,
     warn,
 )
@@ -83,11 +84,10 @@ class Explain:
 
     def __call__(self) -> None:
         from wordward.explain.corpus import Question, explain_all
-        from wordward.runs.opening import open_model
         from wordward.support.workers import jobs_for
 
         self._check()
-        run = open_model(self.run, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+        run = opened(self, self.run)
         examples = self._examples(run)
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder
-from wordward.cli.texts import texts_in, warn
+from wordward.cli.texts import opened, texts_in, warn
 from wordward.config.fields import Name
 from wordward.support.errors import MissingExtraError, SettingError
 
@@ -43,16 +43,12 @@ class Serve:
             raise MissingExtraError(
                 f"the page needs {missing.name}, which is not installed: pip install 'wordward[serve]'"
             ) from None
-        from wordward.runs.opening import open_model
 
         if not 0 <= self.port <= 65535:
             raise SettingError("port", f"expected a port from 1 to 65535 (0: any that is free); got {self.port}")
         with listen(self.port) as listener:
             folders = [self.run, *([self.other] if self.other else [])]
-            runs = [
-                open_model(folder, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
-                for folder in folders
-            ]
+            runs = [opened(self, folder) for folder in folders]
             for run in runs:
                 run.adversary("iadvt")  # the page explains: a function without gradients is refused here
             warn(*runs)

@@ -1,4 +1,4 @@
-"""The texts of a command: a split of the run's corpus, or a file; all, or some of them."""
+"""What commands work on: a model; the texts of a split of its corpus, or of a file; all, or some of them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 SPLITS = ("train", "dev", "test")
+
+
+def opened(command: Any, model: str) -> "Run":
+    """A model as a command's flags say: `device`, `positive`, and the columns of its files."""
+    from wordward.runs.opening import open_model
+
+    return open_model(
+        model, device=command.device, positive=command.positive, pair_column=command.columns.pair_column
+    )
 
 
 def is_split(run: "Run", data: str) -> bool:

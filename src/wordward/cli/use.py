@@ -12,7 +12,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Format, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_texts, is_split, texts_in, texts_of
+from wordward.cli.texts import check_texts, is_split, opened, texts_in, texts_of
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ class Evaluate:
 
     def __call__(self) -> None:
         from wordward.runs.metrics import by_class, intervals_to_json
-        from wordward.runs.opening import open_model
 
-        run = open_model(self.run, device=self.device, positive=self.positive, pair_column=self.columns.pair_column)
+        run = opened(self, self.run)
         source = "standard input" if self.data == "-" else self.data
         if is_split(run, self.data):
             evaluation = run.evaluate_corpus(run.split(self.data), source, quiet=False)

@@ -1,7 +1,12 @@
-"""What a model must reach for `wordward check` to pass."""
+"""What a check is told: how texts are attacked, what is measured, and what a model must reach to pass."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
 
+import tyro
+
+from wordward.config.attack import AttackSettings
+from wordward.config.fields import Name
 from wordward.support.errors import SettingError
 
 
@@ -37,3 +42,79 @@ class CheckLimits:
     def given(self) -> dict[str, float]:
         """Those that are given, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """What a check measures, and what decides.
+
+    Examples:
+        >>> from wordward.attack import CheckLimits, CheckSettings
+        >>> CheckSettings(limits=CheckLimits(min_recall=0.9), target="bad", threshold=0.8, budgets=(2, 1)).budgets
+        (1, 2)
+    """
+
+    attack: AttackSettings = field(default_factory=lambda: AttackSettings(sense="kept"))
+    """How words to edit are looked for; by default edits keep the sense: others ought to change the prediction."""
+    limits: CheckLimits = field(default_factory=CheckLimits)
+    against: Annotated[str | None, tyro.conf.arg(metavar="EARLIER.json")] = None
+    """The JSON file of an earlier check: it falls short if it is worse than that on the same texts beyond chance
+    (McNemar's exact test, p below 0.05), as it stands or under the largest number of edits."""
+    target: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
+    """The label that counts as found, as a guard's: other texts that get it are false positives, and the flip rate is
+    of its texts alone. A tagger's is its positive tag."""
+    threshold: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """The probability of `target` from which a text is flagged: only flagged texts of that label are attacked, and
+    one flips where it falls below."""
+    false_positive_rate: Annotated[float | None, tyro.conf.arg(metavar="RATE")] = None
+    """In place of `threshold`: the share of the other texts that may be flagged. The lowest threshold that keeps to
+    it is found on the texts and told; take it as `threshold` for texts that it was not found on."""
+    budgets: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (1, 2, 4)
+    """Numbers of edits to measure accuracy under; the largest is how many a text may get."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no model could be checked with."""
+        if not self.budgets or min(self.budgets) < 1:
+            raise SettingError("budgets", f"expected numbers of edits, 1 or more; got {list(self.budgets)}")
+        object.__setattr__(self, "budgets", tuple(sorted(set(self.budgets))))
+        if self.attack.max_swaps != AttackSettings().max_swaps:
+            raise SettingError(
+                "max_swaps", "give `budgets`, whose largest number is how many edits a text may get, not `max_swaps`"
+            )
+        if self.flagged_by:
+            self._check_flags()
+
+    @property
+    def flagged_by(self) -> str:
+        """The setting that decides from where on texts are flagged; empty where the likeliest label decides."""
+        given = [name for name in ("threshold", "false_positive_rate") if getattr(self, name) is not None]
+        return given[0] if given else ""
+
+    def _check_flags(self) -> None:
+        """Refuse settings of a guard that do not fit each other."""
+        rate = self.false_positive_rate
+        if self.threshold is not None:
+            check_threshold(self.threshold)
+        if rate is not None and self.threshold is not None:
+            raise SettingError(
+                "false_positive_rate", "give `threshold` or `false_positive_rate`, which finds one, not both"
+            )
+        if rate is not None and not 0 <= rate < 1:
+            raise SettingError(
+                "false_positive_rate",
+                f"false_positive_rate must be a share from 0 to below 1, such as 0.01, but is {rate:g}",
+            )
+        if self.target is None:
+            raise SettingError("target", f"`{self.flagged_by}` needs `target`, the label that texts are flagged for")
+        for name in ("min_accuracy", "min_accuracy_under_attack"):
+            if name in self.limits.given():
+                other = name.replace("accuracy", "recall")
+                raise SettingError(
+                    name, f"with a threshold `{name}` is not measured: give `{other}`, `max_false_positives`"
+                )
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse what is no probability that a text could reach, or that any would."""
+    if not 0 < threshold <= 1:
+        raise SettingError("threshold", f"threshold must be a probability above 0 and up to 1, but is {threshold:g}")

@@ -11,6 +11,7 @@ from wordward.explain.html import render
 from wordward.explain.wording import plain
 from wordward.report.tables import between, count, rate
 from wordward.runs.metrics import Interval
+from wordward.support.markdown import escaped
 from wordward.support.version import __version__
 
 SHOWN = 5  # texts on a card and on a page
@@ -146,24 +147,24 @@ def card(check: Check) -> str:
     if check.conditions:
         lines += ["| condition | asked | found | |", "|---|---|---|---|"]
         for each in check.conditions:
-            cells = each.title, each.asked, each.found, "holds" if each.holds else "**falls short**"
-            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+            cells = map(_mark, (each.title, each.asked, each.found))
+            lines.append(f"| {' | '.join(cells)} | {'holds' if each.holds else '**falls short**'} |")
         lines.append("")
     lines += ["| measured | value | 95 % interval | of |", "|---|---|---|---|"]
     for name, interval, of in rows(check):
-        lines.append(f"| {_cell(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_cell(of)} |")
+        lines.append(f"| {_mark(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_mark(of)} |")
     source = f" of {check.source}" if check.source else ""
     lines += ["", f"Texts: {count(len(check.results))}{_mark(source)}. {_mark(_how(check))}"]
     heads, groups = by_group(check)
     if groups:
-        lines += ["", "## By group", "", f"| {' | '.join(map(_cell, heads))} |", f"|{'---|' * len(heads)}"]
-        lines += [f"| {' | '.join(map(_cell, line))} |" for line in groups]
+        lines += ["", "## By group", "", f"| {' | '.join(map(_mark, heads))} |", f"|{'---|' * len(heads)}"]
+        lines += [f"| {' | '.join(map(_mark, line))} |" for line in groups]
     if check.flipped:
         lines += ["", f"Flipped texts: {count(len(check.flipped))} ({judged(check)}).", ""]
         lines += ["## Words that break it most", "", "| word | edited to | flipped texts |", "|---|---|---|"]
         for word in check.words():
             cells = word.word or "(put in)", edited(word), flipped(word)
-            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+            lines.append(f"| {' | '.join(map(_mark, cells))} |")
         lines += ["", "## Worst examples", ""]
         for each in check.examples(SHOWN):
             lines.append(
@@ -185,13 +186,9 @@ def _how(check: Check) -> str:
     return f"{how}; {verified}. {proof}{caveat and f' {caveat[:1].upper()}{caveat[1:]}.'}"
 
 
-def _cell(text: str) -> str:
-    return _mark(text).replace("|", "\\|")
-
-
 def _mark(text: str) -> str:
-    """A text on one line in which Markdown finds no HTML."""
-    return plain(text).replace("<", "&lt;")
+    """A text on one line in which Markdown finds nothing to read."""
+    return escaped(plain(text))
 
 
 def check_page(check: Check) -> str:
@@ -243,8 +240,8 @@ def junit(check: Check) -> str:
     Examples:
         >>> limits = wordward.attack.CheckLimits(max_flip_rate=0.5)
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> settings = wordward.attack.AttackSettings(sense="any")
-        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings, limits=limits))
+        >>> settings = wordward.attack.CheckSettings(wordward.attack.AttackSettings(sense="any"), limits)
+        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings))
         True
     """
     short = sum(not condition.holds for condition in check.conditions)

@@ -9,6 +9,7 @@ from wordward.perturbation.recipes import parse_methods
 from wordward.runs import run_folder
 from wordward.support.errors import DataError
 from wordward.support.files import write
+from wordward.support.markdown import code, escaped
 from wordward.support.version import __version__
 
 CARD = "README.md"
@@ -41,10 +42,10 @@ def _card(folder: Path) -> str:
     task = "token-classification" if config.task == "tag" else "text-classification"
     name, result = folder.resolve().name, run_folder.load_result(folder) or {}
     given = "words" if config.task == "tag" else "pairs of texts" if config.data.pair_column else "texts"
-    names = ", ".join(f"`{' '.join(label.split())}`" for label in labels)
+    names = ", ".join(code(" ".join(label.split())) for label in labels)
     says = f"Gives {given} one of the labels {names}. Fine-tuned"
     says += f" from `{config.transformer}`" if _on_hub(config) else ""
-    lines = [*_metadata(config, task), f"# {name}", "", f"{says} with wordward {__version__}.", ""]
+    lines = [*_metadata(config, task), f"# {escaped(name)}", "", f"{says} with wordward {__version__}.", ""]
     lines += ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in _facts(config, result).items()), ""]
     lines += ["```python", "from transformers import pipeline", "", f'model = pipeline("{task}", {_called(name)})']
     return "\n".join([*lines, "```", ""])

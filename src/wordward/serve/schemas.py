@@ -59,7 +59,9 @@ class AskedAttack(Asked):
     """Which swaps change the prediction?"""
 
     method: MethodName = "iadvt"
-    label: Label = None
+    label: Annotated[
+        str | None, Field(description="a classifier's true label; the predicted one by default. Refused for a tagger")
+    ] = None
     max_swaps: Annotated[int, Field(description="words to swap at most", ge=1, le=16)] = 4
 
 

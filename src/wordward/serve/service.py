@@ -127,8 +127,13 @@ class Service:
     def attack(self, asked: schemas.AskedAttack) -> schemas.Attack:
         """Swaps that change the prediction, and what each of them does."""
         _, run = self._run(asked, words=self.limits.attacked)
+        if run.tagging and asked.label is not None:
+            raise SettingError(
+                "label",
+                "label is for classifiers: this run is attacked for the tags that it predicts, so leave it out",
+            )
         settings = AttackSettings(method=asked.method, max_swaps=asked.max_swaps)
-        (attacked,) = attack(run, [Example(asked.text, None if run.tagging else asked.label)], settings)
+        (attacked,) = attack(run, [Example(asked.text, asked.label)], settings)
         task = "tag" if run.tagging else "classify"
         return schemas.Attack(**vars(attacked), task=task, steps=_steps(run, attacked))
 
