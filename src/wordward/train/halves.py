@@ -1,9 +1,13 @@
 """What is said of training in halves, of which only the second has the KL methods, where time is too short for it."""
 
+from typing import Literal
+
 from wordward.config.settings import TrainConfig
 from wordward.perturbation.recipes import parse_methods
 from wordward.support.console import say
 from wordward.train.data import Data
+
+Ended = Literal["stopped", "minutes", "patience"]  # "stopped": by Ctrl-C
 
 
 def say_unreached(config: TrainConfig, data: Data, *, stopped: bool, quiet: bool) -> None:
