@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from beside import in_two
 from hf_tiny import saved
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
@@ -109,6 +110,14 @@ def test_ended_by_minutes_and_resumed_is_never_ended(
     whole_and_cut(0, config, tmp_path, at)
     same(tmp_path / "whole", tmp_path / "cut")
     assert not (tmp_path / "cut" / "checkpoints").exists()
+
+
+def test_several_processes_go_on_with_the_texts_that_are_left(place: Path, tmp_path: Path) -> None:
+    """Of the second epoch, which has another order than the first."""
+    processes = in_two(whole_and_cut, config_of(place), tmp_path, 4)
+    while not processes.join():
+        pass
+    same(tmp_path / "whole", tmp_path / "cut")
 
 
 def test_time_that_ends_an_attack_has_it_made_anew(

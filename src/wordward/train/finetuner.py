@@ -157,6 +157,7 @@ class FineTuning(transformers.TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar; before an epoch, the first excepted, look for texts that fool the model as it is now."""
         self.record.start_clock()
+        self.trainer.order.set_epoch(self.record.epoch)  # of several processes that resume inside one, none is told
         if self.augmenter and self.record.epoch and state.global_step == self.record.epoch * self._a_pass:
             self.augmenter(self.record.epoch, self._deadline)
             self._attack_cut = self.record.out_of_time(self._deadline, self.team)
