@@ -61,8 +61,8 @@ def fine_tune(
             texts.write(folder)
         stopped = going.record.interrupted(going.fit, going.save_model)
         ended = "stopped" if stopped else going.ended
-        if going.trainer.before_second_half:
-            say_unreached(texts.config, texts.data, stopped=stopped, quiet=quiet)
+        if ended and going.trainer.before_second_half:
+            say_unreached(texts.config, texts.data, ended=ended, quiet=quiet)
         if not team.first:
             return team.agree({})
         if not ended:
