@@ -48,7 +48,7 @@ def test_time_that_ends_before_the_second_half_is_told_of(
     assert result["steps"] == min(last, 12)
     said = " ".join(capsys.readouterr().err.split())
     assert (UNREACHED in said) is told
-    assert ("trained without that; give more `minutes` or fewer `epochs`" in said) is told
+    assert ("trained without that; `resume=True` with more `minutes` goes on to it" in said) is told
 
 
 def test_ctrl_c_before_the_second_half_is_told_of(
@@ -68,6 +68,22 @@ def test_ctrl_c_before_the_second_half_is_told_of(
     said = " ".join(capsys.readouterr().err.split())
     assert f"{UNREACHED}: this model was trained without that; `resume=True` goes on to it" in said
     assert train(settings, tmp_path / "run", resume=True)["steps"] == 12
+    assert UNREACHED not in " ".join(capsys.readouterr().err.split())
+
+
+def test_patience_that_ends_before_the_second_half_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though there were `minutes`, and enough of them."""
+    monkeypatch.setattr("wordward.train.finetuner.tolerance", lambda *_: None)
+    saved(tmp_path / "tiny", dropout=0.1)
+    still = {"learning_rate": 1e-9, "minutes": 60.0}  # it does not learn
+    assert train(halves_of(tmp_path, **still, patience=1), tmp_path / "run")["steps"] == 6
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{UNREACHED}: this model was trained without that; `resume=True` with a larger `patience` goes on" in said
+    assert "`minutes`" not in said
+    longer = halves_of(tmp_path, patience=9)
+    assert train(longer, tmp_path / "run", resume=True)["steps"] == 12
     assert UNREACHED not in " ".join(capsys.readouterr().err.split())
 
 

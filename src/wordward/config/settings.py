@@ -35,7 +35,8 @@ class TrainingSettings:
     patience: Annotated[OpenInt, shown(OURS["patience"])] = OPEN
     """Epochs without a better dev score before stopping."""
     minutes: float | None = None
-    """Stop after this many minutes of training, in the middle of an epoch if need be, and score dev once more."""
+    """Stop after this many minutes of training, in the middle of an epoch if need be, and score dev once more; with
+    more, a resumed run goes on."""
     batch_size: int = 32
     """Labelled texts per step."""
     unlabelled_batch_size: int = 32

@@ -46,6 +46,7 @@ CHECKPOINT: Kind = {
     "tokens?": int,
     "data?": str,
     "augmented?": (None, {"texts": [[str]], "counts": AUGMENTED}),
+    "ahead?": (None, METRICS),
 }
 TRAINER_MARK: Kind = {
     name: kind for name, kind in CHECKPOINT.items() if name != "file"

@@ -27,17 +27,15 @@ from wordward.support.errors import WordwardError
 from wordward.support.files import sync, whole, write
 from wordward.train.augmenting import Augmenter
 from wordward.train.beliefs import beliefs_of
+from wordward.train.finetuning_checkpoint import MARK, PARTS, earlier, last_checkpoint
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.finetuning_start import Encoded
 from wordward.train.finetuning_trainer import RunTrainer, arguments_of
-from wordward.train.halves import say_pace
+from wordward.train.halves import Ended, say_pace
 from wordward.train.learnt import Learnt
 from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
 from wordward.train.step import CHECKED, diverged
-
-MARK = "wordward.json"  # makes a checkpoint whole: it is written last
-PARTS = ("optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state*.pth")  # of the Trainer's checkpoint
 
 
 class FineTuning(transformers.TrainerCallback):
@@ -54,11 +52,13 @@ class FineTuning(transformers.TrainerCallback):
         self._bars, self._bar = None, None
         self._deadline: float | None = None
         self._under_way = False  # once a checkpoint, if any, has been taken over
+        self._attack_cut = False  # time ended the search for an epoch's texts, which is then begun anew on resuming
+        self.ended: Ended | None = None  # what ended it before its last step, so that it can be resumed
         self.augmenter = self._make_augmenter(start.examples["train"]) if self.config.training.augment else None
         self._caches = getattr(start.model.config, "use_cache", None)  # which the Trainer turns off
         self.trainer = self._make(start.candidates)
         self.trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
-        self._former = _last(folder / run_folder.TRAINER) if resume else None
+        self._former = last_checkpoint(folder / run_folder.TRAINER) if resume else None
         if self._former is not None:
             self._load(self._former)
         elif resume:
@@ -106,7 +106,9 @@ class FineTuning(transformers.TrainerCallback):
         """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
         self._deadline = self.record.deadline(self.config.training.minutes)
         try:
-            if not self.record.out_of_patience(self.config.training.patience):
+            if self.record.out_of_patience(self.config.training.patience):
+                self.ended = "patience"
+            else:
                 former = None if self._former is None else str(self._former)
                 with attention(self.device):
                     self.trainer.train(resume_from_checkpoint=former)
@@ -115,22 +117,24 @@ class FineTuning(transformers.TrainerCallback):
         except Exception as error:  # of whichever library reads the file that is damaged
             if self._former is None or self._under_way:
                 raise
-            raise checkpoint.damaged(self.folder, error, _earlier(self._former)) from None
+            raise checkpoint.damaged(self.folder, error, earlier(self._former)) from None
         finally:
             if self._bars is not None:
                 self._bars.stop()
 
     def _load(self, folder: Path) -> None:
         """Restore what the Trainer does not keep."""
-        with run_folder.readable(folder / MARK, f": {_earlier(folder)}"):
+        with run_folder.readable(folder / MARK, f": {earlier(folder)}"):
             mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
             check_kind(mark, kinds.TRAINER_MARK)
             for name in PARTS:  # without which the Trainer would go on, but otherwise
                 if not any(folder.glob(name)):
                     raise ValueError(f"there is no {name} beside it")
-        with checkpoint.restoring(self.folder, _earlier(folder)):
+        with checkpoint.restoring(self.folder, earlier(folder)):
             self.record.check_data(mark, self.data)
             self.record.load(mark)
+            if self.team.first:  # with the line of a model that is ahead, which the metrics no longer have
+                write(folder / MARK, json.dumps(mark | self.record.state()))
             self.steps = mark["steps"]
             self.trainer.learnt.load(mark["recent"])
             if self.trainer.beliefs:
@@ -153,8 +157,10 @@ class FineTuning(transformers.TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar; before an epoch, the first excepted, look for texts that fool the model as it is now."""
         self.record.start_clock()
+        self.trainer.order.set_epoch(self.record.epoch)  # of several processes that resume inside one, none is told
         if self.augmenter and self.record.epoch and state.global_step == self.record.epoch * self._a_pass:
             self.augmenter(self.record.epoch, self._deadline)
+            self._attack_cut = self.record.out_of_time(self._deadline, self.team)
             self.model.train()
             self.trainer.read(self._train())
         self._bars = progress(quiet=self.quiet)
@@ -171,12 +177,13 @@ class FineTuning(transformers.TrainerCallback):
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
         self.steps = state.global_step
         self._bars.advance(self._bar)  # type: ignore[union-attr,arg-type]
-        save = self._wanted and self.steps % self._a_pass  # that of an epoch's last step comes when dev is scored
+        over = self.record.out_of_time(self._deadline, self.team)
+        inside = self.steps % self._a_pass > 0  # that of an epoch's last step comes when dev is scored
+        save = inside and (self._wanted or over) and not self._attack_cut
         if self.device.type == "cpu" or self.steps % CHECKED == 0 or save:
             self._check()
-        control.should_save |= bool(save)
-        if self.record.out_of_time(self._deadline, self.team):
-            control.should_epoch_stop = True
+        control.should_save |= save
+        control.should_epoch_stop |= over
 
     def _check(self) -> None:
         """Stop if a loss was not finite."""
@@ -199,16 +206,27 @@ class FineTuning(transformers.TrainerCallback):
             tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)),
             augmented=self.augmenter.counts if self.augmenter else None,
         )
-        last = self.record.epoch >= settings.epochs
-        if not last and (over := self.record.out_of_time(self._deadline, self.team)):
-            self.record.say_out_of_time(settings.minutes, trained=True)
-            last = over
-        if self.record.epoch == 1 and self.trainer.halves and not last:
+        last = self.steps >= state.max_steps
+        self.ended = None if last else self._ended()
+        if self.record.epoch == 1 and self.trainer.halves and not (last or self.ended):
             say_pace(self.config, self.data, seconds=self.record.seconds, quiet=self.quiet)
-        control.should_training_stop = last or self.record.out_of_patience(settings.patience)
-        due = self._wanted or self.team.agree(self.record.checkpoint_due)
-        control.should_save = due and not control.should_training_stop
+        control.should_training_stop = last or self.ended is not None
+        control.should_save = not last and self._due()
         self.record.start_clock()
+
+    def _ended(self) -> Ended | None:
+        """What ends training after this epoch, which may be cut short; says so."""
+        settings = self.config.training
+        if self.record.out_of_time(self._deadline, self.team):
+            self.record.say_out_of_time(settings.minutes, trained=True)
+            return "minutes"
+        return "patience" if self.record.out_of_patience(settings.patience) else None
+
+    def _due(self) -> bool:
+        """Whether a checkpoint is to be written now that dev is scored."""
+        if self.steps % self._a_pass or self._attack_cut:  # one from before dev was scored is there
+            return False
+        return self.ended is not None or self._wanted or self.team.agree(self.record.checkpoint_due)
 
     def _dev(self) -> dict[str, Interval]:
         found = probabilities(LogitsModel(self.model, self.separator), self.data.dev, self.device, quiet=self.quiet)
@@ -248,15 +266,3 @@ class FineTuning(transformers.TrainerCallback):
         found = {"stopped": stopped, "steps": self.steps, "yardstick": yardstick}
         result = self.record.result(self.config, self.data, **found)
         return result | {"model": self.config.transformer}
-
-
-def _earlier(folder: Path) -> str:
-    return f"delete {folder} to go on from the checkpoint before it, or else from the beginning"
-
-
-def _last(folder: Path) -> Path | None:
-    """The last whole checkpoint."""
-    whole = {
-        path.parent.name.removeprefix("checkpoint-"): path.parent for path in folder.glob(f"checkpoint-*/{MARK}")
-    }
-    return max(((int(steps), path) for steps, path in whole.items() if steps.isdecimal()), default=(0, None))[1]

@@ -13,9 +13,10 @@ from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
 from wordward.text.chosen import Given
+from wordward.train.finetuning_checkpoint import last_checkpoint
 from wordward.train.finetuning_start import encode, start_of
 from wordward.train.halves import say_unreached
-from wordward.train.record import say_compared
+from wordward.train.record import Record, say_compared
 from wordward.train.yardstick import yardstick_of
 
 
@@ -36,7 +37,7 @@ def fine_tune(
             f"batch_size must be a multiple of the {team.size} processes, which share each batch, but is "
             f"{config.training.batch_size}",
         )
-    if resume and (done := _finished(folder, config)):
+    if resume and (done := _finished(folder, config, quiet=quiet)):
         return done
     start = start_of(config, given, quiet=quiet)
     from wordward.train.finetuner import FineTuning  # needs transformers, and says so less plainly
@@ -59,11 +60,12 @@ def fine_tune(
         if team.first:
             texts.write(folder)
         stopped = going.record.interrupted(going.fit, going.save_model)
-        if going.trainer.before_second_half:
-            say_unreached(texts.config, texts.data, stopped=stopped, quiet=quiet)
+        ended = "stopped" if stopped else going.ended
+        if ended and going.trainer.before_second_half:
+            say_unreached(texts.config, texts.data, ended=ended, quiet=quiet)
         if not team.first:
             return team.agree({})
-        if not stopped:
+        if not ended:
             shutil.rmtree(folder / run_folder.TRAINER, ignore_errors=True)
         version = transformers.__version__
         result = run_folder.save_result(folder, going.result(stopped, yardstick), start.device, transformers=version)
@@ -73,20 +75,30 @@ def fine_tune(
         return team.agree(result)
 
 
-def _finished(folder: Path, config: TrainConfig) -> dict[str, Any] | None:
-    """The result of a finished run; raises an error if more epochs are asked for."""
+def _finished(folder: Path, config: TrainConfig, *, quiet: bool) -> dict[str, Any] | None:
+    """The result of a run with nothing left to train; raises an error if more is asked for and no checkpoint left."""
     result = run_folder.finished(folder)
-    if result and (missing := [name for name in ("criterion", "dev", "best_epoch") if name not in result]):
+    if result is None:
+        return None
+    if missing := [name for name in ("criterion", "dev", "best_epoch", "epochs", "seconds") if name not in result]:
         raise run_folder.RunError(
             f"{folder / run_folder.RESULT} cannot be read: expected {missing[0]}; there is none: delete it and run "
             "the same command again, which trains anew"
         )
-    kept = run_folder.load_config(folder, TrainConfig).training
-    if result and (config.training.epochs > kept.epochs or config.training.minutes != kept.minutes):
-        early = result["epochs"] < kept.epochs
-        why = f"after {result['epochs']} of {kept.epochs} epochs" if early else "its learning rate has fallen to zero"
-        raise run_folder.RunError(
-            f"{folder} is finished: {why}, and no checkpoint is left. Train again in another `out`, from "
-            f"{folder / run_folder.TRANSFORMER} as `transformer` if you like"
-        )
-    return result
+    asked, kept = config.training, run_folder.load_config(folder, TrainConfig).training
+    resumable = last_checkpoint(folder / run_folder.TRAINER) is not None
+    if resumable and asked.minutes is not None and result["seconds"] >= 60 * asked.minutes:
+        record = Record(folder, quiet=quiet)
+        record.seconds = result["seconds"]
+        record.say_out_of_time(asked.minutes, trained=False)
+        return result
+    if asked.epochs <= kept.epochs and asked.patience <= kept.patience and asked.minutes == kept.minutes:
+        return result
+    if resumable:
+        return None
+    early = result["epochs"] < kept.epochs
+    why = f"after {result['epochs']} of {kept.epochs} epochs" if early else "its learning rate has fallen to zero"
+    raise run_folder.RunError(
+        f"{folder} is finished: {why}, and no checkpoint is left. Train again in another `out`, from "
+        f"{folder / run_folder.TRANSFORMER} as `transformer` if you like"
+    )

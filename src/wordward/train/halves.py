@@ -1,16 +1,21 @@
 """What is said of training in halves, of which only the second has the KL methods, where time is too short for it."""
 
+from typing import Literal
+
 from wordward.config.settings import TrainConfig
 from wordward.perturbation.recipes import parse_methods
 from wordward.support.console import say
 from wordward.train.data import Data
 
+Ended = Literal["stopped", "minutes", "patience"]  # "stopped": by Ctrl-C
+AGAIN = {"stopped": "", "minutes": " with more `minutes`", "patience": " with a larger `patience`"}
 
-def say_unreached(config: TrainConfig, data: Data, *, stopped: bool, quiet: bool) -> None:
-    """Say that training ended before its second half, and what to do; `stopped`: by Ctrl-C."""
+
+def say_unreached(config: TrainConfig, data: Data, *, ended: Ended, quiet: bool) -> None:
+    """Say that training ended before its second half, and what to do."""
     say(
         f"training ended before its second half, the only one with {_used(config, data)}: this model was trained "
-        f"without that; {_hint(config, stopped=stopped)}",
+        f"without that; `resume=True`{AGAIN[ended]} goes on to it",
         quiet=quiet,
     )
 
@@ -32,12 +37,3 @@ def _used(config: TrainConfig, data: Data) -> str:
     methods = parse_methods(config.method, config.perturbation)
     names = "+".join(method.name for method in methods if not method.recipe.needs_labels)
     return f"{names} and texts without labels" if data.unlabelled is not None else names
-
-
-def _hint(config: TrainConfig, *, stopped: bool) -> str:
-    """What to do, by what ended training."""
-    if stopped:
-        return "`resume=True` goes on to it"
-    if config.training.minutes is not None:
-        return "give more `minutes` or fewer `epochs`"
-    return "give a larger `patience`"

@@ -201,12 +201,15 @@ class Record:
             "counted": self.losses,
             "seconds": self.seconds,
             "metrics": run_folder.read_metrics(self.folder),
+            "ahead": self._ahead,
         }
 
     def load(self, state: dict[str, Any] | None) -> None:
         """Continue from a checkpoint's `state`, or from the start where there is none."""
         lines = run_folder.read_metrics(self.folder)
-        self._ahead = next((line for line in reversed(lines) if line.get("best")), None)
+        done, known = (state["epoch"], state.get("ahead")) if state else (0, None)
+        later = [line for line in lines if line.get("best") and line["epoch"] > done]
+        self._ahead = later[-1] if later else known
         if self.first:
             run_folder.restore_metrics(self.folder, state["metrics"] if state else [])
         if state is None:
