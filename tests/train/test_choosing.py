@@ -1,6 +1,7 @@
 """Which model is chosen where nothing is said, and what is left alone where something is."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,17 @@ import pytest
 import torch
 from reviews import BLAME, PRAISE, THINGS, reviews, tagged
 
+import wordward.train.training
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.runs import input_table, run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
+from wordward.text.chosen import labelled_examples
 from wordward.train import choosing
 from wordward.train.choosing import choose, is_open
 from wordward.train.trainer import Trainer
-from wordward.train.training import train
+from wordward.train.training import train, with_model
 
 OPEN = TrainConfig("iadvt", data=DataSettings("reviews.csv"))
 
@@ -54,6 +57,25 @@ def test_what_is_given_stays(nothing_at_hand: None) -> None:
     assert (chosen.text.tokenizer, chosen.text.lowercase, chosen.text.min_documents) == ("whitespace", True, 1)
     assert chosen.model.kind == "convolution"
     assert "word vectors computed from the texts" in said
+
+
+def test_the_model_is_chosen_for_the_texts_that_are_trained_on(
+    nothing_at_hand: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file whose first texts are of one label, and the labels are those of all."""
+    texts, seen = [Example("warm", "good")] * 100 + [Example("cold", f"bad {n}") for n in range(30)], []
+
+    def choose(config: TrainConfig, examples: list[Example], classes: int, **_: Any) -> tuple[TrainConfig, str]:
+        seen.append((examples, classes))
+        return config, ""
+
+    monkeypatch.setattr(wordward.train.training, "choose", choose)
+    config = TrainConfig(data=DataSettings("x.csv", limit=40))
+    with_model(config, {"train": texts}, quiet=True)
+    learnt, held_out, labels = labelled_examples(config, {"train": texts})
+    ((examples, classes),) = seen
+    assert Counter(examples) == Counter([*learnt, *held_out])
+    assert classes == len(labels) == 31
 
 
 def test_texts_without_spaces_are_read_by_characters(

@@ -21,7 +21,7 @@ from wordward.support.errors import RunError, SettingError
 from wordward.support.files import refuse_pipes, write
 from wordward.train.building import adversaries, build, with_fitting_k
 from wordward.train.data import prepare
-from wordward.train.training import DivergedError, inputs_of, train
+from wordward.train.training import DivergedError, inputs_of, train, with_model
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 
@@ -150,19 +150,22 @@ def _trials(config: TrainConfig, choices: Sequence[str]) -> list[tuple[dict[str,
 
 def _refuse_unusable(configs: list[TrainConfig]) -> None:
     """Do all that each trial does before its first step, reading the texts only once where they are the same."""
-    former, data = None, None
+    source, texts, former, data = None, {}, None, None
     for config in configs:
         pick_device(config.training.device)
+        if config.data != source:
+            source, texts = config.data, {}
+        config, _ = with_model(config, texts, quiet=True)
         if config.transformer is not None:
             from wordward.train.finetuning_start import start_of
 
-            start_of(config)
+            start_of(config, texts)
             continue
         training = config.training
-        reads = config.data, config.text, config.task, config.pretrained
-        reads = (*reads, training.seed, training.positive, training.criterion)
+        reads = config.data, config.text, config.task, config.pretrained, config.model.kind
+        reads = (*reads, training.seed, training.positive, training.criterion, training.self_training)
         if data is None or reads != former:
-            former, (_, data) = reads, prepare(config, quiet=True)
+            former, (_, data) = reads, prepare(config, texts, quiet=True)
         adversaries(with_fitting_k(config, data), data, build(config, data))
 
 
