@@ -44,6 +44,10 @@ def test_open_only_where_no_model_is_given() -> None:
     assert is_open(replace(OPEN, model=ModelSettings(kind="spelling")))
     assert not is_open(replace(OPEN, model=ModelSettings(kind="lstm")))
     assert not is_open(replace(OPEN, model=ModelSettings(hidden=8)))
+    for size in ("dim", "hidden", "head", "word_dropout", "head_dropout", "rescaled"):
+        given: Any = {size: getattr(ModelSettings(), size)}
+        assert not is_open(replace(OPEN, model=ModelSettings(**given)))
+        assert not is_open(replace(OPEN, model=ModelSettings(kind="convolution", **given)))
     assert not is_open(replace(OPEN, pretrained="runs/lm"))
     assert not is_open(replace(OPEN, data=DataSettings(corpus="imdb")))
 
@@ -57,6 +61,23 @@ def test_what_is_given_stays(nothing_at_hand: None) -> None:
     assert (chosen.text.tokenizer, chosen.text.lowercase, chosen.text.min_documents) == ("whitespace", True, 1)
     assert chosen.model.kind == "convolution"
     assert "word vectors computed from the texts" in said
+
+
+def test_what_is_given_stays_though_it_is_the_default(nothing_at_hand: None) -> None:
+    text = TextSettings(tokenizer="words", lowercase=False, min_documents=2)
+    training = TrainingSettings(schedule="exponential", gradual=False, self_training=False)
+    asked = replace(OPEN, method="ivat", text=text, training=training)
+    chosen, _ = choose(asked, reviews(50), 2, tagging=False, unlabelled=True)
+    assert chosen.text == text
+    left = chosen.training
+    assert (left.schedule, left.gradual, left.self_training) == ("exponential", False, False)
+    assert (chosen.model.kind, left.learning_rate) == ("convolution", 0.002)
+
+
+@pytest.mark.parametrize("decay", [0.9, TrainingSettings().decay])
+def test_where_decay_is_given_the_learning_rate_falls_by_it(decay: float, nothing_at_hand: None) -> None:
+    chosen, _ = choose(replace(OPEN, training=TrainingSettings(decay=decay)), reviews(50), 2, tagging=False)
+    assert (chosen.training.schedule, chosen.training.decay) == ("exponential", decay)
 
 
 def test_the_model_is_chosen_for_the_texts_that_are_trained_on(
@@ -106,9 +127,10 @@ def test_many_passes_over_few_texts(texts: int, epochs: int, nothing_at_hand: No
 
 @pytest.mark.parametrize(("texts", "epochs"), [(200, 120), (1_000, 57), (5_000, 13), (100_000, 3)])
 def test_unlabelled_texts_are_read_for_longer_and_teach(texts: int, epochs: int, nothing_at_hand: None) -> None:
-    chosen, _ = choose(OPEN, [Example("a warm film", "good")] * texts, 2, tagging=False, unlabelled=True)
+    asked = replace(OPEN, method="ivat")
+    chosen, _ = choose(asked, [Example("a warm film", "good")] * texts, 2, tagging=False, unlabelled=True)
     assert (chosen.training.epochs, chosen.training.self_training) == (epochs, True)
-    tagger, _ = choose(OPEN, tagged(40), 2, tagging=True, unlabelled=True)
+    tagger, _ = choose(asked, tagged(40), 2, tagging=True, unlabelled=True)
     assert not tagger.training.self_training
 
 
@@ -216,8 +238,11 @@ def test_a_transformer_on_a_cpu_only_if_it_takes_minutes(monkeypatch: pytest.Mon
     assert choosing._transformer_suits(asked, 200, 14, short)
     assert not choosing._transformer_suits(asked, 20_000, 3, long)
     assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 14, short)
-    averaged = TrainingSettings(device="cpu", averaging=0.9)
-    assert not choosing._transformer_suits(replace(asked, training=averaged), 200, 14, short)
+    for text in (TextSettings(tokenizer="words"), TextSettings(min_documents=2)):
+        assert not choosing._transformer_suits(replace(asked, text=text), 200, 14, short)
+    for ours in ({"averaging": 0.9}, {"averaging": 0.0}, {"decay": 0.9998}, {"schedule": "exponential"}):
+        given = TrainingSettings(device="cpu", **ours)  # type: ignore[arg-type]
+        assert not choosing._transformer_suits(replace(asked, training=given), 200, 14, short)
     monkeypatch.setenv("WORLD_SIZE", "2")  # which one run of a Transformer does not take
     assert not choosing._transformer_suits(asked, 200, 14, short)
 
@@ -248,6 +273,9 @@ def test_a_transformer_reads_unlabelled_texts_in_as_many_epochs_again(
     assert chosen.transformer == transformer_at_hand
     assert (chosen.training.epochs, chosen.training.self_training) == expected
     assert chosen.training.patience == expected[0]
+    alone = replace(asked, training=TrainingSettings(device="cpu", self_training=False))
+    left, _ = choose(alone, texts, 2, tagging=False, unlabelled=unlabelled)
+    assert (left.training.epochs, left.training.self_training) == (14, False)
 
 
 def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_labels(transformer_at_hand: str) -> None:

@@ -10,7 +10,8 @@ import wordward.train.sweep
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
-from wordward.train.sweep import _label
+from wordward.train.choosing import is_open
+from wordward.train.sweep import _label, _trials
 from wordward.train.training import DivergedError
 
 QUICK = "--epochs 1 --device cpu --quiet".split()
@@ -73,6 +74,12 @@ def test_texts_that_a_single_run_learns_are_swept(texts_apart: list[str], capsys
     assert main([*texts_apart, "--kind", "convolution", "--sweep", "learning_rate=.001,.002"]) == 0
     assert main([*texts_apart, "--force", "--preset", "small", "--sweep", "learning_rate=.001,.002"]) == 1
     assert "words that occur in 2 or more documents" in capsys.readouterr().err
+
+
+def test_a_size_is_given_whatever_its_value() -> None:
+    for choice in ("dim=128,256", "head_dropout=0.5,0.1", "kind=lstm"):
+        assert not any(is_open(settings) for _, settings in _trials(TrainConfig(), [choice]))
+    assert all(is_open(settings) for _, settings in _trials(TrainConfig(), ["kind=auto,convolution", "k=3,10"]))
 
 
 def test_two_texts_judged_together_are_refused_before_an_old_result_is_replaced(
@@ -171,6 +178,8 @@ def test_a_sweep_goes_on_only_as_it_began(
     assert main([*arguments, "--sweep", "k=2,3"]) == 0
     assert main([*arguments, "--sweep", "k=2,3", "--resume", "--seed", "7"]) == 1
     assert "other settings (seed)" in capsys.readouterr().err
+    assert main([*arguments, "--sweep", "k=2,3", "--resume", "--no-gradual"]) == 1
+    assert "other settings (gradual)" in capsys.readouterr().err
     assert main(["train", "--out", str(tmp_path / "sweep"), "--sweep", "k=2,3", "--resume"]) == 1
     assert "--train FILE" in capsys.readouterr().err
 

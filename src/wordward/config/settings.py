@@ -15,13 +15,14 @@ from wordward.perturbation.recipes import RECIPES, UNMOVED, parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.support import rules
 from wordward.support.errors import SettingError
+from wordward.support.remembering import Remembering, given_names, remember
 
 OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # where none is given
 TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Remembering):
     """How the model is trained; the defaults are the paper's.
 
     Examples:
@@ -46,7 +47,8 @@ class TrainingSettings:
     """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
     schedule: Literal["exponential", "linear"] = "exponential"
     """How the learning rate changes: by `decay` at each step; or rising over a twentieth of all steps, then falling
-    linearly to zero."""
+    linearly to zero: always so for a Hugging Face model, and where wordward chooses the model unless `decay` is
+    given."""
     gradual: bool = False
     """Let a method's loss count for as much as the model has learnt: for nothing while it is at chance, in full when
     its label loss is zero; in between 1 - loss / entropy of the labels. So no method keeps a model from starting.
@@ -108,7 +110,7 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True)
-class FineTuningSettings:
+class FineTuningSettings(Remembering):
     """How a Hugging Face model is fine-tuned, beside what is set for any model.
 
     Examples:
@@ -132,7 +134,7 @@ class FineTuningSettings:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Remembering):
     """Everything that decides what `wordward train` computes.
 
     Examples:
@@ -196,7 +198,8 @@ class TrainConfig:
                 f"a Hugging Face model has its own vocabulary and sizes, but `{names}` came with "
                 f"`transformer`: leave that out{' (a `preset` sets sizes, too)' if 'dim' in ours else ''}",
             )
-        object.__setattr__(self, "training", filled(self.training, TRANSFORMER))
+        training = filled(self.training, TRANSFORMER)
+        object.__setattr__(self, "training", remember(training, given_names(self.training)))
 
 
 Settings = TypeVar("Settings", bound="TrainingSettings | PretrainConfig")
