@@ -21,6 +21,8 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.config.toml import from_toml, settings_of, to_toml
+from wordward.runs.run_folder import load_config
+from wordward.support.errors import SettingError
 from wordward.support.remembering import changed, given_names, remember
 from wordward.train.sweep import with_setting
 
@@ -89,5 +91,23 @@ def test_flags_override_files_and_later_files_earlier_ones_with_presets_too(
     assert asked_of(monkeypatch, "a.csv", *flags, *given).model.dim == expected
 
 
-def test_a_hugging_face_model_is_given_no_more_than_what_was_said() -> None:
+def test_what_cannot_have_any_effect_is_refused_but_earlier_runs_are_opened(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"`decay` is the factor of the exponential schedule, but is 0.9 with"):
+        TrainingSettings(schedule="linear", decay=0.9)
+    taught = TrainingSettings(self_training=True)
+    with pytest.raises(SettingError, match=r"`self_training` is used only by .*, but the method is baseline"):
+        TrainConfig("baseline", training=taught)
+    assert TrainConfig("iadvt+ivat", training=taught).training.self_training
+    assert TrainConfig("baseline", perturbation=MethodSettings(epsilon=5.0)).perturbation.epsilon == 5.0
+    earlier = to_toml(TrainConfig("baseline", training=TrainingSettings(schedule="linear", epochs=3)))
+    earlier = earlier.replace("decay = 0.9998", "decay = 0.9").replace(
+        "self_training = false", "self_training = true"
+    )
+    (tmp_path / "config.toml").write_text(earlier)
+    kept = load_config(tmp_path, TrainConfig).training
+    assert (kept.epochs, kept.schedule, kept.decay, kept.self_training) == (3, "linear", 0.9998, False)
+
+
+def test_a_hugging_face_model_has_the_schedule_it_is_trained_with() -> None:
+    assert TrainConfig(transformer="some").training.schedule == "linear"
     assert given_names(TrainConfig(transformer="some", training=TrainingSettings(seed=0)).training) == {"seed"}

@@ -195,6 +195,12 @@ def test_names_that_were_never_seen_are_known_by_their_spelling(
     assert int(first.ordinary().max()) == first.vocabulary.plain - 1 < len(first.vocabulary) - 1  # no form is a word
 
 
+def test_of_our_own_taggers_none_learns_by_self_training(tmp_path: Path, nothing_at_hand: None) -> None:
+    config = TrainConfig("ivat", training=TrainingSettings(device="cpu", epochs=1, self_training=True))
+    with pytest.raises(SettingError, match="of taggers only a Hugging Face model learns by `self_training`"):
+        train(config, tmp_path / "run", train=tagged(40), quiet=True)
+
+
 def test_a_tagger_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, nothing_at_hand: None) -> None:
     config = TrainConfig("iadvt", training=TrainingSettings(device="cpu", epochs=2))
     train(config, tmp_path / "whole", train=named(40, "abdefgh"), quiet=True)

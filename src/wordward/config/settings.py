@@ -101,6 +101,12 @@ class TrainingSettings(Remembering):
         rules.check(self, rules.FACTOR, "decay")
         rules.check(self, rules.DROPOUT, "averaging")
         rules.check(self, rules.SEED, "seed")
+        if self.schedule == "linear" and self.decay != type(self).decay:
+            raise SettingError(
+                "decay",
+                f"`decay` is the factor of the exponential schedule, but is {self.decay} with `schedule='linear'`: "
+                "leave one of them out",
+            )
         if self.augment_edits is not None:
             object.__setattr__(self, "augment_edits", kinds_of(self.augment_edits, "augment_edits"))
             if self.augment is None:
@@ -165,11 +171,12 @@ class TrainConfig(Remembering):
         """Refuse, before anything is read, what cannot be trained."""
         rules.check_choices(self)
         methods = parse_methods(self.method, self.perturbation)
-        if self.data.unlabelled and all(method.recipe.needs_labels for method in methods):
+        if (self.data.unlabelled or self.training.self_training) and all(m.recipe.needs_labels for m in methods):
+            name, what = "self_training", "`self_training` is"
+            if self.data.unlabelled:
+                name, what = "unlabelled", "unlabelled texts are"
             takers = ", ".join(name for name, recipe in (RECIPES | UNMOVED).items() if not recipe.needs_labels)
-            raise SettingError(
-                "unlabelled", f"unlabelled texts are used only by {takers}, but the method is {self.method}"
-            )
+            raise SettingError(name, f"{what} used only by {takers}, but the method is {self.method}")
         if self.pretrained and self.vectors:
             raise SettingError("pretrained", "give either `pretrained` or `vectors` to start from, not both")
         if self.pretrained and self.model.kind in ("convolution", "spelling"):
@@ -198,8 +205,16 @@ class TrainConfig(Remembering):
                 f"a Hugging Face model has its own vocabulary and sizes, but `{names}` came with "
                 f"`transformer`: leave that out{' (a `preset` sets sizes, too)' if 'dim' in ours else ''}",
             )
-        training = filled(self.training, TRANSFORMER)
+        training = replace(filled(self.training, TRANSFORMER), schedule="linear")  # as it is fine-tuned
         object.__setattr__(self, "training", remember(training, given_names(self.training)))
+
+
+def without_unused(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run by name but for those that it did not use, which now are refused."""
+    methods = parse_methods(values.get("method", TrainConfig.method))
+    unused = {"decay"} if values.get("schedule") == "linear" else set()
+    unused |= {"self_training"} if all(method.recipe.needs_labels for method in methods) else set()
+    return {name: value for name, value in values.items() if name not in unused}
 
 
 Settings = TypeVar("Settings", bound="TrainingSettings | PretrainConfig")

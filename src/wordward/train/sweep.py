@@ -166,7 +166,7 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
             continue
         training = config.training
         reads = config.data, config.text, config.task, config.pretrained, config.model.kind
-        reads = (*reads, training.seed, training.positive, training.criterion)
+        reads = (*reads, training.seed, training.positive, training.criterion, training.self_training)
         if data is None or reads != former:
             former, (_, data) = reads, prepare(config, texts, quiet=True)
         adversaries(with_fitting_k(config, data), data, build(config, data))
