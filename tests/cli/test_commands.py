@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import wordward.support.console
 import wordward.train.training
 from wordward.cli.main import main
 from wordward.config.model import PRESETS
-from wordward.config.toml import built, named, setting_names
+from wordward.config.settings import TrainConfig
+from wordward.config.toml import built, named, setting_names, to_toml
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import load_run
 from wordward.support import files
@@ -692,6 +694,15 @@ def test_resume_refuses_settings_but_takes_epochs(
     assert (config.training.epochs, config.training.device, how["resume"]) == (3, "cpu", True)
     assert main(["pretrain", "--out", run, "--resume", "--streams", "3"]) == 1
     assert "--streams came with it" in capsys.readouterr().err
+    kept = load_run(run, device="cpu").config
+    assert kept.model.dim != 256 == TrainConfig().model.dim
+    capsys.readouterr()
+    assert main([*again, "--dim", "256", "--hidden", str(kept.model.hidden)]) == 1
+    assert "but --dim came with it" in capsys.readouterr().err
+    assert main([*again, *"--criterion auto --refresh auto --quiet".split()]) == 0  # which are left to the run
+    (Path(run) / "config.toml").write_text(to_toml(replace(kept, text=replace(kept.text, tokenizer="characters"))))
+    assert main([*again, "--tokenizer", "words", "--quiet"]) == 0  # as it was asked for
+    assert main([*again, "--tokenizer", "punctuation", "--quiet"]) == 1
 
 
 RESULT = {"stopped": False, "best_epoch": 2, "criterion": "error", "dev": {"error": 0.125}}

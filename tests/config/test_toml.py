@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import asked_of
 from hypothesis import given
 from hypothesis import strategies as st
 from reviews import reviews, tagged, write_conll
 
-import wordward.train.training
 from wordward.cli.main import main
 from wordward.config.settings import (
     DataSettings,
@@ -77,16 +77,6 @@ def test_a_value_of_another_type_is_refused_with_what_was_expected(
     (tmp_path / "set.toml").write_text(f"{line}\n")
     assert main(["train", "--config", str(tmp_path / "set.toml"), "--out", str(tmp_path / "run")]) == 1
     assert told in capsys.readouterr().err
-
-
-def asked_of(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> TrainConfig:
-    """The settings that a command line asks for."""
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        wordward.train.training, "train", lambda config, *_, **__: asked.append(config) or {"stopped": True}
-    )
-    assert main(["train", "--out", "some", *map(str, arguments)]) == 130
-    return asked[0]
 
 
 def test_flags_complete_a_file_that_alone_would_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -462,6 +462,7 @@ class TestUse:
         self, tagger_folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
     ):
         run = load_run(tagger_folder, device="cpu")
+        assert run.config.perturbation.average == "tokens"  # as it was trained
         wrong = []
         for example, record in zip(
             SENTENCES, run.predict([" ".join(each.tokens or ()) for each in SENTENCES]), strict=True

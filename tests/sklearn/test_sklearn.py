@@ -103,12 +103,13 @@ def test_it_says_that_it_reads_texts() -> None:
     assert tags.estimator_type == "classifier"
 
 
-def test_every_setting_is_a_parameter_with_the_same_default() -> None:
+def test_every_setting_is_a_parameter_with_the_same_default_or_left_open() -> None:
     given = TextClassifier().get_params()
     for kind in (DataSettings, TextSettings, ModelSettings, MethodSettings, TrainingSettings):
         settings = {name: value for name, value in vars(kind()).items() if name not in ELSEWHERE | SIZES}
         settings.pop("seed", None)
-        assert {name: given.get(name, "missing") for name in settings} == settings
+        found = {name: given.get(name, "missing") for name in settings}
+        assert {name: settings[name] if value is None else value for name, value in found.items()} == settings
 
 
 @pytest.mark.parametrize(("method", "averaging"), [("iadvt", 0.0), ("ivat", 0.9)])
@@ -159,12 +160,23 @@ def test_with_nothing_given_it_chooses_as_wordward_train_does(
         ({"hidden": 8}, ModelSettings(kind="lstm", dim=64, hidden=8)),
         ({"word_dropout": 0.1}, ModelSettings(kind="lstm", dim=64, hidden=128, word_dropout=0.1)),
         ({"dim": 256, "hidden": 1024}, ModelSettings(kind="lstm")),
+        ({"head": 30}, ModelSettings(kind="lstm", dim=64, hidden=128)),
         ({"kind": "convolution", "dim": 8}, ModelSettings(kind="convolution", dim=8, hidden=128)),
         ({"pretrained": "runs/lm"}, ModelSettings(kind="lstm", dim=64, hidden=128)),
     ],
 )
 def test_what_is_given_of_a_model_keeps_its_meaning(given: dict[str, Any], expected: ModelSettings) -> None:
     assert TextClassifier(**given)._config(DataSettings("x")).model == expected
+
+
+def test_what_is_given_with_its_default_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "installed_model", lambda: None)
+    plain: Any = {"tokenizer": "words", "lowercase": False, "min_documents": 2, "decay": 0.9998, "gradual": False}
+    found = TextClassifier("baseline", epochs=1, device="cpu", **plain).fit(TEXTS, LABELS)
+    kept = found.run_.config
+    assert kept.model.kind == "convolution"
+    assert (kept.text.tokenizer, kept.text.lowercase, kept.text.min_documents) == ("words", False, 2)
+    assert (kept.training.schedule, kept.training.decay, kept.training.gradual) == ("exponential", 0.9998, False)
 
 
 def test_a_chosen_transformer_is_pickled_saved_and_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Which model is chosen where nothing is said, and what is left alone where something is."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,17 @@ import pytest
 import torch
 from reviews import BLAME, PRAISE, THINGS, reviews, tagged
 
+import wordward.train.training
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.runs import input_table, run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
+from wordward.text.chosen import labelled_examples
 from wordward.train import choosing
 from wordward.train.choosing import choose, is_open
 from wordward.train.trainer import Trainer
-from wordward.train.training import train
+from wordward.train.training import train, with_model
 
 OPEN = TrainConfig("iadvt", data=DataSettings("reviews.csv"))
 
@@ -41,6 +44,10 @@ def test_open_only_where_no_model_is_given() -> None:
     assert is_open(replace(OPEN, model=ModelSettings(kind="spelling")))
     assert not is_open(replace(OPEN, model=ModelSettings(kind="lstm")))
     assert not is_open(replace(OPEN, model=ModelSettings(hidden=8)))
+    for size in ("dim", "hidden", "head", "word_dropout", "head_dropout", "rescaled"):
+        given: Any = {size: getattr(ModelSettings(), size)}
+        assert not is_open(replace(OPEN, model=ModelSettings(**given)))
+        assert not is_open(replace(OPEN, model=ModelSettings(kind="convolution", **given)))
     assert not is_open(replace(OPEN, pretrained="runs/lm"))
     assert not is_open(replace(OPEN, data=DataSettings(corpus="imdb")))
 
@@ -54,6 +61,42 @@ def test_what_is_given_stays(nothing_at_hand: None) -> None:
     assert (chosen.text.tokenizer, chosen.text.lowercase, chosen.text.min_documents) == ("whitespace", True, 1)
     assert chosen.model.kind == "convolution"
     assert "word vectors computed from the texts" in said
+
+
+def test_what_is_given_stays_though_it_is_the_default(nothing_at_hand: None) -> None:
+    text = TextSettings(tokenizer="words", lowercase=False, min_documents=2)
+    training = TrainingSettings(schedule="exponential", gradual=False, self_training=False)
+    asked = replace(OPEN, method="ivat", text=text, training=training)
+    chosen, _ = choose(asked, reviews(50), 2, tagging=False, unlabelled=True)
+    assert chosen.text == text
+    left = chosen.training
+    assert (left.schedule, left.gradual, left.self_training) == ("exponential", False, False)
+    assert (chosen.model.kind, left.learning_rate) == ("convolution", 0.002)
+
+
+@pytest.mark.parametrize("decay", [0.9, TrainingSettings().decay])
+def test_where_decay_is_given_the_learning_rate_falls_by_it(decay: float, nothing_at_hand: None) -> None:
+    chosen, _ = choose(replace(OPEN, training=TrainingSettings(decay=decay)), reviews(50), 2, tagging=False)
+    assert (chosen.training.schedule, chosen.training.decay) == ("exponential", decay)
+
+
+def test_the_model_is_chosen_for_the_texts_that_are_trained_on(
+    nothing_at_hand: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file whose first texts are of one label, and the labels are those of all."""
+    texts, seen = [Example("warm", "good")] * 100 + [Example("cold", f"bad {n}") for n in range(30)], []
+
+    def choose(config: TrainConfig, examples: list[Example], classes: int, **_: Any) -> tuple[TrainConfig, str]:
+        seen.append((examples, classes))
+        return config, ""
+
+    monkeypatch.setattr(wordward.train.training, "choose", choose)
+    config = TrainConfig(data=DataSettings("x.csv", limit=40))
+    with_model(config, {"train": texts}, quiet=True)
+    learnt, held_out, labels = labelled_examples(config, {"train": texts})
+    ((examples, classes),) = seen
+    assert Counter(examples) == Counter([*learnt, *held_out])
+    assert classes == len(labels) == 31
 
 
 def test_texts_without_spaces_are_read_by_characters(
@@ -84,9 +127,10 @@ def test_many_passes_over_few_texts(texts: int, epochs: int, nothing_at_hand: No
 
 @pytest.mark.parametrize(("texts", "epochs"), [(200, 120), (1_000, 57), (5_000, 13), (100_000, 3)])
 def test_unlabelled_texts_are_read_for_longer_and_teach(texts: int, epochs: int, nothing_at_hand: None) -> None:
-    chosen, _ = choose(OPEN, [Example("a warm film", "good")] * texts, 2, tagging=False, unlabelled=True)
+    asked = replace(OPEN, method="ivat")
+    chosen, _ = choose(asked, [Example("a warm film", "good")] * texts, 2, tagging=False, unlabelled=True)
     assert (chosen.training.epochs, chosen.training.self_training) == (epochs, True)
-    tagger, _ = choose(OPEN, tagged(40), 2, tagging=True, unlabelled=True)
+    tagger, _ = choose(asked, tagged(40), 2, tagging=True, unlabelled=True)
     assert not tagger.training.self_training
 
 
@@ -151,6 +195,12 @@ def test_names_that_were_never_seen_are_known_by_their_spelling(
     assert int(first.ordinary().max()) == first.vocabulary.plain - 1 < len(first.vocabulary) - 1  # no form is a word
 
 
+def test_of_our_own_taggers_none_learns_by_self_training(tmp_path: Path, nothing_at_hand: None) -> None:
+    config = TrainConfig("ivat", training=TrainingSettings(device="cpu", epochs=1, self_training=True))
+    with pytest.raises(SettingError, match="of taggers only a Hugging Face model learns by `self_training`"):
+        train(config, tmp_path / "run", train=tagged(40), quiet=True)
+
+
 def test_a_tagger_stopped_and_resumed_is_the_one_never_stopped(tmp_path: Path, nothing_at_hand: None) -> None:
     config = TrainConfig("iadvt", training=TrainingSettings(device="cpu", epochs=2))
     train(config, tmp_path / "whole", train=named(40, "abdefgh"), quiet=True)
@@ -194,8 +244,11 @@ def test_a_transformer_on_a_cpu_only_if_it_takes_minutes(monkeypatch: pytest.Mon
     assert choosing._transformer_suits(asked, 200, 14, short)
     assert not choosing._transformer_suits(asked, 20_000, 3, long)
     assert not choosing._transformer_suits(replace(asked, text=TextSettings(lowercase=True)), 200, 14, short)
-    averaged = TrainingSettings(device="cpu", averaging=0.9)
-    assert not choosing._transformer_suits(replace(asked, training=averaged), 200, 14, short)
+    for text in (TextSettings(tokenizer="words"), TextSettings(min_documents=2)):
+        assert not choosing._transformer_suits(replace(asked, text=text), 200, 14, short)
+    for ours in ({"averaging": 0.9}, {"averaging": 0.0}, {"decay": 0.9998}, {"schedule": "exponential"}):
+        given = TrainingSettings(device="cpu", **ours)  # type: ignore[arg-type]
+        assert not choosing._transformer_suits(replace(asked, training=given), 200, 14, short)
     monkeypatch.setenv("WORLD_SIZE", "2")  # which one run of a Transformer does not take
     assert not choosing._transformer_suits(asked, 200, 14, short)
 
@@ -226,6 +279,9 @@ def test_a_transformer_reads_unlabelled_texts_in_as_many_epochs_again(
     assert chosen.transformer == transformer_at_hand
     assert (chosen.training.epochs, chosen.training.self_training) == expected
     assert chosen.training.patience == expected[0]
+    alone = replace(asked, training=TrainingSettings(device="cpu", self_training=False))
+    left, _ = choose(alone, texts, 2, tagging=False, unlabelled=unlabelled)
+    assert (left.training.epochs, left.training.self_training) == (14, False)
 
 
 def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_labels(transformer_at_hand: str) -> None:

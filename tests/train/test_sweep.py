@@ -10,10 +10,12 @@ import wordward.train.sweep
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
-from wordward.train.sweep import _label
+from wordward.train.choosing import is_open
+from wordward.train.sweep import _label, _trials
 from wordward.train.training import DivergedError
 
-SIZES = "--dim 8 --hidden 8 --head 4 --epochs 1 --epsilon 1 --k 3 --device cpu --quiet".split()
+QUICK = "--epochs 1 --device cpu --quiet".split()
+SIZES = [*"--dim 8 --hidden 8 --head 4 --epsilon 1 --k 3".split(), *QUICK]
 
 
 @pytest.fixture
@@ -58,6 +60,36 @@ def test_all_settings_of_a_sweep_are_tried(sweep: list[str], arguments: list[str
     assert main([*arguments, *sweep]) == 0
     wanted = [{"epsilon": epsilon, "k": k} for epsilon in "12" for k in "23"]
     assert choices(arguments) == wanted
+
+
+@pytest.fixture
+def texts_apart(tmp_path: Path) -> list[str]:
+    """Texts no word of which is in two of them, which a chosen model learns, and the LSTM's settings leave out."""
+    rows = [f"{name}{n} {name}{n}a,{name}" for name in ("good", "bad") for n in range(20)]
+    (tmp_path / "apart.csv").write_text("\n".join(["text,label", *rows]))
+    return ["train", str(tmp_path / "apart.csv"), "--out", str(tmp_path / "sweep"), "--method", "baseline", *QUICK]
+
+
+def test_texts_that_a_single_run_learns_are_swept(texts_apart: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*texts_apart, "--kind", "convolution", "--sweep", "learning_rate=.001,.002"]) == 0
+    assert main([*texts_apart, "--force", "--preset", "small", "--sweep", "learning_rate=.001,.002"]) == 1
+    assert "words that occur in 2 or more documents" in capsys.readouterr().err
+
+
+def test_a_size_is_given_whatever_its_value() -> None:
+    for choice in ("dim=128,256", "head_dropout=0.5,0.1", "kind=lstm"):
+        assert not any(is_open(settings) for _, settings in _trials(TrainConfig(), [choice]))
+    assert all(is_open(settings) for _, settings in _trials(TrainConfig(), ["kind=auto,convolution", "k=3,10"]))
+
+
+def test_two_texts_judged_together_are_refused_before_an_old_result_is_replaced(
+    arguments: list[str], csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 0
+    before = (tmp_path / "sweep" / "config.toml").read_bytes()
+    assert main([*arguments, "--force", "--pair-column", "label", "--sweep", "k=2,3"]) == 1
+    assert "are judged together by a Hugging Face model" in capsys.readouterr().err
+    assert (tmp_path / "sweep" / "config.toml").read_bytes() == before
 
 
 def test_same_values_are_tried_once(arguments: list[str]) -> None:
@@ -146,6 +178,8 @@ def test_a_sweep_goes_on_only_as_it_began(
     assert main([*arguments, "--sweep", "k=2,3"]) == 0
     assert main([*arguments, "--sweep", "k=2,3", "--resume", "--seed", "7"]) == 1
     assert "other settings (seed)" in capsys.readouterr().err
+    assert main([*arguments, "--sweep", "k=2,3", "--resume", "--no-gradual"]) == 1
+    assert "other settings (gradual)" in capsys.readouterr().err
     assert main(["train", "--out", str(tmp_path / "sweep"), "--sweep", "k=2,3", "--resume"]) == 1
     assert "--train FILE" in capsys.readouterr().err
 

@@ -29,7 +29,8 @@ from wordward.cli.yardsticks import Yardsticks
 from wordward.config.model import PRESETS
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
-from wordward.config.toml import built, differing, flag_of, named, read_toml
+from wordward.config.toml import FLAGS, built, flag_of, named, read_toml, setting_names, settings_of
+from wordward.support.remembering import changed, given_names, remember
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Train:
     """Run folder to write."""
     settings: TrainConfig
     preset: Literal["sec", "cac", "ged", "small"] | None = None
-    """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
+    """Sizes of the paper's tasks, or small ones for a laptop, before those of --config; other flags override them."""
     config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """TOML file with any of these settings; flags override it, a later file an earlier one."""
     sweep: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="SETTING=A,B,C")] = ()
@@ -75,7 +76,7 @@ class Train:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
         else:
             if self.resume:
-                _refuse_settings(self.settings, TrainConfig(), self.out, "epochs", "patience", "minutes", "device")
+                _refuse_settings(self.settings, self.out, "epochs", "patience", "minutes", "device")
             done = finished(Path(self.out)) if self.resume else None
             result = train(self.settings, self.out, **how)
             if done and done.get("steps") == result.get("steps"):
@@ -122,7 +123,7 @@ def _trained_on(settings: TrainConfig, file: str) -> TrainConfig:
             f"expected one file of labelled texts; got {shlex.quote(file)} and --train "
             f"{shlex.quote(settings.data.train)}: put them into one"
         )
-    return replace(settings, data=replace(settings.data, train=file))
+    return changed(settings, data=changed(settings.data, train=file))
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Pretrain:
     """Run folder to write."""
     settings: PretrainConfig
     preset: Literal["sec", "cac", "ged", "small"] | None = None
-    """Sizes of the paper's tasks, or small ones for a laptop; other flags override them."""
+    """Sizes of the paper's tasks, or small ones for a laptop, before those of --config; other flags override them."""
     config: Annotated[str | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """TOML file with any of these settings; flags override it, a later file an earlier one."""
     force: bool = False
@@ -149,7 +150,7 @@ class Pretrain:
         from wordward.train.pretraining import pretrain
 
         if self.resume:
-            _refuse_settings(self.settings, PretrainConfig(), self.out, "epochs", "minutes", "device")
+            _refuse_settings(self.settings, self.out, "epochs", "minutes", "device")
         elif not (self.settings.texts or self.settings.corpus):
             raise UsageError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
         result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
@@ -164,15 +165,18 @@ class Pretrain:
         return 0
 
 
-def _refuse_settings(settings: Any, default: Any, out: str, *changing: str) -> None:
+def _refuse_settings(settings: Any, out: str, *changing: str) -> None:
     """Refuse settings given with --resume that are not the run's own, which it keeps; but some may be changed."""
     from wordward.runs.run_folder import CONFIG, RunError, load_config
 
-    names = differing(settings, default) if Path(out, CONFIG).exists() else []
+    if not Path(out, CONFIG).exists():
+        return
+    asked, kept, given = settings_of(settings), {}, given_names(settings) - {*changing}
     with suppress(RunError):  # one of another kind
-        other = differing(settings, load_config(out, type(default)))
-        names = [name for name in names if name in other]
-    if names := [name for name in names if name not in changing]:
+        kept = settings_of(load_config(out, type(settings)))
+    names = [name for name, value in asked.items() if name in given and value != "auto"]
+    names = [name for name in names if not kept or kept[name] not in (asked[name], FITTED.get((name, asked[name])))]
+    if names:
         flags = ", ".join(map(flag_of, names))
         raise UsageError(
             f"--resume keeps the run's own settings, but {flags} came with it, not as the run has "
@@ -219,22 +223,32 @@ COMMANDS: dict[str, Any] = {
 }
 
 
-def _defaults(arguments: list[str]) -> dict[str, Any]:
-    """What --preset and --config make the defaults of a command, which flags override: command and settings."""
-    kinds = {"train": (Train, TrainConfig), "pretrain": (Pretrain, PretrainConfig)}
-    if not arguments or arguments[0] not in kinds:
-        return {}
-    (command, kind), values, presets = kinds[arguments[0]], {}, []
+SETTINGS: dict[str, Any] = {"train": (Train, TrainConfig), "pretrain": (Pretrain, PretrainConfig)}
+# What a run takes instead where its texts or its model do not allow what was asked.
+FITTED = {("tokenizer", "words"): "characters", ("average", "sentences"): "tokens"}
+
+
+def _defaults(arguments: list[str], kind: Any) -> dict[str, Any]:
+    """The settings that --config and --preset make the defaults of a command, which other flags override."""
+    values: dict[str, Any] = {}
     for file in _values(arguments, "--config"):
         found = read_toml(file)
-        if "preset" in found:
-            presets.append(preset := found.pop("preset"))
+        if (preset := found.pop("preset", None)) is not None:
             if preset not in PRESETS:
                 raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
+            values |= PRESETS[preset]
         values |= named(found, kind, source=file)
-    presets += [preset for preset in _values(arguments, "--preset") if preset in PRESETS]  # tyro refuses others
-    values = (PRESETS[presets[-1]] if presets else {}) | values
-    return {arguments[0]: command(tyro.MISSING, built(kind, values, checked=False))}
+    for preset in _values(arguments, "--preset"):
+        values |= PRESETS.get(preset, {})  # tyro refuses others
+    return values
+
+
+def _flagged(arguments: list[str], kind: Any) -> set[str]:
+    """The settings that have a flag on the command line, be it with their default."""
+    words = [word[2:].partition("=")[0].replace("-", "_") for word in arguments if word.startswith("--")]
+    names = {name: name for name in setting_names(kind)}
+    names |= {f"no_{name}": name for name in names} | {flag: name for name, flag in FLAGS.items() if name in names}
+    return {names[word] for word in words if word in names}
 
 
 def _values(arguments: list[str], flag: str) -> list[str]:
@@ -272,14 +286,19 @@ def _check_json(arguments: list[str]) -> None:
 def _parse(arguments: list[str]) -> Any:
     """The command with its settings."""
     _check_json(arguments)
-    return parse(
+    command, kind = SETTINGS.get(next(iter(arguments), ""), (None, None))
+    defaults = _defaults(arguments, kind) if kind else {}
+    parsed = parse(
         _repeated(arguments, "--sweep"),
         COMMANDS,
         name="wordward",
         description="Adversarial training for text whose perturbations point toward real words. "
         "`wordward --version` prints the version.",
-        defaults=_defaults(arguments),
+        defaults={arguments[0]: command(tyro.MISSING, built(kind, defaults, checked=False))} if command else None,
     )
+    if kind:
+        remember(parsed.settings, {*defaults, *_flagged(arguments, kind)})
+    return parsed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wordward.support import rules
+from wordward.support.remembering import Remembering
 
 
 @dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(Remembering):
     """Which model, and its sizes; the sizes are by default the paper's for sentiment (SEC).
 
     Examples:

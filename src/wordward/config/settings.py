@@ -15,13 +15,14 @@ from wordward.perturbation.recipes import RECIPES, UNMOVED, parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.support import rules
 from wordward.support.errors import SettingError
+from wordward.support.remembering import Remembering, given_names, remember
 
 OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # where none is given
 TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Remembering):
     """How the model is trained; the defaults are the paper's.
 
     Examples:
@@ -47,7 +48,8 @@ class TrainingSettings:
     """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
     schedule: Literal["exponential", "linear"] = "exponential"
     """How the learning rate changes: by `decay` at each step; or rising over a twentieth of all steps, then falling
-    linearly to zero."""
+    linearly to zero: always so for a Hugging Face model, and where wordward chooses the model unless `decay` is
+    given."""
     gradual: bool = False
     """Let a method's loss count for as much as the model has learnt: for nothing while it is at chance, in full when
     its label loss is zero; in between 1 - loss / entropy of the labels. So no method keeps a model from starting.
@@ -100,6 +102,12 @@ class TrainingSettings:
         rules.check(self, rules.FACTOR, "decay")
         rules.check(self, rules.DROPOUT, "averaging")
         rules.check(self, rules.SEED, "seed")
+        if self.schedule == "linear" and self.decay != type(self).decay:
+            raise SettingError(
+                "decay",
+                f"`decay` is the factor of the exponential schedule, but is {self.decay} with `schedule='linear'`: "
+                "leave one of them out",
+            )
         if self.augment_edits is not None:
             object.__setattr__(self, "augment_edits", kinds_of(self.augment_edits, "augment_edits"))
             if self.augment is None:
@@ -109,7 +117,7 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True)
-class FineTuningSettings:
+class FineTuningSettings(Remembering):
     """How a Hugging Face model is fine-tuned, beside what is set for any model.
 
     Examples:
@@ -133,7 +141,7 @@ class FineTuningSettings:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Remembering):
     """Everything that decides what `wordward train` computes.
 
     Examples:
@@ -164,11 +172,12 @@ class TrainConfig:
         """Refuse, before anything is read, what cannot be trained."""
         rules.check_choices(self)
         methods = parse_methods(self.method, self.perturbation)
-        if self.data.unlabelled and all(method.recipe.needs_labels for method in methods):
+        if (self.data.unlabelled or self.training.self_training) and all(m.recipe.needs_labels for m in methods):
+            name, what = "self_training", "`self_training` is"
+            if self.data.unlabelled:
+                name, what = "unlabelled", "unlabelled texts are"
             takers = ", ".join(name for name, recipe in (RECIPES | UNMOVED).items() if not recipe.needs_labels)
-            raise SettingError(
-                "unlabelled", f"unlabelled texts are used only by {takers}, but the method is {self.method}"
-            )
+            raise SettingError(name, f"{what} used only by {takers}, but the method is {self.method}")
         if self.pretrained and self.vectors:
             raise SettingError("pretrained", "give either `pretrained` or `vectors` to start from, not both")
         if self.pretrained and self.model.kind in ("convolution", "spelling"):
@@ -197,7 +206,16 @@ class TrainConfig:
                 f"a Hugging Face model has its own vocabulary and sizes, but `{names}` came with "
                 f"`transformer`: leave that out{' (a `preset` sets sizes, too)' if 'dim' in ours else ''}",
             )
-        object.__setattr__(self, "training", filled(self.training, TRANSFORMER))
+        training = replace(filled(self.training, TRANSFORMER), schedule="linear")  # as it is fine-tuned
+        object.__setattr__(self, "training", remember(training, given_names(self.training)))
+
+
+def without_unused(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run by name but for those that it did not use, which now are refused."""
+    methods = parse_methods(values.get("method", TrainConfig.method))
+    unused = {"decay"} if values.get("schedule") == "linear" else set()
+    unused |= {"self_training"} if all(method.recipe.needs_labels for method in methods) else set()
+    return {name: value for name, value in values.items() if name not in unused}
 
 
 Settings = TypeVar("Settings", bound="TrainingSettings | PretrainConfig")

@@ -8,10 +8,11 @@ import tyro
 from wordward.config.fields import File, FileFormat, Name
 from wordward.support import rules
 from wordward.support.errors import SettingError
+from wordward.support.remembering import Remembering
 
 
 @dataclass(frozen=True)
-class DataSettings:
+class DataSettings(Remembering):
     """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text, Parquet, Excel or folders, also .gz and .xz.
 
     Examples:
@@ -76,7 +77,7 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class TextSettings:
+class TextSettings(Remembering):
     """How texts become word ids.
 
     Examples:

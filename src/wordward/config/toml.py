@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from wordward.config.fields import NAME
 from wordward.support.errors import DataError, SettingError
+from wordward.support.remembering import Remembering, remember
 
-Config = TypeVar("Config")
+Config = TypeVar("Config", bound=Remembering)
 FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
 ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
@@ -40,10 +41,11 @@ def _plain(settings: Any) -> dict[str, Any]:
 
 def from_toml(kind: type[Config], text: str, *, source: str = "the file") -> Config:
     """What `to_toml` wrote, or part of it; what is left out has its default."""
-    return built(kind, named(_parsed(text), kind, source=source))
+    return built(kind, named(parsed(text), kind, source=source))
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def parsed(text: str) -> dict[str, Any]:
+    """What the text of a TOML file holds."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -53,7 +55,7 @@ def _parsed(text: str) -> dict[str, Any]:
 def read_toml(path: str | Path) -> dict[str, Any]:
     """What a TOML file holds."""
     try:
-        return _parsed(Path(path).read_text(encoding="utf-8"))
+        return parsed(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: expected a TOML file; there is none of this name") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -77,7 +79,7 @@ def named(values: Mapping[str, Any], kind: type, *, source: str) -> dict[str, An
 
 
 def built(kind: type[Config], values: Mapping[str, Any], *, checked: bool = True) -> Config:
-    """A config with these settings, its parts included; not `checked` where flags may still change them."""
+    """A config that is given these settings, its parts too; not `checked` where flags may still change them."""
     own: dict[str, Any] = {}
     for item in fields(kind):  # type: ignore[arg-type]
         if part := _part(item):
@@ -85,11 +87,11 @@ def built(kind: type[Config], values: Mapping[str, Any], *, checked: bool = True
         elif item.name in values or item.default is not MISSING:
             own[item.name] = values.get(item.name, item.default)
     if checked:
-        return kind(**own)
+        return remember(kind(**own), values)
     config = object.__new__(kind)
     for name, value in own.items():
         object.__setattr__(config, name, value)
-    return config
+    return remember(config, values)
 
 
 def typed(value: Any, hint: Any) -> Any:
@@ -148,14 +150,17 @@ def _of_type(name: str, value: Any, hint: Any, source: str) -> Any:
 
 def differing(one: Any, other: Any) -> list[str]:
     """Names of the settings in which two configs differ."""
-    names: list[str] = []
-    for item in fields(one):
-        mine, theirs = getattr(one, item.name), getattr(other, item.name)
-        if is_dataclass(mine):
-            names += differing(mine, theirs)
-        elif mine != theirs:
-            names.append(item.name)
-    return names
+    theirs = settings_of(other)
+    return [name for name, value in settings_of(one).items() if value != theirs[name]]
+
+
+def settings_of(config: Any) -> dict[str, Any]:
+    """The settings of a config by name, its parts' included."""
+    settings: dict[str, Any] = {}
+    for item in fields(config):
+        value = getattr(config, item.name)
+        settings |= settings_of(value) if is_dataclass(value) else {item.name: value}
+    return settings
 
 
 def setting_names(kind: type) -> set[str]:

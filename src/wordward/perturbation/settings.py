@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wordward.support.errors import SettingError
+from wordward.support.remembering import Remembering
 from wordward.support.rules import ABOVE_ZERO, DROPOUT, NOT_NEGATIVE, POSITIVE, WHOLE, check, check_choices
 
 
 @dataclass(frozen=True)
-class MethodSettings:
+class MethodSettings(Remembering):
     """What may be set on any method; the defaults are the paper's.
 
     Args:

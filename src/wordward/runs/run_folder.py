@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from wordward.config.toml import Config, from_toml, to_toml
+from wordward.config.settings import without_unused
+from wordward.config.toml import Config, built, named, parsed, to_toml
 from wordward.runs import kinds
 from wordward.runs.kinds import check_kind
 from wordward.support.errors import RunError
@@ -112,7 +113,7 @@ def load_config(path: str | Path, kind: type[Config]) -> Config:
     with readable(file):
         text = file.read_text(encoding="utf-8", errors="replace")
     try:
-        return from_toml(kind, text, source="it")
+        return built(kind, without_unused(named(parsed(text), kind, source="it")))
     except (ValueError, RecursionError, OverflowError) as error:
         mark, why = OTHER_KIND[kind.__name__]
         if re.search(rf"^{mark} = ", text, re.MULTILINE):

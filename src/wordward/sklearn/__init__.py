@@ -53,7 +53,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     Args:
         method: A method of `wordward methods`, or a sum such as "iadvt+ivat".
         kind: "convolution", "lstm", or "auto": a small Transformer that is installed, or a convolution.
-        epochs: Passes over the texts; None: as many as suit, 30 for an LSTM. So for `patience` and `learning_rate`.
+        epochs: Passes over the texts; None: as many as suit, 30 for an LSTM. So for all others that are None: what
+            suits where the model is chosen, else the default of `wordward train`.
         dev_share: Share of the texts that is held out to choose the best epoch.
         random_state: A number is the seed, and gives the same model each time.
         epsilon: As all others, the setting of this name of `wordward train`.
@@ -84,34 +85,34 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     metric: Literal["cosine", "euclidean"] = "cosine"
     refresh: int | Literal["auto", "batch", "epoch"] = "auto"
     normalization: Literal["paper", "authors"] = "paper"
-    min_candidate_count: int = 1
+    min_candidate_count: int | None = None
     kind: Literal["auto", "lstm", "convolution"] = "auto"
     dim: int | None = None
     hidden: int | None = None
-    head: int = 30
-    word_dropout: float = 0.5
-    head_dropout: float = 0.5
-    rescaled: bool = False
+    head: int | None = None
+    word_dropout: float | None = None
+    head_dropout: float | None = None
+    rescaled: bool | None = None
     pretrained: str | None = None
     vectors: str | None = None
-    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] = "words"
-    lowercase: bool = False
-    min_documents: int = 2
+    tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] | None = None
+    lowercase: bool | None = None
+    min_documents: int | None = None
     max_vocabulary: int | None = None
     max_length: int | None = None
-    unknown: Literal["unk", "drop"] = "unk"
+    unknown: Literal["unk", "drop"] | None = None
     epochs: int | None = None
     patience: int | None = None
     minutes: float | None = None
     batch_size: int = 32
     unlabelled_batch_size: int = 32
     learning_rate: float | None = None
-    decay: float = 0.9998
-    schedule: Literal["exponential", "linear"] = "exponential"
-    gradual: bool = False
-    self_training: bool = False
+    decay: float | None = None
+    schedule: Literal["exponential", "linear"] | None = None
+    gradual: bool | None = None
+    self_training: bool | None = None
     clip: float | None = None
-    averaging: float = 0.0
+    averaging: float | None = None
     augment: int | None = None
     augment_edits: tuple[str, ...] | None = None
     criterion: Literal["auto", "error", "macro_f1"] = "auto"
@@ -197,7 +198,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         values["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
 
         def part(kind: Any) -> Any:
-            return kind(**{item.name: values[item.name] for item in fields(kind) if item.name in values})
+            given = {item.name: values[item.name] for item in fields(kind) if item.name in values}
+            return kind(**{name: value for name, value in given.items() if value is not None or name == "k"})
 
         return TrainConfig(
             method=values["method"],
@@ -245,14 +247,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
 def _model(values: dict[str, Any]) -> ModelSettings:
     """The model as the parameters give it, left open where they do not; small where only a part of it is given."""
-    kind, others = values["kind"], ("head", "word_dropout", "head_dropout", "rescaled")
-    changed = any(values[name] != getattr(ModelSettings(), name) for name in others)
-    sized = any(values[name] is not None for name in SIZES)
-    if not (changed or sized or kind == "lstm" or values["pretrained"]):
+    kind, sizes = values["kind"], [item.name for item in fields(ModelSettings) if item.name != "kind"]
+    given = {name: values[name] for name in sizes if values[name] is not None}
+    if not (given or kind == "lstm" or values["pretrained"]):
         return ModelSettings(kind=kind)
-    sizes = {name: small if values[name] is None else values[name] for name, small in SIZES.items()}
-    rest = {name: values[name] for name in others}
-    return ModelSettings(kind="lstm" if kind == "auto" else kind, **sizes, **rest)
+    return ModelSettings(kind="lstm" if kind == "auto" else kind, **SIZES | given)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from wordward.runs.initial import check_fits_task, vectors_width
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
+from wordward.support.remembering import given_names
 from wordward.support.threads import cores
 from wordward.text.chosen import file_at_hand
 from wordward.text.scripts import unspaced
@@ -44,7 +45,8 @@ READING = TextSettings(tokenizer="punctuation", lowercase=True)
 def is_open(config: TrainConfig) -> bool:
     """Whether the choice of the model, or at least of its sizes, is left to wordward."""
     return (
-        config.model in [ModelSettings(kind=kind) for kind in ("auto", "convolution", "spelling")]
+        given_names(config.model) <= {"kind"}
+        and config.model.kind in ("auto", "convolution", "spelling")
         and config.transformer is None
         and config.pretrained is None
         and config.data.corpus is None
@@ -63,7 +65,9 @@ def choose(
     fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes)
     few_enough = tagging or classes <= TOO_MANY
     if found is not None and few_enough and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
-        if (unlabelled or tagging) and any(not each.recipe.needs_labels for each in parse_methods(config.method)):
+        refused = "self_training" in given_names(config.training) and not config.training.self_training
+        virtual = any(not each.recipe.needs_labels for each in parse_methods(config.method))
+        if (unlabelled or tagging) and virtual and not refused:
             fine_tuning = _self_training(fine_tuning)
         training = replace(config.training, **_open(config.training, fine_tuning))
         chosen = replace(config, transformer=str(found), training=training)
@@ -106,8 +110,8 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
 
 def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
-    ours = any(getattr(config.training, name) != getattr(TrainingSettings(), name) for name in OURS)
-    if ours or config.model.kind != "auto" or config.text != TextSettings() or launched() > 1:
+    ours = given_names(config.text) or given_names(config.training).intersection(OURS)
+    if ours or config.model.kind != "auto" or launched() > 1:
         return False
     if any(find_spec(name) is None for name in ("transformers", "accelerate")):
         return False
@@ -145,10 +149,12 @@ def _training(kind: str, texts: int, self_training: bool) -> dict[str, Any]:
 
 def _open(given: TrainingSettings, chosen: dict[str, Any]) -> dict[str, Any]:
     """What is chosen for those settings that are not given."""
-    default = TrainingSettings()
-    values = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
+    names = given_names(given)
+    values = {name: value for name, value in chosen.items() if name not in names}
     if "patience" in values and given.epochs is not None:
         values["patience"] = given.epochs
+    if "decay" in names:  # which only the exponential schedule has
+        values.pop("schedule", None)
     return values
 
 
@@ -158,9 +164,8 @@ def _text(given: TextSettings, examples: Sequence[Example], few: int, *, tagging
         chosen["lowercase"] = READING.lowercase
         if not unspaced(example.text for example in _some(examples)):  # else `fitting` takes characters, and says so
             chosen["tokenizer"] = READING.tokenizer
-    default = TextSettings()
-    open_ones = {name: value for name, value in chosen.items() if getattr(given, name) == getattr(default, name)}
-    return replace(given, **open_ones)
+    names = given_names(given)
+    return replace(given, **{name: value for name, value in chosen.items() if name not in names})
 
 
 def _model(kind: str, vectors: Path | None) -> ModelSettings:

@@ -139,6 +139,11 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
         )
     if config.training.augment is not None and data.tagging:
         raise SettingError("augment", "`augment` is for texts with one label each, but these have tags: leave it out")
+    if config.training.self_training and data.tagging and config.transformer is None:
+        raise SettingError(
+            "self_training",
+            "of taggers only a Hugging Face model learns by `self_training`: leave it out, or give a `transformer`",
+        )
     entities = data.tagging and mark_entities(data.classes)
     if criterion == "entity_f1" and not entities:
         raise DataError(

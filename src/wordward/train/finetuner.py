@@ -78,7 +78,6 @@ class FineTuning(transformers.TrainerCallback):
         settings, train = self.config.training, self._train()
         named: Any = asdict(self.config.perturbation) | {
             "method": self.config.method,
-            "average": "tokens",  # as the model's own label loss
             "unlabelled_batch_size": max(1, settings.unlabelled_batch_size // self.team.size),
         }
         methods = parse_methods(self.config.method, self.config.perturbation)

@@ -70,6 +70,8 @@ def start_of(config: TrainConfig, given: Given | None = None, *, quiet: bool = T
     paired = config.data.pair_column is not None
     if paired and tagging:
         raise SettingError("pair_column", "`pair_column` is for texts that get one label, but these have tags")
+    if tagging:  # as the model's own label loss
+        config = replace(config, perturbation=replace(config.perturbation, average="tokens"))
     most = longest(model, tokenizer)
     config = _with_length(config, source, tokenizer.num_special_tokens_to_add(paired), most)
     candidates = _candidates(config, tokenizer, model)

@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,9 +19,10 @@ from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import RunError, SettingError
 from wordward.support.files import refuse_pipes, write
+from wordward.support.remembering import changed, given_names
 from wordward.train.building import adversaries, build, with_fitting_k
 from wordward.train.data import prepare
-from wordward.train.training import DivergedError, inputs_of, train
+from wordward.train.training import DivergedError, inputs_of, train, with_model
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 
@@ -53,9 +54,9 @@ def with_setting(config: Any, name: str, value: str) -> Any:
     for item in fields(config):
         part = getattr(config, item.name)
         if item.name == name:
-            return replace(config, **{name: _read(name, value)})
+            return changed(config, **{name: _read(name, value)})
         if is_dataclass(part) and name in setting_names(type(part)):
-            return replace(config, **{item.name: with_setting(part, name, value)})
+            return changed(config, **{item.name: with_setting(part, name, value)})
     raise AssertionError(f"{name} is not in {type(config).__name__}")
 
 
@@ -103,7 +104,9 @@ def _try_all(
     """Train the trials one after the other, and copy the best; `failures`: those that failed before a resume."""
     known = [(chosen, failures.get(_label(chosen))) for chosen, _ in trials]
     tried: list[dict[str, Any]] = [{"choice": chosen, "failed": why} for chosen, why in known if why is not None]
-    record: dict[str, Any] = {"config": to_toml(config), "chosen": None, "stopped": False, "tried": tried}
+    given = sorted(given_names(config))
+    record: dict[str, Any] = {"config": to_toml(config), "given": given}
+    record |= {"chosen": None, "stopped": False, "tried": tried}
     _write(folder, record)
     for chosen, settings in trials:
         label = _label(chosen)
@@ -150,19 +153,22 @@ def _trials(config: TrainConfig, choices: Sequence[str]) -> list[tuple[dict[str,
 
 def _refuse_unusable(configs: list[TrainConfig]) -> None:
     """Do all that each trial does before its first step, reading the texts only once where they are the same."""
-    former, data = None, None
+    source, texts, former, data = None, {}, None, None
     for config in configs:
         pick_device(config.training.device)
+        if config.data != source:
+            source, texts = config.data, {}
+        config, _ = with_model(config, texts, quiet=True)
         if config.transformer is not None:
             from wordward.train.finetuning_start import start_of
 
-            start_of(config)
+            start_of(config, texts)
             continue
         training = config.training
-        reads = config.data, config.text, config.task, config.pretrained
-        reads = (*reads, training.seed, training.positive, training.criterion)
+        reads = config.data, config.text, config.task, config.pretrained, config.model.kind
+        reads = (*reads, training.seed, training.positive, training.criterion, training.self_training)
         if data is None or reads != former:
-            former, (_, data) = reads, prepare(config, quiet=True)
+            former, (_, data) = reads, prepare(config, texts, quiet=True)
         adversaries(with_fitting_k(config, data), data, build(config, data))
 
 
@@ -175,7 +181,9 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
     with run_folder.readable(file):
         record = json.loads(file.read_text(encoding="utf-8"))
         check_kind(record, kinds.SWEEP)
+        given = given_names(config)
         names = differing(config, from_toml(TrainConfig, record["config"]))
+        names += sorted(given.symmetric_difference(record.get("given", given)) - {*names})
         failed = {_label(entry["choice"]): entry["failed"] for entry in record["tried"] if "failed" in entry}
     if names:
         raise run_folder.RunError(

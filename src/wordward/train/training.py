@@ -11,7 +11,8 @@ import torch
 
 from wordward.config.settings import TrainConfig, given_of
 from wordward.config.texts import DataSettings
-from wordward.datasets import Example, examples_of
+from wordward.datasets import Example, examples_of, sample
+from wordward.datasets.example import label_names
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
 from wordward.runs.missing import beside
@@ -97,12 +98,6 @@ def train(
     config, chosen = with_model(config, given, quiet=quiet)
     if chosen:
         say(chosen, quiet=quiet)
-    if config.data.pair_column is not None and config.transformer is None:
-        raise SettingError(
-            "pair_column",
-            "two texts are judged together by a Hugging Face model, and none was given, nor one chosen that is "
-            "installed and fast enough here: give its folder or name as `transformer`",
-        )
     if config.transformer is not None:
         from wordward.train.finetuning import fine_tune
 
@@ -162,15 +157,23 @@ def with_model(
     config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool
 ) -> tuple[TrainConfig, str | None]:
     """The config with a model that suits the texts, which are read only once, and what was chosen, if it was open."""
-    if not is_open(config):
-        return config, None
-    if "train" not in given:
-        with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
-            given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
-    examples = given["train"][: config.data.limit]
-    tagging = bool(examples) and examples[0].tags is not None
-    labels, unlabelled = {example.label for example in examples}, bool(config.data.unlabelled)
-    return choose(config, examples, len(labels), tagging=tagging, unlabelled=unlabelled)
+    chosen = None
+    if is_open(config):
+        if "train" not in given:
+            with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
+                given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
+        whole, unlabelled = given["train"], bool(config.data.unlabelled)
+        labels = {example.label for example in whole}  # a limit leaves out texts, but no label
+        examples = sample(whole, config.data.limit, labels=label_names, in_order=False)
+        tagging = bool(examples) and examples[0].tags is not None
+        config, chosen = choose(config, examples, len(labels), tagging=tagging, unlabelled=unlabelled)
+    if config.data.pair_column is not None and config.transformer is None:
+        raise SettingError(
+            "pair_column",
+            "two texts are judged together by a Hugging Face model, and none was given, nor one chosen that is "
+            "installed and fast enough here: give its folder or name as `transformer`",
+        )
+    return config, chosen
 
 
 def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
