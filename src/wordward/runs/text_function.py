@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.support.errors import RunError
+from wordward.support.remembered import Remembered
 from wordward.text.vocabulary import SPECIALS
 
 Probabilities = Callable[[list[str]], Any]  # an array (texts, classes), or for each text a dict from label to number
@@ -64,7 +65,7 @@ class TextFunction(nn.Module):
         super().__init__()
         self.function, self.labels, self.strings, self.name = function, labels, strings, name
         self.several, self.which = several, which
-        self._known: dict[str, np.ndarray] = {}  # a text is asked for once, until `forget`
+        self._answers = Remembered(self._answered, REMEMBERED)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(batch, classes)."""
@@ -79,18 +80,17 @@ class TextFunction(nn.Module):
 
     def forget(self) -> None:
         """Ask for every text again, since the function may have learnt."""
-        self._known.clear()
+        self._answers.forget()
 
     def of(self, texts: Sequence[str]) -> np.ndarray:
         """The probabilities of texts, (texts, classes), each above 0."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
-            answers = ask(self.function, new, self.labels, self.name, several=self.several)
-            for text, found in zip(new, answers, strict=True):
-                row = [found[label] for label in self.labels] if isinstance(found, dict) else found
-                self._known[text] = np.maximum(np.asarray(row, dtype=np.float32), LEAST)
-        return np.stack([self._known[text] for text in texts])
+        return np.stack(self._answers(texts))
+
+    def _answered(self, texts: list[str]) -> list[np.ndarray]:
+        """As `of`, from the function itself."""
+        answers = ask(self.function, texts, self.labels, self.name, several=self.several)
+        rows = [[found[label] for label in self.labels] if isinstance(found, dict) else found for found in answers]
+        return [np.maximum(np.asarray(row, dtype=np.float32), LEAST) for row in rows]
 
 
 def ask(

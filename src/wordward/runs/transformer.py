@@ -25,6 +25,7 @@ from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, P
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.support.files import put_back
+from wordward.support.remembered import Remembered
 from wordward.text.chosen import split_examples
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.tokenizers import tokenize
@@ -172,17 +173,13 @@ class TransformerRun(Run):
     def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
         if self.tagging or self.paired or not self._parts_at_blanks:
             return None
-        if len(self._alone) > REMEMBERED:
-            self._alone.clear()
-        if new := [each for each in dict.fromkeys(stretches) if each not in self._alone]:
-            read = self.tokenizer(new, add_special_tokens=False, return_attention_mask=False)["input_ids"]
-            self._alone.update(zip(new, read, strict=True))
-        return [self._alone[each] for each in stretches]
+        return self._alone(stretches)
 
     @cached_property
-    def _alone(self) -> dict[str, list[int]]:
+    def _alone(self) -> Remembered[str, list[int]]:
         """The ids of stretches of text that were read alone, which come again and again."""
-        return {}
+        read = partial(self.tokenizer, add_special_tokens=False, return_attention_mask=False)
+        return Remembered(lambda stretches: read(stretches)["input_ids"], REMEMBERED)
 
     @cached_property
     def _parts_at_blanks(self) -> bool:
