@@ -18,6 +18,7 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
 from wordward.cli.main import main
+from wordward.runs import text_function
 from wordward.runs.opening import opener
 from wordward.support.errors import RunError, SettingError
 
@@ -184,6 +185,23 @@ class TestAFunction:
             assert found.probabilities["good"] == pytest.approx(good(text), abs=1e-5)
         assert set(texts) <= set(guard.asked)
         assert run.predict([" "])[0].problem is not None
+        assert run.predict(["🙂"])[0].warning is None
+
+    def test_strings_are_forgotten_where_there_are_too_many(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(text_function, "STRINGS", 20)
+        run: Any = wordward.open_model(Guard())
+        examples = reviews(30)
+        expected = [good(each.text) for each in examples]
+        corpus = run.encode(examples, labelled=True)
+        assert run.evaluate_corpus(corpus).scores["error"].value == 0.0  # the strings of a corpus stay
+        for _ in range(3):
+            size = len(run.vocabulary)
+            found = [each.probabilities["good"] for each in run.predict([each.text for each in examples])]
+            assert found == pytest.approx(expected, abs=1e-5)
+            assert len(run.vocabulary) > size  # no id comes again
+        assert len(run.vocabulary._strings) < 100
+        with pytest.raises(RunError, match="read it again"):
+            run.probabilities(corpus)
 
     def test_whatever_way_probabilities_are_given(self):
         ways: dict[str, Any] = {

@@ -87,6 +87,7 @@ class Asked:
             raise SettingError(
                 "model", f"{run.folder} gives a text several labels: yardsticks are for one label a text"
             )
+        run.forget()
         self.run, self.temperature = run, 1.0
         self._logits = Remembered(self._read, REMEMBERED)
 

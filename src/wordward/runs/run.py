@@ -13,6 +13,7 @@ from torch import Tensor
 from wordward.config.settings import TrainConfig
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.runs.checkpoint import load_class_counts
@@ -108,6 +109,11 @@ class Run(Reader):
     def tagging(self) -> bool:
         """Whether the model gives each token a tag (a tagger) rather than each text a label (a classifier)."""
         return self.config.task == "tag"
+
+    @property
+    def paired(self) -> bool:
+        """Whether a text is two that are judged together, `first ||| second`."""
+        return self.config.data.pair_column is not None
 
     @property
     def marks_entities(self) -> bool:
@@ -262,6 +268,8 @@ class Run(Reader):
 
     def problem(self, reading: Reading) -> str | None:
         """Why there is no prediction for a text; None if there is one."""
+        if self.paired and not parted(reading.text).whole:
+            return no_pair(reading.text)
         return None if reading.filled else no_words(reading.text)
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
@@ -292,6 +300,7 @@ class Run(Reader):
             >>> run.evaluate(texts).scores["error"].value
             0.0
         """
+        self.forget()
         examples = self.examples(texts)
         if not examples:
             raise DataError("expected texts with labels to score the model on; there are none", source or None)
@@ -300,7 +309,6 @@ class Run(Reader):
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""
-        self.forget()
         found = self.probabilities(corpus, quiet=quiet)
         return evaluation(corpus, found, self.labels, positive=self.positive, source=source)
 

@@ -13,6 +13,7 @@ from wordward.text.vocabulary import SPECIALS
 
 Probabilities = Callable[[list[str]], Any]  # an array (texts, classes), or for each text a dict from label to number
 REMEMBERED = 1 << 17  # texts whose probabilities are kept
+STRINGS = 1 << 20  # of which the ids are kept
 SUM = 0.01  # how far probabilities may be from adding up to 1
 LEAST = np.finfo(np.float32).tiny  # a probability, of which there is a logarithm
 
@@ -21,19 +22,21 @@ class Strings:
     """Words, and what stands between them, as ids, which strings get when they are first seen: no text is unknown."""
 
     def __init__(self) -> None:
-        self.words: list[str] = list(SPECIALS)
         self._numbers: dict[str, int] = {}
+        self._strings: dict[int, str] = {}
+        self._next = len(SPECIALS)
 
     def __len__(self) -> int:
-        return len(self.words)
+        return self._next
 
     def __contains__(self, word: object) -> bool:
         return True
 
     def __getitem__(self, word: str) -> int:
-        number = self._numbers.setdefault(word, len(self.words))
-        if number == len(self.words):
-            self.words.append(word)
+        number = self._numbers.setdefault(word, self._next)
+        if number == self._next:
+            self._strings[number] = word
+            self._next += 1
         return number
 
     def candidates(self, min_count: int = 1) -> np.ndarray:
@@ -42,7 +45,15 @@ class Strings:
 
     def word(self, number: int) -> str:
         """The string of an id."""
-        return self.words[number]
+        if number not in self._strings:
+            raise RunError("a text was read long ago, and its words are forgotten: read it again")
+        return self._strings[number]
+
+    def forget(self) -> None:
+        """Start anew where there are too many; no id comes again, so that those of before are known as such."""
+        if len(self._strings) > STRINGS:
+            self._numbers.clear()
+            self._strings.clear()
 
 
 class TextFunction(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor
 from wordward.config.settings import TrainConfig
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
-from wordward.datasets.pairs import no_pair, parted
+from wordward.datasets.pairs import parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
@@ -64,11 +64,6 @@ class TransformerRun(Run):
     def tokenizer(self) -> Any:
         """The tokenizer that the model was trained with."""
         return self.vocabulary.tokenizer
-
-    @property
-    def paired(self) -> bool:
-        """Whether a text is two that are judged together, `first ||| second`."""
-        return self.config.data.pair_column is not None
 
     @cached_property
     def reader(self) -> PieceReader:
@@ -219,8 +214,6 @@ class TransformerRun(Run):
     def problem(self, reading: Reading) -> str | None:
         if self.tagging and reading.unread:
             return self.reader.too_long(reading.words)
-        if self.paired and not parted(reading.text).whole:
-            return no_pair(reading.text)
         return super().problem(reading)
 
     def perturbed(self, batch: Batch) -> Tensor:
