@@ -17,7 +17,6 @@ from wordward.attack.similarity import Similarity
 from wordward.attack.wordnet import relations
 from wordward.config.yardsticks import YardstickSettings
 from wordward.datasets import DataError, Example
-from wordward.perturbation.tap import evaluating
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.run import Run
 from wordward.support.console import progress
@@ -97,8 +96,7 @@ class Asked:
 
     def _read(self, texts: list[str]) -> list[np.ndarray]:
         rows = self.run.rows_of(texts)
-        with evaluating(self.run.model):
-            found = iter(self.run.logits([row for row in rows if row is not None]))
+        found = iter(self.run.logits([row for row in rows if row is not None]))
         unreadable = np.full(len(self.run.labels), np.nan, np.float32)
         return [unreadable if row is None else next(found) for row in rows]
 

@@ -15,7 +15,7 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
-from wordward.runs.counted import Counted, FromElsewhere
+from wordward.runs.counted import FromElsewhere
 from wordward.runs.given import check_pairs
 from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
@@ -49,6 +49,8 @@ def open_function(
     (tried,) = ask(called, [joined(TRIED, TRIED) if paired else TRIED], names, name, several=several)
     if not names:
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))
+    if len(set(names)) < len(names):
+        raise SettingError("labels", f"expected a name of its own for each label; got {', '.join(names)}")
     vocabulary = Strings()
     model = TextFunction(called, names, vocabulary, name, several=several)
     config = TrainConfig(task="classify", training=TrainingSettings(seed=0, criterion="error"))
@@ -82,9 +84,6 @@ class BlackBox(FromElsewhere, Run):
 
     vocabulary: Strings
     model: TextFunction
-    source: str | None = None  # what to open it by again; None: it is in memory only
-    counted: Counted | None = None  # words by label of texts like those it was trained on
-    among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
 
     @property
     def has_gradients(self) -> bool:
