@@ -93,10 +93,6 @@ class BlackBox(FromElsewhere, Run):
     def text(self) -> TextSettings:  # type: ignore[override]
         return TextSettings(tokenizer="characters", lowercase=True)  # words put in are capitalised as the old were
 
-    @property
-    def weights(self) -> list[Path]:
-        return []
-
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         examples = [self.example(example) for example in examples]
         if self.paired:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -57,10 +56,6 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     @property
     def evidence_alone(self) -> Evidence | None:
         return remembered(self, self.model.model) if self.counted is None else None
-
-    @property
-    def weights(self) -> list[Path]:
-        return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
 
     @property
     def _counted_words(self) -> Vocabulary | None:

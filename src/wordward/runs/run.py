@@ -89,6 +89,11 @@ class Run(Reader):
         return of_run or self.folder.name
 
     @property
+    def place(self) -> Path:
+        """The folder of the model itself."""
+        return self.folder / TRANSFORMER if self.config.transformer else self.folder
+
+    @property
     def trained_here(self) -> bool:
         """Whether `wordward train` made it, so that its folder tells how; not so a model that was only opened."""
         return True

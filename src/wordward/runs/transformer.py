@@ -84,7 +84,7 @@ class TransformerRun(Run):
 
     @property
     def weights(self) -> list[Path]:
-        return sorted((self.folder / run_folder.TRANSFORMER).glob("*.safetensors"))
+        return sorted(self.place.glob("*.safetensors"))
 
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
