@@ -129,3 +129,7 @@ def _check(run: Run) -> None:
         raise RunError(
             "expected a run that labels texts; got a tagger, which no goal of TextAttack fits: use `wordward attack`"
         )
+    if run.several_labels:
+        raise RunError(
+            "expected a run that gives a text one label; got one that gives several at once: open it with `positive`"
+        )
