@@ -16,6 +16,7 @@ from wordward.attack.edits import (
     edited,
     goes_with,
     insertions,
+    left_out,
     punctuations,
     uncapitalised,
     words_in,
@@ -205,3 +206,18 @@ def test_spans_are_words_as_people_see_them() -> None:
         Span(11, 18, "o'clock"),
         Span(19, 22, "now"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("so very warm", ["very warm", "so warm", "so very"]),
+        ("so\tvery\n warm", ["very\n warm", "so\n warm", "so\tvery\n"]),
+        ("so\nvery warm", ["very warm", "so\nwarm", "so\nvery"]),
+        (" so (very) ", [" (very) ", " so () "]),
+        ("so ||| very, warm", ["||| very, warm", "so ||| , warm", "so ||| very,"]),
+    ],
+)
+def test_a_word_left_out_takes_a_blank_along(text: str, left: list[str]) -> None:
+    assert [edited(text, [left_out(text, span.start, span.end)]) for span in words_in(text)] == left
+    assert deletion("(the) film", words_in("(the) film")[0]) is None  # no blank beside it

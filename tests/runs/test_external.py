@@ -18,8 +18,9 @@ from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
 from wordward.cli.main import main
+from wordward.runs import text_function
 from wordward.runs.opening import opener
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import DataError, RunError, SettingError
 
 TEXTS = ["The film was warm,  and funny!", "the script was dull", "this cast was bland , said our friend of mine"]
 
@@ -68,6 +69,24 @@ class TestAFolder:
         pipeline = SimpleNamespace(model=model, tokenizer=tokenizer)
         for given in ((model, tokenizer), pipeline):
             assert wordward.open_model(given, device="cpu").predict(TEXTS) == expected
+
+    def test_a_model_stays_in_its_mode_and_is_asked_in_eval_mode(self, folder: Path):
+        model, tokenizer = loaded(folder)
+        for part in model.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.5
+        settings = wordward.attack.AttackSettings(words="any", edits=("swap", "typo"))
+
+        def found(run: Any) -> list[Any]:
+            explained = [(each.predicted, each.places) for each in run.explain(TEXTS)]
+            return [run.predict(TEXTS), run.attack(TEXTS, settings), explained, run.logits(run.rows_of(TEXTS))]
+
+        runs = []
+        for training in (False, True):
+            runs.append(found(wordward.open_model((model.train(training), tokenizer), device="cpu")))
+            assert all(part.training == training for part in model.modules())
+        assert runs[0][:3] == runs[1][:3]
+        np.testing.assert_array_equal(runs[0][3], runs[1][3])
 
     def test_opens_again_in_another_process(self, folder: Path):
         run = wordward.open_model(folder, device="cpu")
@@ -119,6 +138,21 @@ class TestRefused:
         tokenizer.save_pretrained(tmp_path)
         with pytest.raises((RunError, SettingError), match=said):
             wordward.open_model(tmp_path, device="cpu")
+
+    def test_a_name_that_two_labels_have(self, folder: Path):
+        model, tokenizer = loaded(folder)
+        model.config.id2label = {0: "x", 1: "x"}
+        with pytest.raises(SettingError, match="a name of its own, but names them x, x"):
+            wordward.open_model((model, tokenizer), device="cpu")
+        with pytest.raises(SettingError, match="a name of its own for each label; got x, x"):
+            wordward.open_model(Guard(), labels=["x", "x"])
+
+    def test_half_of_a_character(self, folder: Path):
+        for run in (wordward.open_model(folder, device="cpu"), wordward.open_model(Guard())):
+            with pytest.raises(DataError, match=r"texts, line 2: expected whole characters; got .* in 'a \\ud83d'"):
+                run.predict(["good", "a \ud83d"])
+            with pytest.raises(DataError, match=r"^line 7: expected whole characters"):
+                run.evaluate([wordward.Example("\ud83d", "good", line=7)])
 
     def test_weights_that_lack_the_head(self, tmp_path: Path):
         tokenizer = word_pieces()
@@ -184,6 +218,23 @@ class TestAFunction:
             assert found.probabilities["good"] == pytest.approx(good(text), abs=1e-5)
         assert set(texts) <= set(guard.asked)
         assert run.predict([" "])[0].problem is not None
+        assert run.predict(["🙂"])[0].warning is None
+
+    def test_strings_are_forgotten_where_there_are_too_many(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(text_function, "STRINGS", 20)
+        run: Any = wordward.open_model(Guard())
+        examples = reviews(30)
+        expected = [good(each.text) for each in examples]
+        corpus = run.encode(examples, labelled=True)
+        assert run.evaluate_corpus(corpus).scores["error"].value == 0.0  # the strings of a corpus stay
+        for _ in range(3):
+            size = len(run.vocabulary)
+            found = [each.probabilities["good"] for each in run.predict([each.text for each in examples])]
+            assert found == pytest.approx(expected, abs=1e-5)
+            assert len(run.vocabulary) > size  # no id comes again
+        assert len(run.vocabulary._strings) < 100
+        with pytest.raises(RunError, match="read it again"):
+            run.probabilities(corpus)
 
     def test_whatever_way_probabilities_are_given(self):
         ways: dict[str, Any] = {

@@ -90,6 +90,13 @@ def test_it_is_checked_and_attacked_as_a_function(
     assert cli.main(["attack", "as_onnx:probabilities", "texts.csv", *edits]) == 0
 
 
+def test_the_model_stays_in_its_mode(place: Path, tmp_path: Path) -> None:
+    run = load_run(place / "lstm", device="cpu")
+    run.model.train()
+    export_onnx(run, tmp_path / "a.onnx")
+    assert all(part.training for part in run.model.modules())
+
+
 def test_a_file_that_would_differ_is_not_written(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

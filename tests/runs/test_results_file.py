@@ -11,7 +11,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
+from any_model import fine_tuned
 from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward.explain.corpus
@@ -27,7 +29,7 @@ from wordward.datasets.published import Splits
 from wordward.explain.corpus import Question, explain_all
 from wordward.explain.explanation import from_json
 from wordward.runs import run_folder
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, open_model
 from wordward.runs.results_file import ResultsFile, describe
 from wordward.runs.run import Run
 from wordward.support.threads import cores
@@ -109,6 +111,38 @@ def test_what_decides_the_results_is_compared_wherever_it_lies(
         assert main(["attack", str(copy), data, "--out", out, *options]) == 1
         assert f"(other {said})" in capsys.readouterr().err
         (copy / name).write_bytes(whole)
+
+
+def test_what_a_model_from_elsewhere_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights, names of labels and tokenizer of a folder, also in the cache of the hub; of a function its module."""
+    place = fine_tuned(tmp_path / "models--someone--sense" / "snapshots" / "0")
+    (place.parents[1] / "refs").mkdir()
+    (place.parents[1] / "refs" / "main").write_text("0")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "of_strings.py"
+    module.write_text("def guard(texts):\n    return [0.5 for _ in texts]\n")
+
+    def described(source: Any) -> dict[str, Any]:
+        return describe(open_model(source, device="cpu"), [Example("warm")])
+
+    opened = open_model(place, device="cpu")
+    from_hub = replace(opened, folder=Path("someone/sense"), source="someone/sense")
+    before, of_hub, of_function = described(place), describe(from_hub, []), described("of_strings:guard")
+    assert (of_hub["weights"], of_hub["vocabulary"]) == (before["weights"], before["vocabulary"])
+    assert None not in (before["weights"], before["vocabulary"], of_function["weights"])
+    (place / "out.jsonl.settings.json").write_text("{}")  # results may lie there
+    assert described(place) == before
+    config, tokenizer = (json.loads((place / name).read_text()) for name in ("config.json", "tokenizer.json"))
+    (place / "config.json").write_text(json.dumps(config | {"id2label": {0: "good", 1: "bad"}}))
+    assert [name for name, value in described(place).items() if value != before[name]] == ["labels", "vocabulary"]
+    (place / "config.json").write_text(json.dumps(config | {"label2id": None}))
+    (place / "tokenizer.json").write_text(json.dumps(tokenizer, indent=3))
+    assert describe(from_hub, [])["vocabulary"] != of_hub["vocabulary"]
+    module.write_text(module.read_text() + "\n")
+    assert described("of_strings:guard")["weights"] != of_function["weights"]
+    assert describe(open_model(lambda texts: [0.5 for _ in texts]), [])["weights"] is None
 
 
 @pytest.mark.usefixtures("loaded_processes")

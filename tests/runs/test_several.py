@@ -335,6 +335,19 @@ class TestLists:
         assert [json.loads(str(example.label)) for example in examples] == lists
         assert wordward.open_model(topics).evaluate(examples).scores["error"].value == 0.0
 
+    def test_a_function_that_has_learnt_is_scored_anew(self):
+        learnt = [0.9]
+
+        def function(texts: list[str]) -> list[list[float]]:
+            return [learnt] * len(texts)
+
+        function.several_labels = True  # type: ignore[attr-defined]
+        run = wordward.open_model(function, labels=["praise"])
+        text = [wordward.Example("a warm film", "praise")]
+        assert run.evaluate(text).scores["error"].value == 0.0
+        learnt[0] = 0.1
+        assert run.evaluate(text).scores["error"].value == 1.0
+
     def test_a_list_is_no_label_to_train_with(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         data = tmp_path / "train.jsonl"
         data.write_text('{"text": "a warm film", "label": ["praise", "film"]}\n')

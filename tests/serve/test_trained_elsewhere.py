@@ -2,11 +2,21 @@
 
 from pathlib import Path
 
+import pytest
 from any_model import Guard, fine_tuned
 
 from wordward.runs.opening import open_model
 from wordward.serve.limits import Limits
+from wordward.serve.schemas import Asked
 from wordward.serve.service import Service
+from wordward.support.errors import SettingError
+
+
+def test_a_function_is_asked_about_symbols() -> None:
+    service = Service([open_model(Guard())], Limits())
+    assert service.predict(Asked(text="😀😀"))[0].label == "good"
+    with pytest.raises(SettingError, match="the text is empty"):
+        service.predict(Asked(text=" "))
 
 
 def test_no_method_is_claimed(tmp_path: Path) -> None:

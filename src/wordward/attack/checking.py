@@ -152,7 +152,7 @@ def _judging(run: Run, texts: Sequence[Example]) -> Run:
     """A model that wordward did not train with words counted by label, where these texts have one."""
     if run.trained_here or run.tagging or any(each.label is None for each in texts):
         return run
-    return replace(run, counted=count_words(texts, run.labels))  # type: ignore[call-arg]
+    return replace(run, counted=count_words(texts, run.labels))
 
 
 def _no_sense_from(run: Run) -> str:

@@ -116,8 +116,9 @@ class Editor:
     def row(self, case: Case, edits: Sequence[Edit]) -> Row | None:
         """The text after some edits as the model reads it; None: not at all, or a tagger's with other words."""
         reading = self.run.read(Example(edited(case.text, edits)))
-        same = not self.run.tagging or (len(reading.tokens) == len(case.reading.spans) and not reading.unread)
-        return reading.row if reading.tokens and same else None
+        if not reading.tokens or self.run.problem(reading) is not None:
+            return None
+        return reading.row if not self.run.tagging or len(reading.tokens) == len(case.reading.spans) else None
 
     def _swaps(self, searches: Sequence[EditSearch]) -> dict[int, list[State]]:
         """The texts after one more swap, by the state that it is made in."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from wordward.attack.attacked import Sense
 from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, INSERTED, INVISIBLE, OMITTED
 from wordward.attack.stopwords import NEGATIONS, STOP_WORDS
+from wordward.datasets.pairs import MARK
 from wordward.explain.english import fold
 
 LONG = 4  # letters of a word that is read although it is misspelt
@@ -144,17 +145,16 @@ def deletion(text: str, span: Span) -> Edit | None:
     beside = [*re.findall(r"[\w'’]+", text[: span.start])[-1:], *re.findall(r"[\w'’]+", text[span.end :])[:1]]
     if fold(span.word) not in OMITTED or any(fold(word) in NEGATIONS | BOUND for word in beside):
         return None
-    return left_out(text, span)
+    edit = left_out(text, span.start, span.end)
+    return edit if edit[1:3] != (span.start, span.end) else None  # it stands between other characters than blanks
 
 
-def left_out(text: str, span: Span) -> Edit | None:
-    """A word left out, with the blank beside it; None where it stands between other characters than blanks."""
-    before, after = text[: span.start][-1:], text[span.end :][:1]
-    if before == " ":
-        return Edit("delete", span.start - 1, span.end, "")
-    if not before and after == " ":
-        return Edit("delete", span.start, span.end + 1, "")
-    return None
+def left_out(text: str, start: int, end: int) -> Edit:
+    """A word left out, with the blank before it; at the start of a line, or of a second text, the one behind it."""
+    before, after = text[:start][-1:], text[end:][:1]
+    if before in ("", "\n") or text[:start].endswith(f"{MARK} "):
+        return Edit("delete", start, end + after.isspace(), "")
+    return Edit("delete", start - before.isspace(), end, "")
 
 
 def insertions(text: str, word: str) -> Iterator[Edit]:

@@ -68,7 +68,7 @@ class Proposer:
         """
         if self.run.tagging:
             return []
-        removed = [_without(case.text, span) for span in self.words(case)]
+        removed = [left_out(case.text, span.start, span.end) for span in self.words(case)]
         kinds = [kind for kind in HARMLESS if kind in self.settings.edits]
         words = dict.fromkeys(word for kind in kinds for word in HARMLESS[kind])
         return [*removed, *(appending(case.text, word) for word in words)]
@@ -83,7 +83,9 @@ class Proposer:
 
     def __call__(self, case: Case, margins: Mapping[Edit, float]) -> dict[str, list[Edit]]:
         """The edits of each kind, best first; `margins`: of the probes that the model could read."""
-        words = sorted(self.words(case), key=lambda span: margins.get(_without(case.text, span), np.inf))
+        words = sorted(
+            self.words(case), key=lambda span: margins.get(left_out(case.text, span.start, span.end), np.inf)
+        )
         found: dict[str, Iterable[Edit]] = {}
         for kind in self.settings.edits:
             if kind in SPELLINGS:
@@ -145,11 +147,6 @@ class Proposer:
             speaks = any(judge.speaks(target.lose, number, comes=comes) for number in numbers)
             self._judged[key] = "changed" if speaks else "kept"
         return self._judged[key]
-
-
-def _without(text: str, span: Span) -> Edit:
-    """A text without a word."""
-    return left_out(text, span) or Edit("delete", span.start, span.end, "")
 
 
 def _beside(edits: Iterable[Edit], words: Sequence[Span]) -> list[Edit]:

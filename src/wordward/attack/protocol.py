@@ -17,11 +17,11 @@ from wordward.attack.similarity import Similarity
 from wordward.attack.wordnet import relations
 from wordward.config.yardsticks import YardstickSettings
 from wordward.datasets import DataError, Example
-from wordward.perturbation.tap import evaluating
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.run import Run
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
+from wordward.support.remembered import Remembered
 
 REMEMBERED = 1 << 18  # texts whose logits are kept
 ENOUGH = 50  # texts to fit a temperature on
@@ -86,21 +86,19 @@ class Asked:
             raise SettingError(
                 "model", f"{run.folder} gives a text several labels: yardsticks are for one label a text"
             )
+        run.forget()
         self.run, self.temperature = run, 1.0
-        self._known: dict[str, np.ndarray] = {}
+        self._logits = Remembered(self._read, REMEMBERED)
 
     def logits(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, classes); nan for one that cannot be read."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        rows = self.run.rows_of(new)
-        filled = [at for at, row in enumerate(rows) if row is not None]
-        self._known |= dict.fromkeys(new, np.full(len(self.run.labels), np.nan, np.float32))
-        with evaluating(self.run.model):
-            found = self.run.logits([row for row in map(rows.__getitem__, filled) if row is not None])
-        self._known |= {new[at]: logits for at, logits in zip(filled, found, strict=True)}
-        return np.stack([self._known[text] for text in texts])
+        return np.stack(self._logits(texts))
+
+    def _read(self, texts: list[str]) -> list[np.ndarray]:
+        rows = self.run.rows_of(texts)
+        found = iter(self.run.logits([row for row in rows if row is not None]))
+        unreadable = np.full(len(self.run.labels), np.nan, np.float32)
+        return [unreadable if row is None else next(found) for row in rows]
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Probabilities in single precision, as attacks see them: a confident model's are 1 whatever is changed."""

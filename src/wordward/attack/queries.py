@@ -6,12 +6,12 @@ from itertools import islice
 import numpy as np
 
 from wordward.attack.cases import Case, Replacement, State
+from wordward.attack.edits import edited, left_out
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
 from wordward.attack.rereading import text_with
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
-from wordward.datasets import Example
 from wordward.explain.word_kinds import in_one_piece_each
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
@@ -83,11 +83,12 @@ class QueryGuide:
     def _by_importance(self, state: State, case: Case, at: int) -> list[int]:
         """The words that may be swapped, those first without which the prediction is nearest to changing."""
         open = np.flatnonzero(case.open).tolist()
-        texts = [_without(case.text, *case.reading.spans[position]) for position in open]
-        rows = [self.run.read(Example(text)).row.ids for text in texts]
-        filled = [number for number, row in enumerate(rows) if len(row)]  # the only word of a text leaves nothing
+        probes = [left_out(case.text, *case.reading.spans[position]) for position in open]
+        rows = self.run.rows_of([edited(case.text, [probe]) for probe in probes])
+        # The only word of a text, or of one of a pair, leaves nothing that can be read.
+        filled = {number: row for number, row in enumerate(rows) if row is not None}
         self._spent[at] += len(filled)
-        margins = dict(zip(filled, self._margins([rows[n] for n in filled], [case] * len(filled)), strict=True))
+        margins = dict(zip(filled, self._margins([*filled.values()], [case] * len(filled)), strict=True))
         order = sorted(range(len(open)), key=lambda number: margins.get(number, -np.inf))
         return [open[number] for number in order]
 
@@ -113,9 +114,3 @@ class QueryGuide:
             return True
         assert isinstance(case.target.lose, int)
         return self.judge.of(case.target.lose, case.number(swap.position), swap.word) == "kept"
-
-
-def _without(text: str, start: int, end: int) -> str:
-    """A text without a word, and without one of the blanks around it."""
-    before, after = text[:start], text[end:]
-    return before + after[1:] if before[-1:].isspace() and after[:1].isspace() else (before + after).strip()

@@ -9,6 +9,7 @@ import torch
 from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.input_table import installed_model
 from wordward.support.errors import SettingError
+from wordward.support.remembered import Remembered
 
 BATCH = 256  # texts that the encoder reads at a time
 REMEMBERED = 1 << 18  # texts whose vectors are kept
@@ -29,21 +30,21 @@ class Similarity:
         self.tokenizer = load_tokenizer(str(folder), tagging=False)
         model, _ = pretrained(str(folder), "AutoModel", "sentence encoder")
         self.model = model.to(self.device).eval()
-        self._known: dict[str, np.ndarray] = {}
+        self._vectors = Remembered(self._read, REMEMBERED)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """1 - angle / pi of each pair of texts, from 0 to 1."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        new = sorted({text for pair in pairs for text in pair if text not in self._known}, key=len)
-        for start in range(0, len(new), BATCH):
-            part = new[start : start + BATCH]
-            self._known |= zip(part, self._vectors(part), strict=True)
-        cosines = [float(self._known[one] @ self._known[other]) for one, other in pairs]
+        texts = sorted({text for pair in pairs for text in pair}, key=len)
+        vectors = dict(zip(texts, self._vectors(texts), strict=True))
+        cosines = [float(vectors[one] @ vectors[other]) for one, other in pairs]
         return (1 - np.arccos(np.clip(cosines, -1.0, 1.0)) / np.pi).tolist()
 
+    def _read(self, texts: list[str]) -> list[np.ndarray]:
+        starts = range(0, len(texts), BATCH)
+        return [vector for start in starts for vector in self._encoded(texts[start : start + BATCH])]
+
     @torch.no_grad()
-    def _vectors(self, texts: list[str]) -> np.ndarray:
+    def _encoded(self, texts: list[str]) -> np.ndarray:
         inputs = self.tokenizer(texts, truncation=True, padding=True, return_tensors="pt").to(self.device)
         mask = inputs["attention_mask"].unsqueeze(-1)
         vectors = (self.model(**inputs).last_hidden_state * mask).sum(1) / mask.sum(1)

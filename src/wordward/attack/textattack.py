@@ -12,7 +12,6 @@ from torch import nn
 
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.datasets import DataError, Example
-from wordward.runs import scoring
 from wordward.runs.run import Run
 from wordward.support.errors import MissingExtraError, RunError
 from wordward.support.files import write
@@ -59,12 +58,12 @@ def probabilities(run: Run, texts: Sequence[str]) -> np.ndarray:
 
     In float64, and summing to one in it: a sum off by 1e-6 makes TextAttack take a softmax of probabilities.
     """
-    readings = [run.read(Example(text)) for text in texts]
-    readable = [at for at, reading in enumerate(readings) if reading.words]
+    run.forget()
+    read = run.rows_of(texts)
+    readable = [at for at, ids in enumerate(read) if ids is not None]
     rows = np.full((len(texts), len(run.labels)), 1 / len(run.labels))
     if readable:
-        corpus = run.corpus([readings[at].row.ids for at in readable])
-        rows[readable] = np.stack(scoring.probabilities(run.model, corpus, run.device))
+        rows[readable] = run.probabilities(run.corpus([ids for ids in read if ids is not None]))
     return rows / rows.sum(1, keepdims=True)
 
 
@@ -93,9 +92,10 @@ def dataset(run: Run, examples: Sequence[Example]) -> Any:
     """Examples as a textattack.datasets.Dataset; labels are numbers in the order of `run.labels`."""
     _check(run)
     numbers = label_numbers(examples, run.labels, run.text, tagging=False, source="")
-    for example in examples:
-        if not run.read(Example(example.text)).words:
-            raise DataError("expected a text with words to attack; it has none: leave it out", None, example.line)
+    for example, ids in zip(examples, run.rows_of([example.text for example in examples]), strict=True):
+        if ids is None:
+            why = run.problem(run.read(Example(example.text))) or "it has none"
+            raise DataError(f"expected a text with words to attack; {why}: leave it out", None, example.line)
     pairs = [(example.text, number) for example, number in zip(examples, numbers, strict=True)]
     return _textattack().datasets.Dataset(pairs, label_names=list(run.labels))
 
@@ -128,4 +128,8 @@ def _check(run: Run) -> None:
     if run.tagging:
         raise RunError(
             "expected a run that labels texts; got a tagger, which no goal of TextAttack fits: use `wordward attack`"
+        )
+    if run.several_labels:
+        raise RunError(
+            "expected a run that gives a text one label; got one that gives several at once: open it with `positive`"
         )

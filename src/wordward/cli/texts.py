@@ -60,7 +60,7 @@ def texts_in(
     chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
     with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
         data = replace(run.config.data, limit=None, **chosen)
-        several = run.several_labels or bool(getattr(run, "among", ()))
+        several = run.several_labels or bool(run.among)
         examples = read_as(
             data, file, labelled=labelled, group_column=group_column, several_labels=several, quiet=quiet
         )

@@ -43,6 +43,16 @@ class Example:
         return self.tags if self.tags is not None else (self.label,)
 
 
+def check_characters(text: str, path: object = None, line: int = 0) -> None:
+    """Refuse half of a surrogate pair, which is no character: no tokenizer reads it, and no file holds it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"expected whole characters; got half of a surrogate pair in {text[:60]!r}: {error}", path, line
+        ) from None
+
+
 def label_names(example: Example) -> tuple[str | None, ...]:
     """The tags of an example, or its one label; for `labels` of `hold_out` and `sample`."""
     return example.names

@@ -6,7 +6,7 @@ from math import isnan
 from typing import Any, SupportsIndex
 
 from wordward.datasets.columns import Columns, no_columns
-from wordward.datasets.example import Example
+from wordward.datasets.example import Example, check_characters
 from wordward.datasets.pairs import joined
 from wordward.support.errors import ColumnError, DataError, SettingTypeError
 
@@ -142,8 +142,5 @@ def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
             name,
             number,
         )
-    try:
-        example.text.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", name, number) from None
+    check_characters(example.text, name, number)
     return example

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wordward.datasets.columns import Columns
-from wordward.datasets.example import Example
+from wordward.datasets.example import Example, check_characters
 from wordward.datasets.lines import lines
 from wordward.datasets.tables import example_of
 from wordward.datasets.unfolding import check_unfolded
@@ -97,10 +97,7 @@ def _array_hint(line: str, number: int) -> str:
 
 def _text(value: object, option: str, name: str, path: Path, line: int) -> str:
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(f"expected whole characters; got half of a surrogate pair: {error}", path, line) from None
+        check_characters(value, path, line)
         return value
     label = option not in TEXTS
     # A missing value may be written as NaN.

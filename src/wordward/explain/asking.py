@@ -11,7 +11,6 @@ from torch import Tensor
 
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible, TextSense
-from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.scoring import log_odds
@@ -105,8 +104,7 @@ def _promising(question: Question, sense: TextSense) -> Iterator[Swap]:
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     """The logits of texts, (texts, classes), on the CPU."""
-    with evaluating(run.model):
-        found = run.logits(rows) if rows else []
+    found = run.logits(rows) if rows else []
     return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 

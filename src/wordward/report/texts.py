@@ -33,7 +33,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, 
         return None
     data = runs[0].config.data
     if not data.corpus or test not in SPLITS:
-        several = bool(getattr(runs[0], "among", ()))
+        several = bool(runs[0].among)
         read = read_as(replace(data, limit=None, **(columns or {})), test, several_labels=several)
         examples = runs[0].examples(read)
         source = "standard input" if test == "-" else test

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from wordward.perturbation.tap import evaluating
 from wordward.runs.evidence import Evidence
 from wordward.runs.run import Run
-from wordward.runs.scoring import log_odds, logits_of
+from wordward.runs.scoring import log_odds
 
 READ = 2_000  # words; vocabularies mostly have frequent ones first
 VARIANCE = 0.5  # of a word read alone around what it speaks for in texts, of which the deviation over words is 1
@@ -37,16 +36,14 @@ def read_alone(run: Run) -> Evidence | None:
     words near them foretell what they speak for.
     """
     words = run.vocabulary.words
-    if run.tagging or getattr(run, "paired", False) or len(run.labels) < 2:
+    if run.tagging or run.paired or len(run.labels) < 2:
         return None
     plain = [at for at in run.ordinary().tolist() if len(words[at]) > 1 and words[at].isalpha()][:READ]
     readings = run.read_all(run.examples([f" {words[at]}" for at in plain]))  # as within a text
     read = [(at, text.row.ids) for at, text in zip(plain, readings, strict=True) if at in text.row.ids]
     if len(read) < 2:
         return None
-    with evaluating(run.model):
-        logits = np.array(logits_of(run.model, run.corpus([row for _, row in read]), run.device))
-    odds = log_odds(torch.from_numpy(logits))
+    odds = log_odds(torch.from_numpy(np.array(run.logits([row for _, row in read]))))
     odds = odds - odds.median(0).values
     if not odds.std() > LEAST:
         return None

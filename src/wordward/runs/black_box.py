@@ -15,9 +15,11 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
-from wordward.runs.counted import Counted, FromElsewhere
-from wordward.runs.reading import Reading, Row, Words, no_words
+from wordward.runs.counted import FromElsewhere
+from wordward.runs.given import check_pairs
+from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
+from wordward.runs.scoring import Evaluation
 from wordward.runs.several import SeveralLabels
 from wordward.runs.text_function import Probabilities, Strings, TextFunction, ask
 from wordward.support.errors import RunError, SettingError
@@ -47,6 +49,8 @@ def open_function(
     (tried,) = ask(called, [joined(TRIED, TRIED) if paired else TRIED], names, name, several=several)
     if not names:
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))
+    if len(set(names)) < len(names):
+        raise SettingError("labels", f"expected a name of its own for each label; got {', '.join(names)}")
     vocabulary = Strings()
     model = TextFunction(called, names, vocabulary, name, several=several)
     config = TrainConfig(task="classify", training=TrainingSettings(seed=0, criterion="error"))
@@ -80,9 +84,6 @@ class BlackBox(FromElsewhere, Run):
 
     vocabulary: Strings
     model: TextFunction
-    source: str | None = None  # what to open it by again; None: it is in memory only
-    counted: Counted | None = None  # words by label of texts like those it was trained on
-    among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
 
     @property
     def has_gradients(self) -> bool:
@@ -92,12 +93,10 @@ class BlackBox(FromElsewhere, Run):
     def text(self) -> TextSettings:  # type: ignore[override]
         return TextSettings(tokenizer="characters", lowercase=True)  # words put in are capitalised as the old were
 
-    @property
-    def weights(self) -> list[Path]:
-        return []
-
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         examples = [self.example(example) for example in examples]
+        if self.paired:
+            check_pairs(examples, source)
         rows = [self.ids_of(example.text) for example in examples]
         if not labelled:
             return Corpus(rows)
@@ -125,13 +124,21 @@ class BlackBox(FromElsewhere, Run):
             word.append(-1)
         row = Row(np.array(ids, np.int32), np.array(word), np.array(first, np.int64), np.array(ids, np.int64))
         spans = [(token.start, token.end) for token in tokens]
-        return Reading.of(text, Words(spans, [True] * len(spans), len(spans), 0, row), lowercase=True)
+        words = Words(spans, [True] * len(spans), len(spans), 0, row)
+        # The function reads symbols as well, of which none is a word here.
+        return Reading(text, row.ids, lambda: words, lowercase=True, filled=bool(text.strip()), known=True)
+
+    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
+        readings = self.read_all([Example(text) for text in texts])
+        return [reading.ids if self.problem(reading) is None else None for reading in readings]
 
     def forget(self) -> None:
         self.model.forget()
+        self.vocabulary.forget()
 
-    def problem(self, reading: Reading) -> str | None:
-        return None if reading.text.strip() else no_words(reading.text)
+    def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
+        self.model.forget()  # but not the strings of the corpus
+        return super().evaluate_corpus(corpus, source, quiet=quiet)
 
     def ids_of(self, text: str) -> np.ndarray:
         return self.read(Example(text)).row.ids

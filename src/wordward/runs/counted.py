@@ -12,6 +12,7 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.runs.given import Text, as_example
 from wordward.runs.label_cells import decided
+from wordward.runs.sources import place_of
 from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.tokenizers import split_words
@@ -30,6 +31,7 @@ class FromElsewhere:
 
     folder: Path
     labels: tuple[str, ...]
+    source: str | None
     counted: Counted | None
     among: tuple[str, ...]  # labels of which it is the no and yes of one; none: it gives each text one label
 
@@ -40,6 +42,15 @@ class FromElsewhere:
     def example(self, text: Text) -> Example:
         """A text with its label; that of one of several labels at once is its no or yes."""
         return decided(as_example(text), self.among, *self.labels) if self.among else as_example(text)
+
+    @property
+    def place(self) -> Path:
+        """Where its files lie; of a function, the Python file that names it."""
+        return self.folder if self.source is None else place_of(self.source)
+
+    @property
+    def weights(self) -> list[Path]:
+        return [self.place] if self.place.is_file() else sorted(self.place.glob("*.safetensors"))
 
     @property
     def learnt(self) -> Vocabulary:

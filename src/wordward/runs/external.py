@@ -79,7 +79,7 @@ def open_pair(
     head = _head([type(model).__name__])
     if head is None:
         raise SettingError("model", _no_head(type(model).__name__, type(model).__name__))
-    model = model.eval() if device is None else model.to(device).eval()
+    model = model if device is None else model.to(device)  # in its own mode, and in eval mode while it is asked
     return with_positive(in_memory(model, tokenizer, tagging=head, name=name), positive)
 
 
@@ -152,7 +152,14 @@ def _names(model: nn.Module) -> tuple[str, ...]:
             "several, but this model is for regression: give a function from texts to the probabilities of labels "
             f"(module:name); or, if its one logit is a label's yes or no, problem_type={SEVERAL!r} in its config",
         )
-    return tuple(str(named[at]) for at in sorted(named))
+    names = tuple(str(named[at]) for at in sorted(named))
+    if len(set(names)) < len(names):
+        raise SettingError(
+            "model",
+            f"the model must give each label a name of its own, but names them {', '.join(names)}: mend "
+            "model.config.id2label (in its config.json)",
+        )
+    return names
 
 
 def _config(name: str, *, tagging: bool, perturbation: MethodSettings | None) -> TrainConfig:

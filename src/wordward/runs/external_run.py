@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from wordward.perturbation.objective import yes_or_no
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
 from wordward.runs.alone import remembered
-from wordward.runs.counted import Counted, FromElsewhere
+from wordward.runs.counted import FromElsewhere
 from wordward.runs.evidence import Evidence
 from wordward.runs.pieces import LogitsModel
 from wordward.runs.several import SeveralLabels
@@ -53,17 +52,10 @@ class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
 
     embedding: str | None = None  # name of the module that reads the ids; found where not given
     site: str | None = None  # name of the module after which r is added
-    source: str | None = None  # what to open it by again; None: it is in memory only
-    counted: Counted | None = None  # words by label of texts like those it was trained on
-    among: tuple[str, ...] = ()  # labels of which it is the no and yes of one; none: it gives each text one label
 
     @property
     def evidence_alone(self) -> Evidence | None:
         return remembered(self, self.model.model) if self.counted is None else None
-
-    @property
-    def weights(self) -> list[Path]:
-        return sorted(self.folder.glob("*.safetensors")) if self.folder.is_dir() else []
 
     @property
     def _counted_words(self) -> Vocabulary | None:

@@ -7,6 +7,7 @@ from typing import Any
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example, examples_of
 from wordward.datasets.given import is_table
+from wordward.datasets.pairs import no_pair, parted
 from wordward.support.errors import SettingTypeError
 
 Text = str | Example
@@ -34,6 +35,13 @@ def listed(texts: Any, data: DataSettings) -> Iterable[Any]:
         return texts
     columns: Any = {name: getattr(data, name) for name in ("text_column", "label_column", "pair_column")}
     return examples_of(texts, "texts", labelled=False, **columns)
+
+
+def check_pairs(examples: Sequence[Example], source: str = "") -> None:
+    """Refuse texts that are not two with a mark between them."""
+    for example in examples:
+        if not parted(example.text).whole:
+            raise DataError(no_pair(example.text), source, example.line)
 
 
 def check_labels(examples: Sequence[Example], source: str = "", *, tagging: bool) -> None:

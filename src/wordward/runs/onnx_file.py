@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from wordward.perturbation.tap import evaluating
 from wordward.runs import run_folder
 from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
@@ -55,12 +56,12 @@ def export_onnx(run: Run, path: str | Path) -> Path:
         'mine.onnx'
     """
     _check(run)
-    model = _Probabilities(run.model).cpu().eval()
+    model = _Probabilities(run.model).cpu()
     words = torch.full((1, 7), len(SPECIALS), dtype=torch.long)
     sizes = {INPUT: {0: "texts", 1: "words"}, OUTPUT: {0: "texts"}}
     named: Any = {"input_names": [INPUT], "output_names": [OUTPUT], "dynamic_axes": sizes}
     try:
-        with whole(Path(path)) as part, warnings.catch_warnings():
+        with evaluating(model), whole(Path(path)) as part, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the exporter, on what is checked below
             torch.onnx.export(model, (words,), str(part), opset_version=OPSET, dynamo=False, **named)
             _describe(part, run)

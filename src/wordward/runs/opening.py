@@ -78,7 +78,7 @@ def _open(source: Any, *, device: str, positive: str | None, labels: Sequence[st
                 raise
             raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
     if not folder.exists() and PYTHON.fullmatch(name):
-        return replace(of_object(_imported(name), name), source=name)  # type: ignore[call-arg]
+        return replace(of_object(_imported(name), name), source=name)
     if is_path(name) and not folder.exists() and folder.suffix.lower() not in PICKLES:
         raise RunError(f"{name} is not a run folder: there is no such folder here; {beside(name)}")
     if folder.is_dir():
@@ -91,10 +91,9 @@ def opener(run: Run) -> partial[Run]:
     positive = run.config.training.positive
     if run.trained_here:
         return partial(load_run, run.folder, device=str(run.device), positive=positive)
-    source, counted = getattr(run, "source", None), getattr(run, "counted", None)
-    labels, pair = getattr(run, "among", ()) or run.labels, run.config.data.pair_column
+    labels, pair = run.among or run.labels, run.config.data.pair_column
     return partial(
-        _again, source, counted, device=str(run.device), positive=positive, labels=labels, pair_column=pair
+        _again, run.source, run.counted, device=str(run.device), positive=positive, labels=labels, pair_column=pair
     )
 
 
@@ -102,7 +101,7 @@ def _again(source: str | None, counted: Counted | None, *, labels: Sequence[str]
     """A model opened anew; one that is only in the memory of another process cannot be."""
     if source is None:
         raise SettingError("jobs", "a model in memory cannot be opened by other processes: leave `jobs` out")
-    return replace(open_model(source, labels=labels, **how), counted=counted)  # type: ignore[call-arg]
+    return replace(open_model(source, labels=labels, **how), counted=counted)
 
 
 def _imported(source: str) -> Any:

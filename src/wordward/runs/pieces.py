@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
-from wordward.datasets.pairs import no_pair, parted
+from wordward.datasets.pairs import parted
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of
+from wordward.runs.given import check_pairs
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
 from wordward.text.batches import pad
@@ -209,8 +210,8 @@ class PieceReader:
 
         `most`: pieces to cut texts to; without it, a tagger's sentence that the model cannot read whole is refused.
         """
-        if self.paired and (single := next((each for each in examples if not parted(each.text).whole), None)):
-            raise DataError(no_pair(single.text), source, single.line)
+        if self.paired:
+            check_pairs(examples, source)
         rows: list[np.ndarray] = []
         first: list[np.ndarray] | None = [] if self.tagging else None
         with progress(quiet=quiet) as bars:

@@ -18,6 +18,8 @@ from wordward.support.locks import locked
 from wordward.support.version import __version__
 
 Read = TypeVar("Read")
+# What decides how a Hugging Face model reads; results may lie in its folder as well.
+READ = ("config.json", "adapter_config.json", "*token*.json", "vocab.*", "merges.txt", "*.model")
 
 
 def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, Any]:
@@ -28,11 +30,11 @@ def describe(run: Run, examples: Sequence[Example], **more: Any) -> dict[str, An
     texts = hashlib.sha256()
     for example in examples:
         texts.update(json.dumps([example.text, example.label, example.tokens, example.tags]).encode())
-    opened = {} if run.trained_here else {"model": str(run.folder)}
+    opened = {} if run.trained_here else {"model": str(run.folder), "labels": list(run.labels)}
     return {
         **opened,
         "weights": fingerprint(run.weights),
-        "vocabulary": fingerprint(_words(run.folder)),
+        "vocabulary": fingerprint(_words(run)),
         "run_settings": _short(hashlib.sha256(json.dumps(settings).encode())),
         "texts": len(examples),
         "fingerprint": _short(texts),
@@ -51,11 +53,11 @@ def fingerprint(files: Iterable[str | Path]) -> str | None:
     return None if digest is None else _short(digest)
 
 
-def _words(folder: Path) -> list[Path]:
+def _words(run: Run) -> list[Path]:
     """The files that define which words and labels a run knows, including a Hugging Face model's tokenizer."""
     names = run_folder.VOCABULARY, run_folder.LABELS, run_folder.CLASS_COUNTS
-    tokenizer_files = (file for kind in ("*.json", "*.txt") for file in (folder / run_folder.TRANSFORMER).glob(kind))
-    return [file for name in names if (file := folder / name).exists()] + sorted(tokenizer_files)
+    tokenizer_files = {file for kind in READ for file in run.place.glob(kind)}
+    return [file for name in names if (file := run.folder / name).exists()] + sorted(tokenizer_files)
 
 
 def _short(digest: Any) -> str:

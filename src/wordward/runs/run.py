@@ -13,9 +13,13 @@ from torch import Tensor
 from wordward.config.settings import TrainConfig
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
+from wordward.datasets.example import check_characters
+from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
+from wordward.perturbation.tap import evaluating
 from wordward.runs.checkpoint import load_class_counts
+from wordward.runs.counted import Counted
 from wordward.runs.entities import mark_entities
 from wordward.runs.given import Text, as_example, listed
 from wordward.runs.label_cells import with_names
@@ -45,6 +49,9 @@ class Run(Reader):
         labels: What it can predict, in the order of the model's logits.
         model: The network, which is called with ids and mask for logits.
         device: Where it computes.
+        source: Of a model that wordward did not train: what to open it by again; None where it is in memory only.
+        counted: Of such a model: the words, by label, of texts like those it was trained on.
+        among: Of such a model: the labels of which it is the no and yes of one; none where it gives a text one label.
 
     Examples:
         >>> run.labels
@@ -59,6 +66,9 @@ class Run(Reader):
     labels: tuple[str, ...]
     model: Any  # a module that is called with ids and mask, (batch, time) each, for logits
     device: torch.device
+    source: str | None = None
+    counted: Counted | None = None
+    among: tuple[str, ...] = ()
 
     # Tokens whose gradients are computed at once, at most: an LSTM, which reads word by word, takes many.
     tokens_at_once: ClassVar[int] = 1 << 16
@@ -77,6 +87,11 @@ class Run(Reader):
         """The name of its folder, which tables and figures show; of a run's model, that of the run."""
         of_run = self.folder.name == TRANSFORMER and self.folder.parent.name
         return of_run or self.folder.name
+
+    @property
+    def place(self) -> Path:
+        """The folder of the model itself."""
+        return self.folder / TRANSFORMER if self.config.transformer else self.folder
 
     @property
     def trained_here(self) -> bool:
@@ -113,6 +128,11 @@ class Run(Reader):
     def tagging(self) -> bool:
         """Whether the model gives each token a tag (a tagger) rather than each text a label (a classifier)."""
         return self.config.task == "tag"
+
+    @property
+    def paired(self) -> bool:
+        """Whether a text is two that are judged together, `first ||| second`."""
+        return self.config.data.pair_column is not None
 
     @property
     def marks_entities(self) -> bool:
@@ -251,6 +271,10 @@ class Run(Reader):
         texts may be given as numbers, or in another case.
         """
         examples = [self.example(text) for text in listed(texts, self.config.data)]
+        for number, each in enumerate(examples, start=1):
+            check_characters(
+                "".join([each.text, *(each.tokens or ())]), None if each.line else "texts", each.line or number
+            )
         if self.trained_here and self.config.transformer is None:
             return examples
         return with_names(self.labels, examples)
@@ -267,6 +291,8 @@ class Run(Reader):
 
     def problem(self, reading: Reading) -> str | None:
         """Why there is no prediction for a text; None if there is one."""
+        if self.paired and not parted(reading.text).whole:
+            return no_pair(reading.text)
         return None if reading.filled else no_words(reading.text)
 
     def _prediction(self, reading: Reading, found: np.ndarray) -> Prediction:
@@ -297,6 +323,7 @@ class Run(Reader):
             >>> run.evaluate(texts).scores["error"].value
             0.0
         """
+        self.forget()
         examples = self.examples(texts)
         if not examples:
             raise DataError("expected texts with labels to score the model on; there are none", source or None)
@@ -305,13 +332,13 @@ class Run(Reader):
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""
-        self.forget()
         found = self.probabilities(corpus, quiet=quiet)
         return evaluation(corpus, found, self.labels, positive=self.positive, source=source)
 
     def logits(self, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The model's logits of each row of ids in its own order, (classes,) or (time, classes)."""
-        return logits_of(self.model, self.corpus(rows), self.device, self.tokens_read)
+        with evaluating(self.model):
+            return logits_of(self.model, self.corpus(rows), self.device, self.tokens_read)
 
     def probabilities(self, corpus: Corpus, *, quiet: bool = True) -> list[np.ndarray]:
         """What the model gives each text: (classes,), or (time, classes) for a tagger."""

@@ -75,6 +75,7 @@ class SeveralLabels(Run):
     def evaluate(self, texts: Sequence[Example], *, source: str = "", quiet: bool = True) -> Evaluation:
         texts = self.examples(texts)
         gold = np.array([_marked(example, self.labels, source) for example in texts], dtype=bool)
+        self.forget()
         found = self.probabilities(self.encode(texts, labelled=False, source=source), quiet=quiet)
         return several_evaluation(gold, np.array(found) >= 0.5, self.labels, source=source)
 

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from wordward.support.errors import RunError
+from wordward.support.remembered import Remembered
 from wordward.text.vocabulary import SPECIALS
 
 Probabilities = Callable[[list[str]], Any]  # an array (texts, classes), or for each text a dict from label to number
 REMEMBERED = 1 << 17  # texts whose probabilities are kept
+STRINGS = 1 << 20  # of which the ids are kept
 SUM = 0.01  # how far probabilities may be from adding up to 1
 LEAST = np.finfo(np.float32).tiny  # a probability, of which there is a logarithm
 
@@ -20,19 +22,21 @@ class Strings:
     """Words, and what stands between them, as ids, which strings get when they are first seen: no text is unknown."""
 
     def __init__(self) -> None:
-        self.words: list[str] = list(SPECIALS)
         self._numbers: dict[str, int] = {}
+        self._strings: dict[int, str] = {}
+        self._next = len(SPECIALS)
 
     def __len__(self) -> int:
-        return len(self.words)
+        return self._next
 
     def __contains__(self, word: object) -> bool:
         return True
 
     def __getitem__(self, word: str) -> int:
-        number = self._numbers.setdefault(word, len(self.words))
-        if number == len(self.words):
-            self.words.append(word)
+        number = self._numbers.setdefault(word, self._next)
+        if number == self._next:
+            self._strings[number] = word
+            self._next += 1
         return number
 
     def candidates(self, min_count: int = 1) -> np.ndarray:
@@ -41,7 +45,15 @@ class Strings:
 
     def word(self, number: int) -> str:
         """The string of an id."""
-        return self.words[number]
+        if number not in self._strings:
+            raise RunError("a text was read long ago, and its words are forgotten: read it again")
+        return self._strings[number]
+
+    def forget(self) -> None:
+        """Start anew where there are too many; no id comes again, so that those of before are known as such."""
+        if len(self._strings) > STRINGS:
+            self._numbers.clear()
+            self._strings.clear()
 
 
 class TextFunction(nn.Module):
@@ -64,7 +76,7 @@ class TextFunction(nn.Module):
         super().__init__()
         self.function, self.labels, self.strings, self.name = function, labels, strings, name
         self.several, self.which = several, which
-        self._known: dict[str, np.ndarray] = {}  # a text is asked for once, until `forget`
+        self._answers = Remembered(self._answered, REMEMBERED)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(batch, classes)."""
@@ -79,18 +91,17 @@ class TextFunction(nn.Module):
 
     def forget(self) -> None:
         """Ask for every text again, since the function may have learnt."""
-        self._known.clear()
+        self._answers.forget()
 
     def of(self, texts: Sequence[str]) -> np.ndarray:
         """The probabilities of texts, (texts, classes), each above 0."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
-            answers = ask(self.function, new, self.labels, self.name, several=self.several)
-            for text, found in zip(new, answers, strict=True):
-                row = [found[label] for label in self.labels] if isinstance(found, dict) else found
-                self._known[text] = np.maximum(np.asarray(row, dtype=np.float32), LEAST)
-        return np.stack([self._known[text] for text in texts])
+        return np.stack(self._answers(texts))
+
+    def _answered(self, texts: list[str]) -> list[np.ndarray]:
+        """As `of`, from the function itself."""
+        answers = ask(self.function, texts, self.labels, self.name, several=self.several)
+        rows = [[found[label] for label in self.labels] if isinstance(found, dict) else found for found in answers]
+        return [np.maximum(np.asarray(row, dtype=np.float32), LEAST) for row in rows]
 
 
 def ask(

@@ -13,7 +13,7 @@ from torch import Tensor
 from wordward.config.settings import TrainConfig
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
-from wordward.datasets.pairs import no_pair, parted
+from wordward.datasets.pairs import parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
@@ -25,6 +25,7 @@ from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, P
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.support.files import put_back
+from wordward.support.remembered import Remembered
 from wordward.text.chosen import split_examples
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.tokenizers import tokenize
@@ -69,11 +70,6 @@ class TransformerRun(Run):
         """The tokenizer that the model was trained with."""
         return self.vocabulary.tokenizer
 
-    @property
-    def paired(self) -> bool:
-        """Whether a text is two that are judged together, `first ||| second`."""
-        return self.config.data.pair_column is not None
-
     @cached_property
     def reader(self) -> PieceReader:
         """Reads texts as pieces: a classifier's up to `max_length`, a tagger's as far as the model can."""
@@ -94,7 +90,7 @@ class TransformerRun(Run):
 
     @property
     def weights(self) -> list[Path]:
-        return sorted((self.folder / run_folder.TRANSFORMER).glob("*.safetensors"))
+        return sorted(self.place.glob("*.safetensors"))
 
     def encode(self, examples: Sequence[Example], *, labelled: bool, source: str = "", cut: bool = False) -> Corpus:
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
@@ -178,17 +174,13 @@ class TransformerRun(Run):
     def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
         if self.tagging or self.paired or not self._parts_at_blanks:
             return None
-        if len(self._alone) > REMEMBERED:
-            self._alone.clear()
-        if new := [each for each in dict.fromkeys(stretches) if each not in self._alone]:
-            read = self.tokenizer(new, add_special_tokens=False, return_attention_mask=False)["input_ids"]
-            self._alone.update(zip(new, read, strict=True))
-        return [self._alone[each] for each in stretches]
+        return self._alone(stretches)
 
     @cached_property
-    def _alone(self) -> dict[str, list[int]]:
+    def _alone(self) -> Remembered[str, list[int]]:
         """The ids of stretches of text that were read alone, which come again and again."""
-        return {}
+        read = partial(self.tokenizer, add_special_tokens=False, return_attention_mask=False)
+        return Remembered(lambda stretches: read(stretches)["input_ids"], REMEMBERED)
 
     @cached_property
     def _parts_at_blanks(self) -> bool:
@@ -228,8 +220,6 @@ class TransformerRun(Run):
     def problem(self, reading: Reading) -> str | None:
         if self.tagging and reading.unread:
             return self.reader.too_long(reading.words)
-        if self.paired and not parted(reading.text).whole:
-            return no_pair(reading.text)
         return super().problem(reading)
 
     def perturbed(self, batch: Batch) -> Tensor:

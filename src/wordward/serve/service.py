@@ -15,7 +15,6 @@ from wordward.explain.swaps import apply
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import short_names
 from wordward.runs.prediction import Prediction
-from wordward.runs.reading import no_words
 from wordward.runs.run import Run
 from wordward.serve import schemas
 from wordward.serve.limits import Limits
@@ -53,8 +52,9 @@ class Service:
                 "text",
                 f"the text has {count:,} words; at most {words:,} are accepted here: cut it, or use the command line",
             )
-        if not count:
-            raise SettingError("text", run.problem(reading) or no_words(text))
+        problem = run.problem(reading)
+        if problem is not None and not reading.unread:  # a tagger explains what it can read of a long sentence
+            raise SettingError("text", problem)
         return name, run
 
     def predict(self, *asked: schemas.Asked) -> list[Prediction]:
