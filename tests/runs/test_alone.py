@@ -20,6 +20,7 @@ from wordward.runs.counted import count_words
 from wordward.runs.external_run import ExternalRun
 from wordward.runs.run import Run
 from wordward.runs.scoring import log_odds
+from wordward.support.errors import RunError
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +128,19 @@ def test_a_text_is_explained_by_what_its_own_words_speak_for(run: ExternalRun) -
     (without,) = Explainer(run, words="any")(["the script was dull"])
     assert [place.word for place in without.places if place.pulls] != ["dull"]
     assert [place.word for place in found.places if place.pulls] == ["dull"]
+
+
+def test_places_are_refused_where_the_model_has_changed_since_its_texts_were_explained(run: ExternalRun) -> None:
+    model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(run.folder)
+    opened: Any = wordward.open_model((model, run.tokenizer), device="cpu")
+    texts = ["the script was dull", "a warm film"]
+    early, late = opened.explain(texts), opened.explain(texts)
+    (seen, _), places = early, early[0].places
+    with torch.no_grad():
+        model.classifier.weight.neg_()
+    with pytest.raises(RunError, match="weights have changed since: explain them again"):
+        _ = late[0].places
+    assert (seen.places, len(early[1].places)) == (places, 3)  # all texts were asked about together, before
+    with torch.no_grad():
+        model.classifier.weight.neg_()
+    assert late[0].places == places
