@@ -73,7 +73,10 @@ def explain(
         >>> found.strongest.pull.relative  # of the word that pulls hardest; `toward` is that word
         1.0
     """
-    return Explainer(run, method, top=top, words=words, word_space=word_space)(texts, focus=focus)
+    how = {"top": top, "words": words, "word_space": word_space}
+    # By the recipe, since another may be given the same name.
+    explainer = run.kept(("explain", run.method(method), *how.values()), lambda: Explainer(run, method, **how))
+    return explainer(texts, focus=focus)
 
 
 class Explainer:
