@@ -30,7 +30,7 @@ class Kept:
     """The last things that were made of a model's weights; all are dropped once the weights have changed."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._model, self._of = model, fingerprint(model)
+        self._model, self._of = model, b""
         self._made: deque[tuple[Any, Any]] = deque(maxlen=KEPT)
 
     def __call__(self, name: Any, make: Callable[[], T]) -> T:
