@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.attack.cases import Case, Replacement, State, of_words
+from wordward.attack.cases import Case, Proposed, Replacement, State, of_words
 from wordward.attack.fluency import fluency_of
 from wordward.attack.rough import Rough
 from wordward.attack.sense import Judge
@@ -46,9 +46,8 @@ class Guide:
         self.passes = 1 + refinements if probed else 1  # of each text
         self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
 
-    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
-        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
-        self._asked = len(states)
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> Proposed:
+        """What is proposed for each state."""
         swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
@@ -73,11 +72,7 @@ class Guide:
                 row = states[number].row
                 swaps[number] = _swaps_of_words(proposed[at], row)
                 margins[number] = cases[number].target.margin(of_words(logits[at], row))
-        return swaps, margins
-
-    def spent(self) -> list[int]:
-        """Texts that the model read for each state of the last call."""
-        return [self.passes] * self._asked
+        return Proposed(swaps, margins, [self.passes] * len(states))
 
     def open(self, text: Reading) -> np.ndarray:
         """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
