@@ -32,6 +32,7 @@ from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier
+from wordward.perturbation.ascent import Ascender
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -134,6 +135,21 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     assert (swaps, spent) == (order, 1)
     probabilities = run.predict([example.text])[0].probabilities.values()
     assert margin == pytest.approx(abs(np.diff(np.log(list(probabilities)))[0]), abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["iadvt", "ivat"])
+def test_an_attack_by_gain_does_not_reckon_how_far_r_goes(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = untrained()
+    usual = replace(run.config.perturbation, epsilon=None, epsilon_factor=2.0, k=4)
+    run, asked = replace(run, config=replace(run.config, perturbation=usual)), []
+    reckoned = Ascender._usual_epsilon
+    monkeypatch.setattr(Ascender, "_usual_epsilon", lambda self: (asked.append(self), reckoned(self))[1])
+    by_gain = run.attack(["the ending was good"], AttackSettings(method=method))
+    assert asked == []
+    given = replace(run, config=replace(run.config, perturbation=replace(usual, epsilon=0.3, epsilon_factor=1.0)))
+    assert by_gain == given.attack(["the ending was good"], AttackSettings(method=method))
+    run.attack(["the ending was good"], AttackSettings(method=method, rank="strength"))
+    assert asked
 
 
 def words_in(run: Run, text: str) -> list[str]:

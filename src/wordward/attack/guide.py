@@ -1,6 +1,7 @@
 """Proposes swaps: which words of many texts to replace by which, the most promising first."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -34,14 +35,17 @@ class Guide:
         self.rough, self.settings = rough, settings
         self.run = run = rough.run
         self.judge = judge if settings.sense == "kept" else None
-        self.adversary = run.adversary(settings.method)
+        method = run.method(settings.method)
+        self.by_strength = settings.by_strength or not method.recipe.follows_gradient
+        if method.recipe.space == "words" and not self.by_strength and method.settings.epsilon is None:
+            # What swaps gain is no matter of how far r goes, which is long to reckon from a large table.
+            method = replace(method, settings=replace(method.settings, epsilon=1.0, epsilon_factor=1.0))
+        self.adversary, recipe = run.adversary(method), method.recipe
         near = fit_words(run, self.adversary, space=settings.word_space) if settings.only_fitting else None
         self.fitting = near is not None
         self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
-        recipe = self.adversary.method.recipe
-        self.by_strength = settings.by_strength or not recipe.follows_gradient
         self._wholes = whole_words(run, self.adversary.method, near, None) if near and not self.by_strength else None
-        refinements = self.adversary.method.settings.power_iterations
+        refinements = method.settings.power_iterations
         probed = not recipe.needs_labels and recipe.follows_gradient
         self.passes = 1 + refinements if probed else 1  # of each text
         self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
