@@ -32,6 +32,7 @@ from wordward.datasets import DataError, Example
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier
+from wordward.perturbation.ascent import Ascender
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -130,10 +131,25 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     }
     order = [swap for swap, gain in sorted(wanted.items(), key=lambda item: -item[1]) if gain > 0]
     case = _case(run, example.text, target)
-    ((swaps,), (margin,)) = guide([State(case.row)], [case])
-    assert swaps == order
+    ((swaps,), (margin,), (spent,)) = guide([State(case.row)], [case])
+    assert (swaps, spent) == (order, 1)
     probabilities = run.predict([example.text])[0].probabilities.values()
     assert margin == pytest.approx(abs(np.diff(np.log(list(probabilities)))[0]), abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["iadvt", "ivat"])
+def test_an_attack_by_gain_does_not_reckon_how_far_r_goes(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = untrained()
+    usual = replace(run.config.perturbation, epsilon=None, epsilon_factor=2.0, k=4)
+    run, asked = replace(run, config=replace(run.config, perturbation=usual)), []
+    reckoned = Ascender._usual_epsilon
+    monkeypatch.setattr(Ascender, "_usual_epsilon", lambda self: (asked.append(self), reckoned(self))[1])
+    by_gain = run.attack(["the ending was good"], AttackSettings(method=method))
+    assert asked == []
+    given = replace(run, config=replace(run.config, perturbation=replace(usual, epsilon=0.3, epsilon_factor=1.0)))
+    assert by_gain == given.attack(["the ending was good"], AttackSettings(method=method))
+    run.attack(["the ending was good"], AttackSettings(method=method, rank="strength"))
+    assert asked
 
 
 def words_in(run: Run, text: str) -> list[str]:
@@ -143,7 +159,7 @@ def words_in(run: Run, text: str) -> list[str]:
 def _case(run: Run, text: str, target: Target) -> Any:
     from wordward.attack.attacker import _case
 
-    return _case(run.read(Example(text)), AttackSettings(), target)
+    return _case(run.read(Example(text)), AttackSettings(), frozenset(), target, None)
 
 
 def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
@@ -151,7 +167,14 @@ def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
 
     settings, text = AttackSettings(max_swaps=100, max_share=0.29), " ".join(["film"] * 100)
     assert 0.29 * 100 < 29
-    assert _case(run.read(Example(text)), settings, Target(0)).most == 29
+    assert _case(run.read(Example(text)), settings, frozenset(), Target(0), None).most == 29
+
+
+def test_protected_words_are_gathered_once_for_many_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("wordward.attack.cases.fold", lambda word: (asked.append(word), word)[1])
+    run.attack(["the cast", "a film", "good"], AttackSettings(keep=("zebra",), max_swaps=1))
+    assert asked.count("zebra") == 1
 
 
 @pytest.mark.parametrize("method", ["iadvt", "advt", "ivat"])

@@ -13,6 +13,7 @@ from wordward.explain.asking import Answer, Question, Telling, telling_pulls
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible
 from wordward.runs.evidence import evidence_in
+from wordward.runs.fingerprint import fingerprint
 from wordward.runs.lstm import LstmRun
 from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
@@ -124,7 +125,7 @@ def test_all_texts_are_asked_about_at_once_when_one_is_first_asked_for(monkeypat
         return read(run, rows)
 
     monkeypatch.setattr(asking, "_read", counted)
-    telling = Telling(run, sensible, [question, question])
+    telling = Telling(run, sensible, [question, question], fingerprint(run.model))
     assert calls == []
     assert found([telling(1), telling(0)]) == [(0, 0)] * 2
     assert calls == [6]  # three pulls of each that may be shown

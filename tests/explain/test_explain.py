@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from untrained import a_run
 
 from wordward.datasets import DataError, Example
-from wordward.explain.explainer import explain
+from wordward.explain import explainer
+from wordward.explain.explainer import Explainer, explain
 from wordward.explain.explanation import Explanation, Place, from_json, to_json
 from wordward.explain.pulls import _strongest, pointed_at
 from wordward.models import Tagger
@@ -347,6 +348,35 @@ def test_a_word_is_pulled_as_its_strongest_piece_is() -> None:
     row = Row(np.arange(8), word, np.array([1, 2, 5]), np.arange(8))
     strengths = np.array([9.0, -1.0, 0.5, 2.0, 2.0, 1.0, 0.0, 9.0, 0.0], dtype=np.float32)  # the last is padding
     assert _strongest(row, strengths) == [1, 3, 5]
+
+
+def test_texts_are_explained_with_what_was_made_of_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Explainer] = []
+
+    class Counted(Explainer):
+        def __init__(self, *given: Any, **how: Any) -> None:
+            super().__init__(*given, **how)
+            made.append(self)
+
+    monkeypatch.setattr(explainer, "Explainer", Counted)
+    run = a_run(k=3)
+    monkeypatch.setitem(RECIPES, "mine", RECIPES["iadvt"])
+    asked: list[dict[str, Any]] = [{}, {"top": 1}, {"words": "any"}, {"method": "mine"}, {"method": "advt"}]
+    for count, how in enumerate(asked, start=1):
+        for _ in range(2):
+            assert explain(run, TEXTS, **how) == Explainer(run, **how)(TEXTS)
+        assert len(made) == count
+    monkeypatch.setitem(RECIPES, "mine", RECIPES["iadvt-best"])  # another one by the same name
+    assert [e.places for e in explain(run, TEXTS, method="mine")] == [
+        e.places for e in explain(run, TEXTS, method="iadvt-best")
+    ]
+    count = len(made)
+    assert count == len(asked) + 2
+    with torch.no_grad():
+        run.model.head[-1].weight.neg_()
+        run.model.words.table.weight.mul_(torch.rand(len(run.vocabulary), 1))
+    assert explain(run, TEXTS) == Explainer(run)(TEXTS)
+    assert len(made) == count + 1
 
 
 def test_places_are_made_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ def test_attacks_swap_words_of_several_pieces_for_words_that_fit(run: Run, rank:
     cases = list(
         cases_of(run.examples(texts), readings, predictions, guide.settings, LabelGoal(run, None), guide).values()
     )
-    proposed, _ = guide([State(case.row) for case in cases], cases)
+    proposed, *_ = guide([State(case.row) for case in cases], cases)
     swaps = [
         (case.reading.written(position), run.vocabulary.word(word))
         for case, of_text in zip(cases, proposed, strict=True)

@@ -15,11 +15,12 @@ from reviews import reviews
 import wordward
 from wordward.explain.explainer import Explainer
 from wordward.runs import alone
-from wordward.runs.alone import VARIANCE, read_alone
+from wordward.runs.alone import VARIANCE, evidence_alone, read_alone
 from wordward.runs.counted import count_words
 from wordward.runs.external_run import ExternalRun
 from wordward.runs.run import Run
 from wordward.runs.scoring import log_odds
+from wordward.support.errors import RunError
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_log_odds_are_against_all_other_labels() -> None:
 
 def test_words_are_read_again_when_weights_have_changed_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Run] = []
-    monkeypatch.setattr(alone, "read_alone", lambda run: read.append(run))
+    monkeypatch.setattr(alone, "read_alone", read.append)
     tokenizer = byte_pieces()
     names = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
     model = bert("sequence", len(tokenizer), **names)
@@ -67,6 +68,24 @@ def test_words_are_read_again_when_weights_have_changed_and_not_before(monkeypat
         weight = next(model.parameters())
         weight.grad = torch.ones_like(weight)
         torch.optim.AdamW([weight], lr=1.0, fused=True).step()  # which no counter of the tensor tells of
+
+
+def test_words_are_read_once_for_all_labels_of_several(run: ExternalRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Run] = []
+    monkeypatch.setattr(alone, "read_alone", lambda run: (read.append(run), read_alone(run))[1])
+    model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(run.folder)
+    model.config.problem_type = "multi_label_classification"
+    several: Any = wordward.open_model((model, run.tokenizer), device="cpu")
+    for label in ("good", "bad", "good"):
+        found = several.deciding(label).evidence_alone
+        assert found.evidence.shape == (len(run.vocabulary) + 1, 2)  # no and yes
+        known = torch.isfinite(found.variance).all(-1).nonzero().flatten()
+        said = [each.probabilities[label] for each in several.predict([run.vocabulary.words[at] for at in known])]
+        odds = np.log(said) - np.log1p(-np.array(said))
+        odds = odds - np.sort(odds)[(len(odds) - 1) // 2]
+        yes = found.evidence[known, 1].numpy()
+        np.testing.assert_allclose(yes / np.abs(yes).max(), odds / np.abs(odds).max(), atol=1e-3)
+    assert len(read) == 1
 
 
 def test_words_that_were_counted_are_not_read(run: ExternalRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +100,9 @@ def test_a_tagger_a_model_of_pairs_and_one_that_says_nothing_have_none(run: Exte
     assert read_alone(paired) is None
     model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(run.folder)
     torch.nn.init.zeros_(model.classifier.weight)
-    assert read_alone(wordward.open_model((model, run.tokenizer), device="cpu")) is None
+    silent: Any = wordward.open_model((model, run.tokenizer), device="cpu")
+    assert read_alone(silent) is not None
+    assert silent.evidence_alone is None
 
 
 def test_pieces_that_are_written_with_the_blank_before_them_are_read_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +110,7 @@ def test_pieces_that_are_written_with_the_blank_before_them_are_read_with_it(mon
     tokenizer = byte_pieces()
     names = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
     opened = wordward.open_model((bert("sequence", len(tokenizer), **names), tokenizer), device="cpu")
-    found = read_alone(opened)
+    found = evidence_alone(opened, read_alone(opened))
     assert found is not None
     read = [opened.vocabulary.words[int(at)] for at in torch.isfinite(found.variance).all(-1).nonzero()]
     assert {"the", "film", "warm"} <= set(read)
@@ -107,3 +128,19 @@ def test_a_text_is_explained_by_what_its_own_words_speak_for(run: ExternalRun) -
     (without,) = Explainer(run, words="any")(["the script was dull"])
     assert [place.word for place in without.places if place.pulls] != ["dull"]
     assert [place.word for place in found.places if place.pulls] == ["dull"]
+
+
+def test_places_are_refused_where_the_model_has_changed_since_its_texts_were_explained(run: ExternalRun) -> None:
+    model: Any = transformers.AutoModelForSequenceClassification.from_pretrained(run.folder)
+    opened: Any = wordward.open_model((model, run.tokenizer), device="cpu")
+    texts = ["the script was dull", "a warm film"]
+    early, late = opened.explain(texts), opened.explain(texts)
+    (seen, _), places = early, early[0].places
+    with torch.no_grad():
+        model.classifier.weight.neg_()
+    with pytest.raises(RunError, match="weights have changed since: explain them again"):
+        _ = late[0].places
+    assert (seen.places, len(early[1].places)) == (places, 3)  # all texts were asked about together, before
+    with torch.no_grad():
+        model.classifier.weight.neg_()
+    assert late[0].places == places

@@ -26,7 +26,7 @@ from wordward.config.settings import TrainConfig
 from wordward.config.toml import to_toml
 from wordward.datasets import DataError, Example, registry
 from wordward.datasets.published import Splits
-from wordward.explain.corpus import Question, explain_all
+from wordward.explain.corpus import ExplainSettings, explain_all
 from wordward.explain.explanation import from_json
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run, open_model
@@ -280,7 +280,7 @@ def test_processes_explain_as_one_does(name: str, folder: Path, monkeypatch: pyt
     monkeypatch.setattr(wordward.explain.corpus, "TEXTS", 16)
     run = load_run(folder / name, device="cpu")
     examples = reviews(60, seed=8) if name == "run" else tagged(60, seed=8)
-    question = Question(("iadvt", "vat"), 2, None if name == "run" else "2")
+    question = ExplainSettings(("iadvt", "vat"), 2, None if name == "run" else "2")
     alone, together = (list(explain_all(run, examples, question, jobs=jobs)) for jobs in (1, 2))
     assert [each[0].text for each in alone] == [example.text for example in examples]
     assert together == alone

@@ -21,6 +21,7 @@ from wordward.hf.inputs import perturbed
 from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.objective import kl, label_loss
 from wordward.perturbation.tap import Tap
+from wordward.runs.pieces import PieceReader
 from wordward.text.word_pieces import candidate_ids, piece_texts, special_ids, unperturbed_ids, words_of
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
@@ -438,3 +439,32 @@ class TestInTraining:
         inputs = {"input_ids": ids, "attention_mask": attended}
         assert perturbed(inputs, lambda _: torch.tensor(ordinary)).tolist() == [[False, True, False, False, False]]
         assert perturbed({"input_ids": ids}, lambda _: torch.tensor(ordinary)).tolist() == ordinary
+
+
+@pytest.mark.parametrize("tagging", [True, False])
+def test_sentences_and_pairs_are_tokenised_together_as_they_would_be_alone(
+    tagging: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer: Any = word_pieces()
+    names = {"id2label": {0: "c", 1: "i"}, "label2id": {"c": 0, "i": 1}}
+    model = bert("token" if tagging else "sequence", len(tokenizer), **names)
+    run: Any = wordward.open_model((model, tokenizer), device="cpu", pair_column=None if tagging else "second")
+    bar = "" if tagging else " ||| a warm cast"
+    texts = [f"the film was dull{bar}", "", "no pair", f"  warm ,  unbelievably so{bar} zyx{bar}", f"the end{bar}"]
+    calls, encoding = [], PieceReader.encoding
+    monkeypatch.setattr(
+        PieceReader, "encoding", lambda self, given: (calls.append(len(given)), encoding(self, given))[1]
+    )
+    together = run.read_all(run.examples(texts))
+    assert calls == [4 if tagging else 3]  # but for texts that hold nothing to read
+    for found, text in zip(together, texts, strict=True):
+        alone = run.read(Example(text))
+        assert found.ids.tolist() == alone.ids.tolist() == run.ids_of(text).tolist()
+        assert (found.spans, found.unread, found.words) == (alone.spans, alone.unread, alone.words)
+        assert found.row.word.tolist() == alone.row.word.tolist()
+    film, warm = together[0], run.vocabulary["warm"]
+    calls.clear()
+    swaps = [(film.row, 1, warm, film.text.replace("film", new)) for new in ("warm", "cast")]
+    right, wrong = run.swapped_rows(swaps)
+    assert (calls, wrong) == ([2], None)
+    assert right.ids.tolist() == run.ids_of(swaps[0][3]).tolist()

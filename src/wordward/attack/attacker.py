@@ -5,11 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.beam import Search
-from wordward.attack.cases import Case, SwapGuide, Target
+from wordward.attack.cases import Case, SwapGuide, Target, open_words, protected
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guard import Flags, Guard, check_guard
@@ -19,13 +17,10 @@ from wordward.attack.rereading import text_with
 from wordward.attack.rough import Rough
 from wordward.attack.search import search
 from wordward.attack.sense import Judge, judge_of
-from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
-from wordward.explain.english import fold
 from wordward.explain.swaps import written
-from wordward.perturbation.objective import IGNORE
 from wordward.runs.given import Text, check_labels
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
@@ -258,24 +253,22 @@ def cases_of(
 ) -> dict[int, Case]:
     """The texts that can be attacked, by their number, with the words that a guide swaps."""
     cases: dict[int, Case] = {}
+    kept = protected(settings)
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.spans else goal.target(example, predicted)
         if target is not None:
-            cases[at] = _case(text, settings, target, guide)
+            cases[at] = _case(text, settings, kept, target, guide)
     return cases
 
 
-def _case(text: Reading, settings: AttackSettings, target: Target, guide: SwapGuide | None = None) -> Case:
+def _case(
+    text: Reading, settings: AttackSettings, kept: frozenset[str], target: Target, guide: SwapGuide | None
+) -> Case:
     """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
-    protected = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
     most = min(settings.max_swaps, int(settings.max_share * len(text.spans) + 1e-9))
-    open = np.full(len(text.spans), most > 0)
-    if protected:
-        open &= [fold(text.text[start:end]) not in protected for start, end in text.spans]
+    open = open_words(text, target, kept) & (most > 0)
     if guide is not None:
         open &= guide.open(text)
-    if isinstance(target.lose, np.ndarray):
-        open &= target.lose != IGNORE
     return Case(text, target, open, most)
 
 

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from wordward.attack.fluency import Fluency
+from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
+from wordward.explain.english import fold
 from wordward.explain.explanation import Place
+from wordward.perturbation.objective import IGNORE
 from wordward.runs.reading import Reading, Row
 
 
@@ -81,6 +84,14 @@ class Case:
         return int(self.row.numbers[self.row.first[position]])
 
 
+class Proposed(NamedTuple):
+    """What a guide proposes for each of some states."""
+
+    swaps: list[list[Replacement]]  # best first
+    margins: list[float]  # how far the prediction is from changing
+    spent: list[int]  # texts that the model read for it, but for those that the search reads again
+
+
 class SwapGuide(Protocol):
     """What a search asks for swaps: a method that follows gradients, or one that asks the model alone."""
 
@@ -88,17 +99,24 @@ class SwapGuide(Protocol):
     fitting: bool  # whether only words that fit their place are proposed
     fluency: Fluency | None  # the language model that judges them
 
-    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
-        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
-        ...
-
-    def spent(self) -> list[int]:
-        """Texts that the model read for each of these states, when it was last called."""
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> Proposed:
+        """What is proposed for each state."""
         ...
 
     def open(self, text: Reading) -> np.ndarray:
         """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
         ...
+
+
+def protected(settings: AttackSettings) -> frozenset[str]:
+    """The words that stay as they are, as `fold` writes them."""
+    return frozenset(map(fold, settings.keep)) | (STOP_WORDS if settings.keep_stop_words else frozenset())
+
+
+def open_words(text: Reading, target: Target, kept: frozenset[str]) -> np.ndarray:
+    """Which words may be swapped, (words,) bool: not those to keep, nor a tagger's where no tag is to change."""
+    open = np.array([fold(text.text[start:end]) not in kept for start, end in text.spans], dtype=bool)
+    return open & (target.lose != IGNORE) if isinstance(target.lose, np.ndarray) else open
 
 
 def of_words(logits: np.ndarray, row: Row) -> np.ndarray:

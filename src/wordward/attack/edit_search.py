@@ -8,7 +8,7 @@ import numpy as np
 
 from wordward.attack.attacked import distance
 from wordward.attack.beam import Attempt, Search, advance
-from wordward.attack.cases import Case, State, SwapGuide, of_words
+from wordward.attack.cases import Case, State, SwapGuide, of_words, open_words
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
 from wordward.attack.proposals import Proposer
@@ -127,10 +127,10 @@ class Editor:
         pairs = [(one, state) for one in searches for state in one.beam]
         cases = [self._current(one.case, state) for one, state in pairs]
         states = [State(case.row) for case in cases]
-        proposed, _ = guide(states, cases)
-        made = swapped(self.run, guide, cases, states, proposed)
+        swaps, _, spent_of = guide(states, cases)
+        made = swapped(self.run, guide, cases, states, swaps)
         found: dict[int, list[State]] = {}
-        for (one, state), case, of_state, spent in zip(pairs, cases, made, guide.spent(), strict=True):
+        for (one, state), case, of_state, spent in zip(pairs, cases, made, spent_of, strict=True):
             one.passes += spent
             edits = [(after.row, self._swap(one.case, state, case, after)) for after in of_state]
             found[id(state)] = [State(row, (*state.made, edit)) for row, edit in edits]
@@ -140,7 +140,7 @@ class Editor:
         """The text after the edits so far as a case of its own, in which words that were edited stay as they are."""
         reading = self.run.read(Example(edited(case.text, state.made)))
         free = [original(state.made, *span) is not None for span in reading.spans]
-        open = self.proposer.open(reading, case.target)
+        open = open_words(reading, case.target, self.proposer.kept)
         if self.guide is not None:
             open &= self.guide.open(reading)
         return replace(case, reading=reading, open=open & np.array(free, dtype=bool))

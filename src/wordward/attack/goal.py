@@ -48,10 +48,6 @@ class Goal(Protocol):
         """Whether a swap keeps the true label, and the correction at that word if one is known."""
         ...
 
-    def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
-        """The same of a word that is written in another way but read as before."""
-        ...
-
 
 def _close(probabilities: Mapping[str, float]) -> bool:
     """Whether the two largest are about equal."""
@@ -112,10 +108,6 @@ class Labels:
         if self.judge is None:
             return "unknown", None
         return self.judge.of(case.target.lose, case.number(swap.position), swap.word), None
-
-    def respelt(self, case: Case, position: int, new: str) -> tuple[Sense, str | None]:
-        """Kept: the word is the same."""
-        return "kept", None
 
 
 @dataclass(frozen=True)

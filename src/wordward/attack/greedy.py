@@ -78,10 +78,10 @@ class Outcome:
     queries: int  # texts that the model was asked for, those asked for twice counted twice
 
 
-Search = Generator[Ask | Compare, Any, Outcome]
+Queries = Generator[Ask | Compare, Any, Outcome]
 
 
-def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings: YardstickSettings) -> Search:
+def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings: YardstickSettings) -> Queries:
     """Replace words until the label is not predicted any more; `candidates`: for each word, written as it is to be.
 
     Of the candidates of a word that flip the prediction the one most like the text is taken, else the one that lowers
@@ -120,12 +120,12 @@ def greedy(text: str, label: int, candidates: Sequence[Sequence[str]], settings:
 
 
 def together(
-    searches: Iterator[Search],
+    searches: Iterator[Queries],
     ask: Callable[[list[str]], np.ndarray],
     compare: Callable[[list[tuple[str, str]]], list[float]],
 ) -> Iterator[Outcome]:
     """The outcomes of searches in their order, TOGETHER of them side by side: as one ends, the next begins."""
-    source, running = enumerate(searches), dict[int, Search]()
+    source, running = enumerate(searches), dict[int, Queries]()
     answers, outcomes, first = dict[int, Any](), dict[int, Outcome](), 0
     while True:
         for number, search in islice(source, TOGETHER - len(running)):

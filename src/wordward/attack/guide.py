@@ -1,12 +1,13 @@
 """Proposes swaps: which words of many texts to replace by which, the most promising first."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.attack.cases import Case, Replacement, State, of_words
+from wordward.attack.cases import Case, Proposed, Replacement, State, of_words
 from wordward.attack.fluency import fluency_of
 from wordward.attack.rough import Rough
 from wordward.attack.sense import Judge
@@ -34,21 +35,23 @@ class Guide:
         self.rough, self.settings = rough, settings
         self.run = run = rough.run
         self.judge = judge if settings.sense == "kept" else None
-        self.adversary = run.adversary(settings.method)
+        method = run.method(settings.method)
+        self.by_strength = settings.by_strength or not method.recipe.follows_gradient
+        if method.recipe.space == "words" and not self.by_strength and method.settings.epsilon is None:
+            # What swaps gain is no matter of how far r goes, which is long to reckon from a large table.
+            method = replace(method, settings=replace(method.settings, epsilon=1.0, epsilon_factor=1.0))
+        self.adversary, recipe = run.adversary(method), method.recipe
         near = fit_words(run, self.adversary, space=settings.word_space) if settings.only_fitting else None
         self.fitting = near is not None
         self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
-        recipe = self.adversary.method.recipe
-        self.by_strength = settings.by_strength or not recipe.follows_gradient
         self._wholes = whole_words(run, self.adversary.method, near, None) if near and not self.by_strength else None
-        refinements = self.adversary.method.settings.power_iterations
+        refinements = method.settings.power_iterations
         probed = not recipe.needs_labels and recipe.follows_gradient
         self.passes = 1 + refinements if probed else 1  # of each text
         self.writable = torch.from_numpy(run.writable()).to(run.device)  # (words,) bool
 
-    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
-        """For each state the proposed swaps, best first, and how far its prediction is from changing."""
-        self._asked = len(states)
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> Proposed:
+        """What is proposed for each state."""
         swaps: list[list[Replacement]] = [[] for _ in states]
         margins = [0.0] * len(states)
         labels = [target_of(state.row, case.target.lose) for state, case in zip(states, cases, strict=True)]
@@ -73,11 +76,7 @@ class Guide:
                 row = states[number].row
                 swaps[number] = _swaps_of_words(proposed[at], row)
                 margins[number] = cases[number].target.margin(of_words(logits[at], row))
-        return swaps, margins
-
-    def spent(self) -> list[int]:
-        """Texts that the model read for each state of the last call."""
-        return [self.passes] * self._asked
+        return Proposed(swaps, margins, [self.passes] * len(states))
 
     def open(self, text: Reading) -> np.ndarray:
         """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""

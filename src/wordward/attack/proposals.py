@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from wordward.attack.attacked import Sense
-from wordward.attack.cases import Case, Target
+from wordward.attack.cases import Case, Target, protected
 from wordward.attack.edit_words import APPENDED, INSERTED
 from wordward.attack.edits import (
     HARMLESS,
@@ -24,13 +24,11 @@ from wordward.attack.edits import (
     uncapitalised,
     words_in,
 )
-from wordward.attack.goal import Goal
+from wordward.attack.goal import Goal, Tags
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.english import CLOSED, fold
-from wordward.perturbation.objective import IGNORE
-from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.support.errors import RunError
 
@@ -42,7 +40,7 @@ class Proposer:
 
     def __init__(self, run: Run, settings: AttackSettings, goal: Goal) -> None:
         self.run, self.goal, self.settings = run, goal, settings
-        self.kept = {fold(word) for word in settings.keep} | (STOP_WORDS if settings.keep_stop_words else set())
+        self.kept = protected(settings)
         self._judged: dict[tuple[int, str, bool], Sense] = {}
 
     @cached_property
@@ -52,14 +50,6 @@ class Proposer:
         with suppress(RunError):  # a model whose training texts are not known
             words += self.run.learnt.words
         return frozenset(map(str.lower, words)) | STOP_WORDS | CLOSED | set(INSERTED + APPENDED)
-
-    def open(self, reading: Reading, target: Target) -> np.ndarray:
-        """Which words may be swapped, (words,) bool."""
-        tokens = range(len(reading.tokens))
-        open = np.array([fold(reading.written(at)) not in self.kept for at in tokens], dtype=bool)
-        if isinstance(target.lose, np.ndarray):
-            open &= target.lose != IGNORE
-        return open
 
     def probes(self, case: Case) -> list[Edit]:
         """What the model reads to find out what matters: the text without each word, and with each harmless word.
@@ -106,7 +96,7 @@ class Proposer:
         ]
         if kind == "case" and (small := uncapitalised(case.text, span)) is not None:
             ways.append(small)
-        if not self.run.tagging:
+        if not isinstance(self.goal, Tags):
             return ways
         at = next(number for number, (start, _) in enumerate(case.reading.spans) if start == span.start)
         judged = [self.goal.respelt(case, at, edit.new) for edit in ways]

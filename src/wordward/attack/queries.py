@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from wordward.attack.cases import Case, Replacement, State
+from wordward.attack.cases import Case, Proposed, Replacement, State
 from wordward.attack.edits import edited, left_out
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
@@ -35,25 +35,21 @@ class QueryGuide:
         self._order: dict[
             int, tuple[Case, list[int]]
         ] = {}  # by the identity of the case: its words, most telling first
-        self._spent: list[int] = []
-
-    def spent(self) -> list[int]:
-        """Texts that the model read for each state of the last call, but for those that the search reads again."""
-        return self._spent
 
     def open(self, text: Reading) -> np.ndarray:
         """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""
         return in_one_piece_each(text.text, text.spans) if self.fitting else np.ones(len(text.spans), dtype=bool)
 
-    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> tuple[list[list[Replacement]], list[float]]:
-        """For each state the swaps that bring another prediction nearer, best first, and how far off it is now."""
-        self._spent = [0] * len(states)
+    def __call__(self, states: Sequence[State], cases: Sequence[Case]) -> Proposed:
+        """For each state the swaps that bring another prediction nearer, and how far off it is now."""
+        spent = [0] * len(states)
         if all(not state.made for state in states):  # the first round of other texts
             self._order.clear()
         margins = self._margins([state.row.ids for state in states], cases)
-        for at, (state, case) in enumerate(zip(states, cases, strict=True)):
+        for at, case in enumerate(cases):
             if id(case) not in self._order:
-                self._order[id(case)] = case, self._by_importance(state, case, at)
+                order, spent[at] = self._by_importance(case)
+                self._order[id(case)] = case, order
         found: list[list[tuple[float, Replacement]]] = [[] for _ in states]
         rounds = [self._proposals(state, case) for state, case in zip(states, cases, strict=True)]
         searching = set(range(len(states)))
@@ -67,30 +63,31 @@ class QueryGuide:
                     tried += [(at, swap, ids) for swap, ids in new]
             after = self._margins([ids for _, _, ids in tried], [cases[at] for at, _, _ in tried])
             for (at, swap, _), margin in zip(tried, after, strict=True):
-                self._spent[at] += 1
+                spent[at] += 1
                 if margin < margins[at]:
                     found[at].append((margin, swap))
             searching -= {at for at in searching if found[at]}
         best = [[swap for _, swap in sorted(of_text, key=lambda pair: pair[0])] for of_text in found]
         # What the search reads is remembered from here, so it is not counted twice.
         again = [min(len(swaps), self.settings.rescore) for swaps in best]
-        self._spent = [max(0, spent - read_again) for spent, read_again in zip(self._spent, again, strict=True)]
-        return best, margins
+        return Proposed(best, margins, [max(0, each - read) for each, read in zip(spent, again, strict=True)])
 
     def _margins(self, rows: Sequence[np.ndarray], cases: Sequence[Case]) -> list[float]:
         return [case.target.margin(logits) for case, logits in zip(cases, self.run.logits(rows), strict=True)]
 
-    def _by_importance(self, state: State, case: Case, at: int) -> list[int]:
-        """The words that may be swapped, those first without which the prediction is nearest to changing."""
+    def _by_importance(self, case: Case) -> tuple[list[int], int]:
+        """The words that may be swapped, those first without which the prediction is nearest to changing.
+
+        And how many texts were read for it.
+        """
         open = np.flatnonzero(case.open).tolist()
         probes = [left_out(case.text, *case.reading.spans[position]) for position in open]
         rows = self.run.rows_of([edited(case.text, [probe]) for probe in probes])
         # The only word of a text, or of one of a pair, leaves nothing that can be read.
         filled = {number: row for number, row in enumerate(rows) if row is not None}
-        self._spent[at] += len(filled)
         margins = dict(zip(filled, self._margins([*filled.values()], [case] * len(filled)), strict=True))
         order = sorted(range(len(open)), key=lambda number: margins.get(number, -np.inf))
-        return [open[number] for number in order]
+        return [open[number] for number in order], len(filled)
 
     def _proposals(self, state: State, case: Case) -> Iterator[list[tuple[Replacement, np.ndarray]]]:
         """The swaps of some words at a time with the ids of the texts that they make."""

@@ -135,7 +135,8 @@ def compare_guides(
 
 def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
-    goal, guide = goal_of(run, settings), Guide(Rough(run, exactly=True), replace(settings, words="any"), None)
+    how = replace(settings, words="any", rank="strength")  # r as long as the method has it
+    goal, guide = goal_of(run, settings), Guide(Rough(run, exactly=True), how, None)
     plain = [goal.plain(example) for example in examples]
     texts = run.read_all(plain)
     predictions = run.predict_readings(texts)

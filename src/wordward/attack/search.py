@@ -28,9 +28,9 @@ def _tries(run: Run, guide: SwapGuide, searches: Sequence[Search]) -> list[Attem
     """One more swap in each text: the best of those that the guide proposes."""
     numbers, states = zip(*((at, state) for at, one in enumerate(searches) for state in one.beam), strict=True)
     cases = [searches[number].case for number in numbers]
-    proposed, margins = guide(states, cases)
-    made = swapped(run, guide, cases, states, proposed)
-    for number, spent in zip(numbers, guide.spent(), strict=True):
+    swaps, margins, spent_of = guide(states, cases)
+    made = swapped(run, guide, cases, states, swaps)
+    for number, spent in zip(numbers, spent_of, strict=True):
         searches[number].passes += spent
     return [Attempt(at, new, margin) for at, of, margin in zip(numbers, made, margins, strict=True) for new in of]
 

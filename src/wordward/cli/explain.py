@@ -28,7 +28,7 @@ from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
-    from wordward.explain.corpus import Question
+    from wordward.explain.corpus import ExplainSettings
     from wordward.explain.explanation import Explanation
     from wordward.runs.results_file import ResultsFile
     from wordward.runs.run import Run
@@ -83,7 +83,7 @@ class Explain:
     quiet: Quiet = False
 
     def __call__(self) -> None:
-        from wordward.explain.corpus import Question, explain_all
+        from wordward.explain.corpus import ExplainSettings, explain_all
         from wordward.support.workers import jobs_for
 
         self._check()
@@ -92,14 +92,14 @@ class Explain:
         if self.figure and len(examples) != 1:
             raise UsageError(f"--figure draws one text; got {len(examples)}: give one, or --html for many")
         methods = (self.method, *([self.compare] if self.compare else []))
-        question = Question(methods, self.top, self.focus, self.words, self.word_space)
-        self._check_label(run, question.methods)
+        settings = ExplainSettings(methods, self.top, self.focus, self.words, self.word_space)
+        self._check_label(run, settings.methods)
         with holding(self, "json", "html", "figure"):
-            file = self._file(run, examples, question)
+            file = self._file(run, examples, settings)
             done = file.done if file else 0
             jobs = jobs_for(self.jobs, len(examples) - done, on_cpu=run.is_on_cpu)
             with naming(None if self.label is not None else self._source(run)):
-                explained = explain_all(run, examples, question, done=done, jobs=jobs)
+                explained = explain_all(run, examples, settings, done=done, jobs=jobs)
             if any(run.read(example).words for example in examples):
                 warn(run)
             self._follow(explained, len(examples), file)
@@ -121,15 +121,15 @@ class Explain:
                 bars.advance(bar)
         output.finish()
 
-    def _file(self, run: "Run", examples: "Sequence[Example]", question: "Question") -> "ResultsFile | None":
+    def _file(self, run: "Run", examples: "Sequence[Example]", settings: "ExplainSettings") -> "ResultsFile | None":
         """The file of --json with what it holds already, where the texts are more than a few given by hand."""
         from wordward.runs.results_file import ResultsFile, describe
 
         by_hand = self.text or (self.texts and self._source(run) is None)
         if self.json in (None, "-") or by_hand:
             return None
-        described = describe(run, examples, question=asdict(question))
-        lines = len(question.methods)
+        described = describe(run, examples, question=asdict(settings))
+        lines = len(settings.methods)
         return ResultsFile(self.json, described, command="explain", name="json", lines=lines, force=self.force)
 
     def _source(self, run: "Run") -> str | None:

@@ -11,9 +11,11 @@ from torch import Tensor
 
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible, TextSense
+from wordward.runs.fingerprint import fingerprint
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.scoring import log_odds
+from wordward.support.errors import RunError
 
 ASKED, EACH = 8, 3  # of a text's pulls, the most promising; of one word
 LEAST = 0.01  # what counts of a pull that no evidence speaks for
@@ -28,7 +30,7 @@ class Question(NamedTuple):
     whole: Callable[[Reading], np.ndarray]  # (words,) which of its words may be pulled
 
 
-class Swap(NamedTuple):
+class AskedPull(NamedTuple):
     """One pull, to be asked about."""
 
     position: int  # of the word
@@ -49,17 +51,23 @@ class Answer(NamedTuple):
 class Telling:
     """The pulls that tell most of several texts, found for all of them at once when one is first asked for.
 
-    Until then it holds the model, which is asked as it is by then.
+    Until then it holds the model: to ask at once would take those who never look at places three times as long.
     """
 
-    def __init__(self, run: Run, sensible: Sensible, questions: Sequence[Question]) -> None:
-        self._asked, self._lock = (run, sensible, questions), Lock()
+    def __init__(self, run: Run, sensible: Sensible, questions: Sequence[Question], weights: bytes) -> None:
+        """`weights`: the fingerprint of those that the texts were explained with."""
+        self._asked, self._weights, self._lock = (run, sensible, questions), weights, Lock()
         self._found: list[Answer | None] | None = None
 
     def __call__(self, number: int) -> Answer | None:
         """As `telling_pulls` of one of the texts."""
         with self._lock:
             if self._found is None:
+                if fingerprint(self._asked[0].model) != self._weights:
+                    raise RunError(
+                        "expected the model as it explained these texts, which is now to be asked about their pulls; "
+                        "its weights have changed since: explain them again, and look at `places` before training on"
+                    )
                 self._found = telling_pulls(*self._asked)
                 del self._asked
             return self._found[number]
@@ -83,7 +91,7 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
     return [_most(*each) for each in zip(questions, senses, asked, answers, strict=True)]
 
 
-def _promising(question: Question, sense: TextSense) -> Iterator[Swap]:
+def _promising(question: Question, sense: TextSense) -> Iterator[AskedPull]:
     """The pulls of a text that may be shown, those that promise most first, not more than EACH of a word."""
     row, pulls = question.text.row, question.found.of_words(question.text.row)
     if not pulls.words:
@@ -99,7 +107,7 @@ def _promising(question: Question, sense: TextSense) -> Iterator[Swap]:
         position, column = divmod(at, toward.shape[1])
         taken[position] += 1
         if taken[position] <= EACH:
-            yield Swap(position, column, int(toward[position, column]), float(near[position, column]))
+            yield AskedPull(position, column, int(toward[position, column]), float(near[position, column]))
 
 
 def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
@@ -108,7 +116,7 @@ def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 
-def _most(question: Question, sense: TextSense, swaps: Sequence[Swap], logits: Tensor) -> Answer | None:
+def _most(question: Question, sense: TextSense, swaps: Sequence[AskedPull], logits: Tensor) -> Answer | None:
     """The swap that tells most, by the logits of the text with each, (swaps, classes)."""
     if not swaps:
         return None

@@ -25,7 +25,7 @@ class FocusedExample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class ExplainSettings:
     """The settings of an explanation, the same for each text."""
 
     methods: tuple[str, ...] = ("iadvt",)
@@ -36,32 +36,32 @@ class Question:
 
 
 def explain_all(
-    run: Run, examples: Sequence[Example], question: Question, *, done: int = 0, jobs: int = 1
+    run: Run, examples: Sequence[Example], settings: ExplainSettings, *, done: int = 0, jobs: int = 1
 ) -> Generator[list[Explanation], None, None]:
-    """For each text, in order, its explanations, one per method; invalid questions raise an error immediately.
+    """For each text, in order, its explanations, one per method; invalid settings raise an error immediately.
 
     `done`: how many of the texts to leave out, since they were explained before. Those beside the next one are read
     again with it: texts in a batch decide each other's last digits, so all are as if none had been left out.
     `jobs`: processes to use, each of which loads the run; more than one need a guarded main module.
     """
-    work = Work(run, question)
+    work = Work(run, settings)
     if any(explainer.adversary.method.recipe.needs_labels for explainer in work.explainers):
         for example in examples:
             names = example.tags if run.tagging and example.tags else [example.label]
             check_known_labels(run, names, example.line)
-    focused = _with_focus(run, examples, question.focus)
+    focused = _with_focus(run, examples, settings.focus)
     before = done % TEXTS if done < len(focused) else 0
     parts = [focused[start : start + TEXTS] for start in range(done - before, len(focused), TEXTS)]
-    explained_parts = spread(work, partial(_work, opener(run), question), parts, jobs=jobs)
+    explained_parts = spread(work, partial(_work, opener(run), settings), parts, jobs=jobs)
     return (explanations for at, part in enumerate(explained_parts) for explanations in part[0 if at else before :])
 
 
 class Work:
-    """Explains texts by each method of a question."""
+    """Explains texts by each method of some settings."""
 
-    def __init__(self, run: Run, question: Question) -> None:
-        how = {"top": question.top, "words": question.words, "word_space": question.word_space}
-        self.explainers = [Explainer(run, method, **how) for method in question.methods]
+    def __init__(self, run: Run, settings: ExplainSettings) -> None:
+        how = {"top": settings.top, "words": settings.words, "word_space": settings.word_space}
+        self.explainers = [Explainer(run, method, **how) for method in settings.methods]
 
     def __call__(self, texts: Sequence[FocusedExample]) -> list[list[Explanation]]:
         """The explanations of some texts, those with their focus at the same position together."""
@@ -75,8 +75,8 @@ class Work:
         return by_text
 
 
-def _work(opened: Callable[[], Run], question: Question) -> Work:
-    return Work(opened(), question)
+def _work(opened: Callable[[], Run], settings: ExplainSettings) -> Work:
+    return Work(opened(), settings)
 
 
 def _with_focus(run: Run, examples: Sequence[Example], focus: str | None) -> list[FocusedExample]:

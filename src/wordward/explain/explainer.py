@@ -13,6 +13,7 @@ from wordward.explain.pulls import TextPulls, text_pulls
 from wordward.explain.sensible import sensible
 from wordward.explain.whole_words import whole_words
 from wordward.perturbation.recipes import RECIPES, Method
+from wordward.runs.fingerprint import fingerprint
 from wordward.runs.given import Text
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
@@ -72,7 +73,10 @@ def explain(
         >>> found.strongest.pull.relative  # of the word that pulls hardest; `toward` is that word
         1.0
     """
-    return Explainer(run, method, top=top, words=words, word_space=word_space)(texts, focus=focus)
+    how = {"top": top, "words": words, "word_space": word_space}
+    # By the recipe, since another may be given the same name.
+    explainer = run.kept(("explain", run.method(method), *how.values()), lambda: Explainer(run, method, **how))
+    return explainer(texts, focus=focus)
 
 
 class Explainer:
@@ -93,7 +97,7 @@ class Explainer:
             raise SettingError("top", f"top must be 1 or more, but is {top}")
         if words not in ("fitting", "any"):
             raise SettingError("words", f"words must be fitting or any, but is {words!r}")
-        self.run, self.top = run, top
+        self.run, self.top, self._weights = run, top, fingerprint(run.model)
         self.adversary = run.adversary(method)
         near = fit_words(run, self.adversary, space=word_space, forms=forms) if words == "fitting" else None
         self.fitting = near is not None
@@ -120,13 +124,13 @@ class Explainer:
         chosen = [readings[at] for at in filled], [labels[at] for at in filled]
         top = self.top if self.sensible is None else max(self.top, self.adversary.method.settings.k or 1)
         pulls = list(self.pulls(*chosen, top=top, focus=focus))
-        places = [filled[found.number] for found in pulls]
+        numbers = [filled[found.number] for found in pulls]
         telling = None
         if self.sensible is not None:
-            texts_of = ((explanations[at], readings[at]) for at in places)
+            texts_of = ((explanations[at], readings[at]) for at in numbers)
             asked = [self._question(*text, found) for text, found in zip(texts_of, pulls, strict=True)]
-            telling = Telling(run, self.sensible, asked)
-        for number, (at, found) in enumerate(zip(places, pulls, strict=True)):
+            telling = Telling(run, self.sensible, asked, self._weights)
+        for number, (at, found) in enumerate(zip(numbers, pulls, strict=True)):
             first = None if telling is None else partial(telling, number)
             explanations[at] = self._explained(explanations[at], readings[at], found, first)
         return explanations

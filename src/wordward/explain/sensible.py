@@ -147,5 +147,9 @@ class TextSense:
 
 def sensible(run: Run, space: WordSpace | None) -> Sensible | None:
     """Which pulls of a run are shown; None for a tagger, or where nothing is known of what words speak for."""
-    evidence = evidence_of(run) or run.evidence_alone
-    return None if evidence is None else Sensible(run, evidence, space)
+
+    def found() -> Sensible | None:
+        evidence = evidence_of(run) or run.evidence_alone
+        return None if evidence is None else Sensible(run, evidence, space)
+
+    return run.kept(("sensible", None if space is None else space.source), found)  # the same for all methods

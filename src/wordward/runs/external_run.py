@@ -43,13 +43,24 @@ class CheckedLogits(LogitsModel):
             )
         if (logits.dim() > 2) != self.tagging:
             raise SettingError("texts", "texts must be lists of words for a tagger, and strings for a classifier")
+        return self.decided(logits)
+
+    def decided(self, logits: Tensor) -> Tensor:
+        """Of the logits of all labels at once, (batch, classes), the no and yes of the one that is asked about."""
         return logits if self.which is None else yes_or_no(logits[:, self.which])
+
+    def asking(self, which: int | None) -> "CheckedLogits":
+        """The same model asked about one of its labels, or about all."""
+        other = CheckedLogits(self.model, self.labels, tagging=self.tagging, which=which)
+        other.separator = self.separator
+        return other
 
 
 @dataclass(frozen=True, repr=False)
 class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
     """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
 
+    model: CheckedLogits
     embedding: str | None = None  # name of the module that reads the ids; found where not given
     site: str | None = None  # name of the module after which r is added
 
@@ -89,6 +100,4 @@ class SeveralOfModel(SeveralLabels, ExternalRun):
     """A Transformer that gives a text several labels at once."""
 
     def _yes_or_no(self, which: int) -> tuple[type[ExternalRun], CheckedLogits]:
-        model = CheckedLogits(self.model.model, len(self.labels), tagging=False, which=which)
-        model.separator = self.model.separator
-        return ExternalRun, model
+        return ExternalRun, self.model.asking(which)

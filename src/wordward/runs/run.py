@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from wordward.perturbation.tap import evaluating
 from wordward.runs.checkpoint import load_class_counts
 from wordward.runs.counted import Counted
 from wordward.runs.entities import mark_entities
+from wordward.runs.fingerprint import Kept
 from wordward.runs.given import Text, as_example, listed
 from wordward.runs.label_cells import with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
@@ -163,6 +165,11 @@ class Run(Reader):
     def evidence_alone(self) -> Any:
         """What words speak for (`Evidence`) read alone, for a model whose training texts are not known; else None."""
         return None
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What rooms above have made of its weights, which they need again for other texts."""
+        return Kept(self.model)
 
     @property
     @abstractmethod

@@ -28,7 +28,7 @@ from wordward.support.files import put_back
 from wordward.support.remembered import Remembered
 from wordward.text.chosen import split_examples
 from wordward.text.corpus import Batch, Corpus
-from wordward.text.tokenizers import tokenize
+from wordward.text.tokenizers import Token, tokenize
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import Word, check_size, encodings_of, unperturbed_ids, words_of
 
@@ -109,7 +109,7 @@ class TransformerRun(Run):
 
     def read_all(self, examples: Sequence[Example]) -> list[Reading]:
         if self.tagging or self.paired:
-            return [self._read_whole(example) for example in examples]
+            return self._read_whole(examples)
         readings: list[Reading] = []
         for start in range(0, len(examples), CHUNK):  # all together, which is faster than one by one
             texts = [example.text for example in examples[start : start + CHUNK]]
@@ -134,39 +134,52 @@ class TransformerRun(Run):
     def _unknown(self) -> int | None:
         return self.tokenizer.unk_token_id
 
-    def _read_whole(self, example: Example) -> Reading:
-        """A tagger's sentence, or a pair of texts."""
-        lowercase, text = self.text.lowercase, example.text
-        if self.tagging:
-            tokens = tokenize(text, "whitespace", lowercase)
-            if example.tokens is not None:
+    def _read_whole(self, examples: Sequence[Example]) -> list[Reading]:
+        """Sentences of a tagger, or pairs of texts."""
+        lowercase, texts, tokens_of = self.text.lowercase, [], []
+        for example in examples:
+            text, tokens = example.text, tokenize(example.text, "whitespace", lowercase) if self.tagging else []
+            if self.tagging and example.tokens is not None:
                 text, tokens = place_tokens(text, example.tokens, lowercase=lowercase)
-            ids, words = self._pieces([text[token.start : token.end] for token in tokens])
+            texts.append(text)
+            tokens_of.append(tokens)
+        given: list[Any] = texts
+        if self.tagging:
+            given = [[text[t.start : t.end] for t in of] for text, of in zip(texts, tokens_of, strict=True)]
+        found = zip(texts, tokens_of, self._pieces(given), strict=True)
+        return [self._with_words(text, tokens, *pieces) for text, tokens, pieces in found]
+
+    def _with_words(self, text: str, tokens: Sequence[Token], ids: list[int], words: list[Word]) -> Reading:
+        """One of them, with its words; `tokens`: a tagger's."""
+        if self.tagging:
             spans, unread = [(start, end) for _, start, end in tokens[: len(words)]], len(tokens) - len(words)
         else:
-            ids, words = self._pieces(text)
             spans, unread = [(word.start, word.end) for word in words], self._unread(text, words)
         counted, pieces = self._counted_words, [word.pieces for word in words]
         numbers = None if counted is None else [counted[word.text.lower()] for word in words]
         row = np.array(ids, dtype=np.int32)
         found = arranged(row, spans, pieces, numbers, len(self.vocabulary), self._unknown, unread)
-        return Reading.of(text, found, lowercase=lowercase)
+        return Reading.of(text, found, lowercase=self.text.lowercase)
 
-    def _pieces(self, text: str | list[str]) -> tuple[list[int], list[Word]]:
-        """The ids of a classifier's text, or of a tagger's words, and which of these ids make up each word."""
-        parts = parted(text) if self.paired and isinstance(text, str) else None
-        if not text or (parts and not parts.whole):
-            return [], []
-        encoding: Any = self.reader.encoding([text])  # type: ignore[arg-type]
-        return encoding["input_ids"][0], words_of(encoding, text, second=parts.start if parts else None)
+    def _pieces(self, texts: Sequence[Any]) -> list[tuple[list[int], list[Word]]]:
+        """Of each classifier's text, or tagger's list of words, the ids, and which of these make up each word."""
+        second = [parted(text).start if self.paired else None for text in texts]
+        found: list[tuple[list[int], list[Word]]] = [([], []) for _ in texts]
+        filled = [at for at, text in enumerate(texts) if text and (not self.paired or parted(text).whole)]
+        for start in range(0, len(filled), CHUNK):  # all together, which is faster than one by one
+            part = filled[start : start + CHUNK]
+            encoding = self.reader.encoding([texts[at] for at in part])
+            for row, at in enumerate(part):
+                words = words_of(encoding, texts[at], row=row, second=second[at])
+                found[at] = encoding["input_ids"][row], words
+        return found
 
     def swapped_rows(self, swaps: Sequence[tuple[Row, int, int, str]]) -> list[Row | None]:
-        if self.tagging or self.paired:
-            return super().swapped_rows(swaps)
         found: list[Row | None] = []
         for start in range(0, len(swaps), CHUNK):  # all together, which is faster than one by one
             part = swaps[start : start + CHUNK]
-            read = self.reader.encoding([text for *_, text in part])["input_ids"]
+            texts: list[Any] = [text.split() if self.tagging else text for *_, text in part]
+            read = self.reader.encoding(texts)["input_ids"]
             rows = [row.swapped(position, word) for row, position, word, _ in part]
             found += [row if row.ids.tolist() == ids else None for row, ids in zip(rows, read, strict=True)]
         return found
@@ -202,7 +215,8 @@ class TransformerRun(Run):
         return None if self.tagging else self.learnt
 
     def ids_of(self, text: str) -> np.ndarray:
-        return np.array(self._pieces(text.split() if self.tagging else text)[0], dtype=np.int32)
+        ((ids, _),) = self._pieces([text.split() if self.tagging else text])
+        return np.array(ids, dtype=np.int32)
 
     def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
         if self.tagging or self.paired:
