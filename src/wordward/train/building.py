@@ -13,6 +13,7 @@ from wordward.runs import initial
 from wordward.runs.lstm import adversary_of
 from wordward.support.console import say, waiting
 from wordward.train.data import Data
+from wordward.train.spelt import fit_spelt
 from wordward.train.word_vectors import text_vectors
 from wordward.train.yardstick import fit_linear
 
@@ -30,8 +31,10 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
 def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
     """Give a convolution the linear model's evidence, and vectors from the texts where it has no others."""
     words, counts = len(data.vocabulary), data.learnt.counts
-    linear = fit_linear(data.train, words, len(data.classes))
-    if not config.vectors:
+    if config.vectors:
+        linear = fit_linear(data.train, words, len(data.classes))
+    else:
+        linear = fit_spelt(data.train, data.vocabulary.words, len(data.classes))
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], words, config.model.dim)
         initial.set_vectors(model.words.table, vectors, counts)

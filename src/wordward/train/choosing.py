@@ -25,8 +25,9 @@ from wordward.text.chosen import file_at_hand
 from wordward.text.scripts import unspaced
 from wordward.text.tokens import words_of
 
-FEW = 500  # texts, below which every word is known, else those of two texts
-SOME = 20_000  # the same where a word's vector or spelling tells of it though it was seen once
+FEW = 500  # texts, from which on words that were seen once pull no other word, where no vectors tell of them
+SOME = 20_000  # texts, below which every word is known, since its vector or spelling tells of it; else those of two
+SPELT = 5_000  # the same where words have no vectors
 SAMPLE = 500  # texts whose words are looked at
 KNOWN = 0.6  # share of words that a table must have as a whole to be one of the texts' language
 FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
@@ -74,14 +75,15 @@ def choose(
         return chosen, f"chosen: the Transformer of {_source(found)}, fine-tuned; `kind` gives another model"
     vectors = config.vectors or (str(found) if found else None)
     kind = "spelling" if tagging else "convolution"
+    training = _training(kind, len(examples), unlabelled and not tagging)
+    if not vectors and not tagging and len(examples) >= FEW:
+        training["min_candidate_count"] = 2
     chosen = replace(
         config,
         vectors=vectors,
-        text=_text(config.text, examples, SOME if vectors or tagging else FEW, tagging=tagging),
+        text=_text(config.text, examples, SOME if vectors or tagging else SPELT, tagging=tagging),
         model=_model(kind, Path(vectors) if vectors else None),
-        training=replace(
-            config.training, **_open(config.training, _training(kind, len(examples), unlabelled and not tagging))
-        ),
+        training=replace(config.training, **_open(config.training, training)),
     )
     start = f"the word vectors of {_source(Path(vectors))}" if vectors else "word vectors computed from the texts"
     if tagging and not vectors:

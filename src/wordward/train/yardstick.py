@@ -31,11 +31,16 @@ class Linear(NamedTuple):
     bias: np.ndarray  # (classes,)
 
 
-class _Counts(NamedTuple):
-    """The words of texts, each once for a text: a matrix (texts, words) of weights, as its entries row by row."""
+class Counts(NamedTuple):
+    """The words of texts, each once for a text: a matrix (texts, words) of weights, as its entries row by row.
+
+    Examples:
+        >>> counts_of(Corpus([np.array([5, 6, 5]), np.array([6])])).weights.tolist()
+        [2.0, 1.0, 1.0]
+    """
 
     words: np.ndarray  # (entries,) int32
-    weights: np.ndarray  # (entries,) float32: 1 + log of how often the text has the word
+    weights: np.ndarray  # (entries,) float32: how often the text has the word, or what stands for it
     starts: np.ndarray  # (texts,) int32: where the entries of each text begin
 
     @property
@@ -49,11 +54,11 @@ class _Counts(NamedTuple):
         words, starts, weights = map(torch.from_numpy, (self.words, self.starts, self.weights))
         return torch.nn.functional.embedding_bag(words, table, starts, mode="sum", per_sample_weights=weights)
 
-    def turned(self, words: int) -> "_Counts":
+    def turned(self, words: int) -> "Counts":
         """The matrix (words, texts)."""
         order, texts = np.argsort(self.words, kind="stable"), self.texts
         sizes = np.bincount(self.words, minlength=words)
-        return _Counts(texts[order], self.weights[order], (np.cumsum(sizes) - sizes).astype(np.int32))
+        return Counts(texts[order], self.weights[order], (np.cumsum(sizes) - sizes).astype(np.int32))
 
 
 def fit_linear(corpus: Corpus, words: int, classes: int) -> Linear:
@@ -77,7 +82,7 @@ def fit_linear(corpus: Corpus, words: int, classes: int) -> Linear:
     """
     corpus = corpus.sample(MOST)
     gold = torch.from_numpy(np.asarray(corpus.labels, dtype=np.int64))
-    counts, total = _counts(corpus), len(corpus.rows)
+    counts, total = _tempered(counts_of(corpus)), len(corpus.rows)
     documents = np.bincount(counts.words, minlength=words)
     idf = np.where(documents > 0, np.log((1 + total) / (1 + documents)) + 1, 0).astype(np.float32)
     used = np.flatnonzero(documents)
@@ -85,7 +90,7 @@ def fit_linear(corpus: Corpus, words: int, classes: int) -> Linear:
     place[used] = np.arange(len(used), dtype=np.int32)
     matrix = counts._replace(words=place[counts.words], weights=_to_unit(counts, idf) * idf[counts.words])
     with torch.no_grad():
-        found = _least(matrix, gold, len(used), classes).numpy()  # (used + 1, columns)
+        found = least(matrix, gold, len(used), classes).numpy()  # (used + 1, columns)
     if classes == 2:
         found = np.concatenate([-found / 2, found / 2], axis=1)
     evidence = np.zeros((words, classes), dtype=np.float32)
@@ -110,7 +115,7 @@ def linear_probabilities(linear: Linear, corpus: Corpus) -> list[np.ndarray]:
         >>> linear_probabilities(model, Corpus([np.array([3])]))
         [array([0.5, 0.5], dtype=float32)]
     """
-    counts = _counts(corpus)
+    counts = _tempered(counts_of(corpus))
     unit = counts._replace(weights=_to_unit(counts, linear.idf))
     with torch.no_grad():
         found = unit.times(torch.from_numpy(linear.evidence)) + torch.from_numpy(linear.bias)
@@ -189,8 +194,13 @@ def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
     return found.entry(seconds)
 
 
-def _counts(corpus: Corpus) -> _Counts:
-    """The words of each text with 1 + log of how often it has them; special ids are left out."""
+def _tempered(counts: Counts) -> Counts:
+    """The same with 1 + log of how often a text has a word."""
+    return counts._replace(weights=1 + np.log(counts.weights))
+
+
+def counts_of(corpus: Corpus) -> Counts:
+    """The words of each text with how often it has them; special ids are left out."""
     lengths, start, parts = corpus.lengths, 0, []
     while start < len(lengths):
         many = max(1, int(np.searchsorted(np.cumsum(lengths[start : start + COUNTED]), COUNTED, side="right")))
@@ -198,22 +208,21 @@ def _counts(corpus: Corpus) -> _Counts:
         ids, texts = np.concatenate(rows).astype(np.int64), np.repeat(np.arange(len(rows)), list(map(len, rows)))
         keys = (texts << 32 | ids)[ids >= len(SPECIALS)]
         once, often = np.unique(keys, return_counts=True)
-        weights = 1 + np.log(often, dtype=np.float32)
         sizes = np.bincount(once >> 32, minlength=len(rows))
-        parts.append(((once & 0xFFFFFFFF).astype(np.int32), weights, sizes))
+        parts.append(((once & 0xFFFFFFFF).astype(np.int32), often.astype(np.float32), sizes))
         start += len(rows)
     words, weights, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return _Counts(words, weights, (np.cumsum(sizes) - sizes).astype(np.int32))
+    return Counts(words, weights, (np.cumsum(sizes) - sizes).astype(np.int32))
 
 
-def _to_unit(counts: _Counts, idf: np.ndarray) -> np.ndarray:
+def _to_unit(counts: Counts, idf: np.ndarray) -> np.ndarray:
     """The weights over the length of their text's tf-idf vector."""
     squares = (counts.weights * idf[counts.words]).astype(np.float64) ** 2
     lengths = np.sqrt(np.bincount(counts.texts, weights=squares, minlength=len(counts.starts)))
     return (counts.weights / np.where(lengths > 0, lengths, 1)[counts.texts]).astype(np.float32)
 
 
-def _least(matrix: _Counts, gold: Tensor, words: int, classes: int) -> Tensor:
+def least(matrix: Counts, gold: Tensor, words: int, classes: int) -> Tensor:
     """The coefficients (words, columns) and below them the biases with the least loss, by L-BFGS."""
     columns, total = 1 if classes == 2 else classes, len(gold)
     right = torch.nn.functional.one_hot(gold, classes).float()
