@@ -20,7 +20,7 @@ from wordward.attack.edits import (
     uncapitalised,
     words_in,
 )
-from wordward.attack.stopwords import NEGATIONS
+from wordward.attack.negations import NEGATIONS
 from wordward.config.attack import EDITS, AttackSettings
 from wordward.support.errors import SettingError
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from wordward.attack.attacked import Sense
 from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, INSERTED, INVISIBLE, OMITTED
-from wordward.attack.stopwords import NEGATIONS, STOP_WORDS
+from wordward.attack.negations import negates
+from wordward.attack.stopwords import STOP_WORDS
 from wordward.explain.english import fold
 
 LONG = 4  # letters of a word that is read although it is misspelt
@@ -142,7 +143,7 @@ def deletion(text: str, span: Span) -> Edit | None:
     Beside a negation or a word such as "only" it is missed: not the only one, not really funny.
     """
     beside = [*re.findall(r"[\w'’]+", text[: span.start])[-1:], *re.findall(r"[\w'’]+", text[span.end :])[:1]]
-    if fold(span.word) not in OMITTED or any(fold(word) in NEGATIONS | BOUND for word in beside):
+    if fold(span.word) not in OMITTED or any(negates(word) or fold(word) in BOUND for word in beside):
         return None
     return left_out(text, span)
 
