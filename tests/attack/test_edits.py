@@ -16,6 +16,7 @@ from wordward.attack.edits import (
     edited,
     goes_with,
     insertions,
+    not_made,
     punctuations,
     uncapitalised,
     words_in,
@@ -62,6 +63,15 @@ def test_no_blank_makes_two_words_of_one() -> None:
     assert "hist ory" in set(SPELLINGS["space"]("history", KNOWN))
     assert not any(new.startswith("the ") for new in SPELLINGS["space"]("therapist", KNOWN))
     assert "f u n n y" in set(SPELLINGS["space"]("funny", KNOWN))
+
+
+@pytest.mark.parametrize("clause", ["这部电影不好看", "とてもつまらない映画", "这部film不好看"])
+def test_no_slips_where_a_letter_may_be_a_word(clause: str) -> None:
+    (span,) = words_in(clause)
+    assert [*SPELLINGS["typo"](span.word, KNOWN), *SPELLINGS["space"](span.word, KNOWN)] == []
+    assert "`typo` and `space`" in not_made(("swap", "typo", "space"), [clause])
+    assert "`space` are" in not_made(("space",), [clause])
+    assert not_made(("swap", "case"), [clause]) == not_made(("typo",), [TEXT]) == ""
 
 
 def test_what_may_be_left_out() -> None:
