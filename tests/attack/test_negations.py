@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from wordward.attack.edits import deletion, words_in
-from wordward.attack.negations import NEGATIONS, looks_english, negates
+from wordward.attack.negations import NEGATIONS, negates
 from wordward.attack.sense import make_judge
 from wordward.attack.stopwords import STOP_WORDS
+from wordward.explain.english import looks_english
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
 
 from wordward.explain.english import fold
 
@@ -92,13 +91,3 @@ def negates(word: str, *, english: bool = True) -> bool:
     """Whether a word negates; `english`: whether the texts are, in which "sin" and "plus" are other words."""
     read = _read(word)
     return read in (NEGATIONS if english else _ELSEWHERE) or _ELIDED.fullmatch(read) is not None
-
-
-def looks_english(words: Sequence[str], counts: Sequence[float]) -> bool:
-    """Whether texts are English, by how often they hold each word: most of its commonest are among the commonest."""
-    order = sorted(range(len(words)), key=lambda at: -counts[at])[:COMMONEST]
-    return len(COMMON & {fold(words[at]) for at in order}) >= MOST
-
-
-COMMON = frozenset("the of and to for".split())
-COMMONEST, MOST = 40, 3  # words that are looked at, and how many of COMMON are to be among them

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from wordward.attack.attacked import Sense
-from wordward.attack.negations import looks_english, negates
+from wordward.attack.negations import negates
+from wordward.explain.english import looks_english
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.run import Run
 from wordward.text.vocabulary import SPECIALS, Vocabulary
