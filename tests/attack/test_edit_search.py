@@ -15,12 +15,14 @@ from wordward.attack import edit_search, search
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
+from wordward.attack.checking import check
 from wordward.attack.edits import Edit
 from wordward.attack.files import from_record, marked
 from wordward.attack.sense import Judge
 from wordward.attack.summary import show, summarise, told
 from wordward.cli.main import main
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
+from wordward.config.check import CheckSettings
 from wordward.config.settings import (
     DataSettings,
     MethodSettings,
@@ -255,6 +257,17 @@ def test_the_command(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "| 1 edit " in capsys.readouterr().out
     assert main(["attack", str(run.folder), str(data), "--guides", "advt", "iadvt", *flags]) == 1
     assert "leave out --edits" in capsys.readouterr().err
+
+
+def test_texts_without_blanks_are_told_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["这部电影不好看", "他们觉得很无聊"]
+    for quiet, times in (([], 1), (["--quiet"], 0)):
+        flags = ["--edits", "typo", "space", "--device", "cpu", *quiet]
+        assert main(["attack", str(run.folder), "--text", *texts, *flags]) == 0
+        assert capsys.readouterr().err.count("without blanks between words") == times
+    for spaced, times in ((["the film was warm"], 0), (texts, 1)):
+        check(run, [Example(text) for text in spaced], CheckSettings(AttackSettings(edits=("typo",))), quiet=False)
+        assert capsys.readouterr().err.count("without blanks between words") == times
 
 
 def test_swaps_beside_other_edits_fit_their_place_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,12 @@ from wordward.attack.edits import (
     goes_with,
     insertions,
     left_out,
+    not_made,
     punctuations,
     uncapitalised,
     words_in,
 )
-from wordward.attack.stopwords import NEGATIONS
+from wordward.attack.negations import NEGATIONS
 from wordward.config.attack import EDITS, AttackSettings
 from wordward.support.errors import SettingError
 
@@ -63,6 +64,15 @@ def test_no_blank_makes_two_words_of_one() -> None:
     assert "hist ory" in set(SPELLINGS["space"]("history", KNOWN))
     assert not any(new.startswith("the ") for new in SPELLINGS["space"]("therapist", KNOWN))
     assert "f u n n y" in set(SPELLINGS["space"]("funny", KNOWN))
+
+
+@pytest.mark.parametrize("clause", ["这部电影不好看", "とてもつまらない映画", "这部film不好看"])
+def test_no_slips_where_a_letter_may_be_a_word(clause: str) -> None:
+    (span,) = words_in(clause)
+    assert [*SPELLINGS["typo"](span.word, KNOWN), *SPELLINGS["space"](span.word, KNOWN)] == []
+    assert "`typo` and `space`" in not_made(("swap", "typo", "space"), [clause])
+    assert "`space` are" in not_made(("space",), [clause])
+    assert not_made(("swap", "case"), [clause]) == not_made(("typo",), [TEXT]) == ""
 
 
 def test_what_may_be_left_out() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from wordward.attack.checked import Check, key
 from wordward.attack.conditions import Condition, limited, no_worse
 from wordward.attack.earlier import Earlier
+from wordward.attack.edits import not_made
 from wordward.attack.guard import Guard, check_guard, guard_at
 from wordward.attack.robustness import attack_all
 from wordward.attack.sense import few_to_judge_by, little_to_judge_by
@@ -67,6 +68,8 @@ def check(
     run = _judging(run, sense_from or texts)
     attack = replace(settings.attack, max_swaps=settings.budgets[-1])
     attack, caveat = _judgeable(run, attack, quiet=quiet)
+    if why := not_made(attack.edits, (each.text for each in texts)):
+        say(why, quiet=quiet)
     judged_by = _judged_by(run, attack)
     earlier = _earlier(settings, attack, judged_by)
     guard = _guard(run, settings, texts)

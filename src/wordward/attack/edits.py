@@ -5,20 +5,24 @@ edits of one word, or of a text; in which order a model is tried with them is sa
 """
 
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
 from wordward.attack.attacked import Sense
 from wordward.attack.edit_words import ALIKE, APPENDED, ASIDES, BESIDE, BOUND, INSERTED, INVISIBLE, OMITTED
-from wordward.attack.stopwords import NEGATIONS, STOP_WORDS
+from wordward.attack.negations import negates
+from wordward.attack.stopwords import STOP_WORDS
 from wordward.datasets.pairs import MARK
 from wordward.explain.english import fold
+from wordward.text.scripts import unspaced
+from wordward.text.tokenizers import UNSPACED
 
 LONG = 4  # letters of a word that is read although it is misspelt
 _LETTER = r"[^\W\d_]"
 # Where a sentence or clause ends; a full stop after fewer letters may be of an abbreviation (Mr. Hill).
 _ENDS = rf"(?:(?<={_LETTER}{{4}}) ?\.|(?<={_LETTER}) ?\.(?=\s*$)|(?<={_LETTER}) [.]|(?<={_LETTER}) ?[!?;:])(?=\s|$)"
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # letters, with the apostrophes of contractions
 
 
@@ -73,9 +77,9 @@ def typos(word: str, known: Container[str]) -> Iterator[str]:
     """Slips of the finger: two letters exchanged, one doubled, one dropped, one of the key beside it.
 
     The first and the last letter stay, the word has 5 letters or more (of 4 letters one may be doubled), and what
-    comes is no word itself.
+    comes is no word itself. None where words have no blanks between them, and a letter may be a word.
     """
-    if len(word) < LONG or not word.isalpha():
+    if not _readable(word):
         return
     inner = sorted(range(1, len(word) - 1), key=lambda at: abs(at - (len(word) - 1) / 2))  # from the middle
     longer = len(word) > LONG
@@ -89,6 +93,19 @@ def typos(word: str, known: Container[str]) -> Iterator[str]:
     yield from (slip for slip in in_turn if slip != word and slip.lower() not in known)
 
 
+def _readable(word: str) -> bool:
+    """Whether a word is one that is read although it is misspelt: long, and of a script with blanks between words."""
+    return len(word) >= LONG and word.isalpha() and not _UNSPACED.search(word)
+
+
+def not_made(kinds: Sequence[str], texts: Iterable[str]) -> str:
+    """Which kinds of edits are not made in texts, in words; empty where all are."""
+    spelt = [f"`{kind}`" for kind in kinds if kind in ("typo", "space")]
+    if not spelt or not unspaced(texts):
+        return ""
+    return f"edits of kind {' and '.join(spelt)} are not made in texts without blanks between words, such as these"
+
+
 def _beside(letter: str) -> str:
     keys = BESIDE.get(letter.lower(), "")
     return keys.upper() if letter.isupper() else keys
@@ -99,7 +116,7 @@ def spaces(word: str, known: Container[str]) -> Iterator[str]:
 
     What stands on both sides must not be words (hi story), nor the first part a word of grammar (the rapist).
     """
-    if len(word) < LONG or not word.isalpha():
+    if not _readable(word):
         return
     for at in sorted(range(2, len(word) - 1), key=lambda at: abs(at - len(word) / 2)):
         first, rest = word[:at].lower(), word[at:].lower()
@@ -143,7 +160,7 @@ def deletion(text: str, span: Span) -> Edit | None:
     Beside a negation or a word such as "only" it is missed: not the only one, not really funny.
     """
     beside = [*re.findall(r"[\w'’]+", text[: span.start])[-1:], *re.findall(r"[\w'’]+", text[span.end :])[:1]]
-    if fold(span.word) not in OMITTED or any(fold(word) in NEGATIONS | BOUND for word in beside):
+    if fold(span.word) not in OMITTED or any(negates(word) or fold(word) in BOUND for word in beside):
         return None
     edit = left_out(text, span.start, span.end)
     return edit if edit[1:3] != (span.start, span.end) else None  # it stands between other characters than blanks

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from wordward.attack.attacked import Sense
-from wordward.attack.stopwords import NEGATIONS
-from wordward.explain.english import fold
+from wordward.attack.negations import negates
+from wordward.explain.english import looks_english
 from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.run import Run
-from wordward.text.vocabulary import Vocabulary
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
@@ -97,5 +97,7 @@ def little_to_judge_by(run: Run) -> str:
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
     """The rule for counts of texts by word and class, as `Corpus.class_counts` gives them."""
     found = evidence_in(counts)
-    negates = torch.tensor([fold(word) in NEGATIONS for word in vocabulary.words], device=counts.device)
-    return Judge(found.evidence, found.variance, negates)
+    words = len(SPECIALS)
+    english = looks_english(vocabulary.words[words:], counts.sum(1)[words:].tolist())
+    negating = torch.tensor([negates(word, english=english) for word in vocabulary.words], device=counts.device)
+    return Judge(found.evidence, found.variance, negating)

@@ -1,4 +1,4 @@
-"""English words that carry grammar rather than content, and words that negate."""
+"""English words that carry grammar rather than content."""
 
 STOP_WORDS = frozenset(
     """
@@ -18,14 +18,5 @@ STOP_WORDS = frozenset(
     they're they've they'd they'll that's there's here's what's who's let's
     don't didn't doesn't isn't aren't wasn't weren't hasn't haven't hadn't can't couldn't won't wouldn't shouldn't
     mustn't needn't ain't n't 's 'm 're 've 'd 'll
-    """.split()
-)
-
-NEGATIONS = frozenset(
-    """
-    no not never none nothing nobody neither nor nowhere without cannot hardly barely scarcely seldom rarely t n't
-    don didn doesn isn aren wasn weren hasn haven hadn couldn wouldn shouldn mustn needn ain
-    don't didn't doesn't isn't aren't wasn't weren't hasn't haven't hadn't can't couldn't won't wouldn't shouldn't
-    mustn't needn't ain't
     """.split()
 )

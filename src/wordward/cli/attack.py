@@ -138,16 +138,22 @@ class Attack:
         from rich.console import Console
 
         from wordward.attack.attacker import attack, side_by_side
+        from wordward.attack.edits import not_made
         from wordward.attack.files import from_record, write_csv
         from wordward.attack.sense import little_to_judge_by
         from wordward.attack.summary import show, show_texts, summarise
         from wordward.datasets.m2 import read_m2
+        from wordward.explain.foreign import by_rules_for_english
         from wordward.runs.results_file import hint_to_continue
         from wordward.support.console import progress, say
 
         judged = self.settings.sense == "kept" and "swap" in self.settings.edits
         if judged and (why := little_to_judge_by(run)):
             say(f"{why}: --sense any makes them, too", quiet=self.quiet)
+        if self.settings.only_fitting and "swap" in self.settings.edits and (why := by_rules_for_english(run)):
+            say(why, quiet=self.quiet)
+        if why := not_made(self.settings.edits, (each.text for each in examples)):
+            say(why, quiet=self.quiet)
         corrections = None if self.corrections is None else read_m2(self.corrections)
         file = self._file(run, examples)
         results: list[Attacked] = [] if file is None else list(file.records(from_record))

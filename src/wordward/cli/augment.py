@@ -101,9 +101,12 @@ class Augment:
 
     def _attack(self, run: "Run", examples: list["Example"]) -> list["Attacked"]:
         from wordward.attack.attacker import attack
-        from wordward.support.console import progress
+        from wordward.attack.edits import not_made
+        from wordward.support.console import progress, say
         from wordward.support.workers import jobs_for
 
+        if why := not_made(self.settings.edits, (each.text for each in examples)):
+            say(why, quiet=self.quiet)
         jobs = jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu)
         attacks = attack(run, examples, self.settings, jobs=jobs)
         with closing(attacks), progress(quiet=self.quiet) as bars:

@@ -84,6 +84,8 @@ class Explain:
 
     def __call__(self) -> None:
         from wordward.explain.corpus import ExplainSettings, explain_all
+        from wordward.explain.foreign import by_rules_for_english
+        from wordward.support.console import say
         from wordward.support.workers import jobs_for
 
         self._check()
@@ -102,6 +104,8 @@ class Explain:
                 explained = explain_all(run, examples, settings, done=done, jobs=jobs)
             if any(run.read(example).words for example in examples):
                 warn(run)
+                if self.words == "fitting" and (why := by_rules_for_english(run)):
+                    say(why, quiet=self.quiet)
             self._follow(explained, len(examples), file)
 
     def _follow(

@@ -1,5 +1,7 @@
 """English words by what they are, as far as lists tell: of grammar, names, and others that rules need."""
 
+from collections.abc import Sequence
+
 # English words that carry grammar, in groups that stand in each other's place; a word may be in several.
 GROUPS = tuple(
     frozenset(group.split())
@@ -58,11 +60,12 @@ GROUPS = tuple(
     i'll we'll you'll they'll he'll she'll it'll
     """.split(";")
 )
-# What the tokenizer `words` leaves of contractions: neither replaced nor put in.
+# What the tokenizer `words` leaves of contractions, also French and Italian ones: neither replaced nor put in.
 PIECES = frozenset(
     """
     s t d m ll ve re don didn doesn isn aren wasn weren hasn haven hadn couldn wouldn shouldn mustn needn ain won
     n't 's 'm 're 've 'd 'll
+    qu jusqu lorsqu puisqu quoiqu quelqu presqu aujourd hui st dell dall nell sull coll quell
     """.split()
 )
 # Words of grammar that no other can replace without breaking the sentence.
@@ -120,8 +123,16 @@ SAYING = frozenset(
     many better worse best worst
     """.split()
 )
+COMMON = frozenset("the of and to for".split())
+COMMONEST, MOST = 40, 3  # words that are looked at, and how many of COMMON are to be among them
 
 
 def fold(word: str) -> str:
     """A word in lower case and with straight apostrophes, as the lists here write it."""
     return word.lower().replace("’", "'")
+
+
+def looks_english(words: Sequence[str], counts: Sequence[float]) -> bool:
+    """Whether texts are English, by how often they hold each word: most of its commonest are among the commonest."""
+    order = sorted(range(len(words)), key=lambda at: -counts[at])[:COMMONEST]
+    return len(COMMON & {fold(words[at]) for at in order}) >= MOST

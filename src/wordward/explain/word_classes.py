@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.explain.english import ADJECTIVES, CLOSED, NAMES, PIECES, QUALITIES, TIMES, fold
+from wordward.explain.foreign import without_grammar
 from wordward.explain.kin import Ridge
 from wordward.explain.word_kinds import BIT, Fitting, fitting, inflection, other_forms
 from wordward.runs.input_table import input_table, installed_model
@@ -108,10 +109,10 @@ def fitting_of(run: Run) -> Fitting:
     """
     words, folder = tuple(run.vocabulary.words), installed_model()
     if run.tagging or (folder is None and run.config.transformer is None):
-        return fitting(words, names=run.tagging)
-    if folder is not None:
-        return _by_installed(words, folder)
-    return _by_own(run)[0]
+        fits = fitting(words, names=run.tagging)
+    else:
+        fits = _by_own(run)[0] if folder is None else _by_installed(words, folder)
+    return without_grammar(fits, run)
 
 
 def fitting_others(run: Run, words: Sequence[str], fits: Fitting) -> Fitting:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wordward.explain.addresses import addresses
 from wordward.explain.english import (
     ADJECTIVES,
     ALONE,
@@ -197,7 +198,8 @@ def fitting(words: tuple[str, ...], *, names: bool = False) -> Fitting:
 def in_one_piece_each(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
     """Whether words, given by where they begin and end, are whole: not "can" in "can't", or "ve" in "I've".
 
-    Nor are the names of accounts, as in @name, or what stands for a symbol on a web page, as in &amp;.
+    Nor are the names of accounts, as in @name, what stands for a symbol on a web page, as in &amp;, or parts of
+    addresses.
     """
     marks = [at for at, symbol in enumerate(text) if symbol in "'’"] if "'" in text or "’" in text else []
     before = {at for at in marks if text[at + 1 : at + 2].isalpha()}  # where words end that are not whole
@@ -206,4 +208,7 @@ def in_one_piece_each(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray
     if "@" in text or "&" in text:
         signs = [(text[max(0, start - 1) : start], text[end : end + 1]) for start, end in spans]
         whole &= [before != "@" and (before, after) != ("&", ";") for before, after in signs]
+    if found := addresses(text):
+        inside = {at for start, end in found for at in range(start, end)}
+        whole &= [start not in inside for start, _ in spans]
     return whole

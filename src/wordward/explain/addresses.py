@@ -1,0 +1,31 @@
+"""Where the addresses in a text stand: of pages and mail, paths of files, and hashes."""
+
+import re
+
+_TAIL = r"[!#-&*-;=?-_a-z|~]*"  # what an address may go on with: no blanks, quotes or brackets, ASCII only
+_HOST = r"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\."
+# Ends of names of machines that are hardly ever a word whose full stop has no blank behind it (film.It).
+_ENDS = "com|org|net|edu|gov|info|dev|eu|uk|fr|nl|pl|ru|ua|cz|br|cn|jp|kr"
+_HEX = r"[0-9a-f]"
+_ADDRESS = re.compile(
+    "|".join(
+        (
+            rf"[a-z][a-z0-9+.]{{0,15}}://{_TAIL}",
+            rf"\bwww\.{_TAIL}",
+            r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",  # mail
+            rf"{_HOST}[a-z]{{2,}}(?::\d+)?/{_TAIL}",
+            rf"{_HOST}(?:{_ENDS})\b",
+            r"(?<![\w/.~])[.~]{0,2}/[\w.@+-]+(?:/[\w.@+~-]+)+/?",  # /usr/share
+            # src/main.py
+            r"(?<![\w/.@-])[\w@-][\w.@-]*(?:/[\w.@-]+)*/[\w@-]+(?:\.[\w-]+)*\.(?-i:[a-z][a-z0-9]{0,3})\b",
+            r"\b[a-z]:\\[^\s<>\"']+",  # C:\...
+            rf"\b(?=[a-f]*\d)(?=\d*[a-f]){_HEX}{{7,64}}\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+def addresses(text: str) -> list[tuple[int, int]]:
+    """Where each address begins and ends, in order."""
+    return [found.span() for found in _ADDRESS.finditer(text)]
