@@ -11,6 +11,8 @@ from wordward.cli.main import main
 from wordward.cli.train_end import advice, outcome
 from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
+from wordward.runs.run_folder import load_config
+from wordward.train import train
 
 
 def result_of(score: float, epoch: int, *, criterion: str = "error", **others: Any) -> dict[str, Any]:
@@ -125,10 +127,23 @@ def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: p
     scores = json.loads(capsys.readouterr().out)
     (value, low, high) = (scores["error"][name] for name in ("value", "low", "high"))
     assert f"test error {value:.4f}, 95 % interval {low:.4f} to {high:.4f} (40 texts of {test})" in said
+    assert result_in(run)["test"] == {"file": str(test), "texts": 40, "scores": scores_in(scores)}
     with test.open("a", encoding="utf-8") as file:
         file.write(" ,good\n")
     assert main([*given, "--force", "--quiet", "--skip-empty"]) == 0
     assert not capsys.readouterr().err
+    kept = result_in(run)["test"]
+    assert kept["texts"] == 40
+    train(load_config(run, TrainConfig), run, resume=True, quiet=True)  # of a finished run: nothing is trained
+    assert result_in(run)["test"] == kept
+
+
+def result_in(run: str) -> dict[str, Any]:
+    return json.loads(Path(run, "result.json").read_text(encoding="utf-8"))
+
+
+def scores_in(evaluated: dict[str, Any]) -> dict[str, Any]:
+    return {name: evaluated[name] for name in ("error", "macro_f1")}
 
 
 def test_standard_input_is_not_learnt_and_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """What `wordward train` says at its end: which epoch was kept and why, and what may help if nothing was learnt."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from wordward.cli.texts import texts_in
@@ -22,12 +23,16 @@ def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
 
 
 def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
-    """What a trained model scores on labelled texts that it has not seen, in a line."""
+    """What a trained model scores on labelled texts that it has not seen, in a line; its result.json keeps it."""
+    from wordward.runs.metrics import intervals_to_json
     from wordward.runs.opening import load_run
+    from wordward.runs.run_folder import save_test
 
     run = load_run(folder, device=device)
     source = "standard input" if file == "-" else file
     evaluation = run.evaluate(texts_in(run, file, quiet=quiet), source=source, quiet=quiet)
+    scores = intervals_to_json(evaluation.scores)
+    save_test(Path(folder), {"file": file, "texts": evaluation.texts, "scores": scores})
     criterion = run.config.training.criterion
     score = evaluation.scores[criterion]
     ends = "" if score.tells_nothing else f", 95 % interval {score.low:.4f} to {score.high:.4f}"
