@@ -1,17 +1,21 @@
 """The last lines of `wordward train`: which epoch was kept and why, and what may help."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reviews import reviews, write_csv
+from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.main import main
 from wordward.cli.train_end import advice, outcome
 from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSettings
-from wordward.datasets import Example
+from wordward.config.texts import TextSettings
+from wordward.datasets import DataError, Example
 from wordward.runs.run_folder import load_config
+from wordward.text.corpus import label_numbers
 from wordward.train import train
 
 
@@ -136,6 +140,39 @@ def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: p
     assert kept["texts"] == 40
     train(load_config(run, TrainConfig), run, resume=True, quiet=True)  # of a finished run: nothing is trained
     assert result_in(run)["test"] == kept
+
+
+def test_a_tag_that_the_model_does_not_know_counts_as_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, known = (
+        write_conll(tmp_path / "t.conll", tagged(80)),
+        write_conll(tmp_path / "k.conll", tagged(20, seed=3)),
+    )
+    rows = tagged(20, seed=3)
+    rows[4] = replace(rows[4], tags=("c", "PWAT", *rows[4].tags[2:]))  # type: ignore[index]
+    test, run = write_conll(tmp_path / "test.conll", rows), str(tmp_path / "run")
+    how = ["--kind", "spelling", "--device", "cpu", "--epochs", "2", "--method", "baseline", "--positive", "i"]
+    assert main(["train", str(texts), "--test", str(test), "--out", run, *how]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 tag that the model does not know counts as wrong: PWAT" in said
+    assert f"(20 sentences of {test})" in said
+    both = []
+    for file in (known, test):
+        assert main(["evaluate", run, str(file), "--json"]) == 0
+        both.append(json.loads(capsys.readouterr().out))
+    words = sum(len(row.tokens or ()) for row in rows)
+    assert both[1]["error"]["value"] == pytest.approx(both[0]["error"]["value"] + 1 / words)
+    assert both[1]["classes"]["PWAT"] == {"support": 1, "predicted": 0, "precision": 0, "recall": 0, "f1": 0}
+    for place, row in enumerate(rows):
+        rows[place] = replace(row, tags=("," for _ in row.tags or ()))  # type: ignore[arg-type]
+    assert main(["evaluate", run, str(write_conll(test, rows))]) == 1
+    assert "expected a label that the model knows (c, i); got ','" in capsys.readouterr().err
+
+
+def test_labels_that_are_punctuation_are_quoted_in_a_list_of_them() -> None:
+    with pytest.raises(DataError, match=re.escape("that the model knows ('(', ',', $.a, NN); got 'PWAT'")):
+        label_numbers([Example("a", "PWAT")], ["(", ",", "$.a", "NN"], TextSettings(), tagging=False, source="")
 
 
 def result_in(run: str) -> dict[str, Any]:
