@@ -69,6 +69,23 @@ def test_sense_is_judged_by_labelled_texts(run: Run, settings: AttackSettings):
     assert kept.attacked
 
 
+def test_words_that_break_it_are_lowered_with_what_comes_in_their_place(run: Run, settings: AttackSettings):
+    """But where case is all that was edited."""
+    found = check(run, TEXTS[:40], CheckSettings(settings))
+    flipped = found.flipped[0]
+    changes = [("Warm", "Wa rm"), ("warm", "wa rm"), ("Warm", "warm"), ("", "The")]
+    edited = replace(
+        flipped, changes=[replace(flipped.changes[0], word=word, toward=toward) for word, toward in changes]
+    )
+    words = replace(found, results=(edited,)).words()
+    assert {(each.word, each.toward) for each in words} == {
+        ("warm", ("wa rm",)),
+        ("Warm", ("warm",)),
+        ("", ("the",)),
+    }
+    assert all(each.flipped <= each.texts for each in words)
+
+
 def test_texts_left_as_they_are_are_told_where_they_are_many(
     run: Run, settings: AttackSettings, capsys: pytest.CaptureFixture[str]
 ):
