@@ -142,6 +142,17 @@ def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: p
     assert result_in(run)["test"] == kept
 
 
+def test_test_texts_that_are_also_learnt_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = reviews(60)
+    texts, test = write_csv(tmp_path / "t.csv", rows), tmp_path / "test.csv"
+    how = ["--kind", "convolution", "--device", "cpu", "--epochs", "1", "--method", "baseline", "--force"]
+    given = ["train", str(texts), "--test", str(test), "--out", str(tmp_path / "run"), *how]
+    for shared, ends in ((0, ""), (1, f"; 1 of them is also in {texts}"), (3, f"; 3 of them are also in {texts}")):
+        write_csv(test, [Example("a new good one", "good"), Example("a new bad one", "bad"), *rows[:shared]])
+        assert main(given) == 0
+        assert " ".join(capsys.readouterr().err.split()).endswith(f"({2 + shared} texts of {test}){ends}")
+
+
 def test_a_tag_that_the_model_does_not_know_counts_as_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
