@@ -15,6 +15,7 @@ import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, CheckSettings, check
 from wordward.cli.check_output import show
 from wordward.report import card, check_page, junit
+from wordward.report.checked import rows
 from wordward.runs.metrics import mcnemar
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
@@ -269,7 +270,7 @@ def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: R
         assert "caveat" not in junit(settled)
 
 
-def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run):
+def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run, capsys: pytest.CaptureFixture[str]):
     """Of the texts all words are left but two, so that most of them cannot be edited."""
     limits = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0)
     by = [
@@ -283,6 +284,25 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run)
     assert accuracy.holds
     assert not flips.holds
     assert f"not measured: {found.untried} of {len(found.attacked)} texts to attack have no words" in flips.found
+    assert {name for name, interval, _ in rows(found) if interval is None} == {
+        "flip rate",
+        *(f"accuracy under {n} edit{'s' * (n != 1)}" for n in found.budgets),
+    }
+    show(found, 0)
+    shown = capsys.readouterr().out
+    assert [line.split()[2] for line in shown.splitlines() if line.startswith("flip rate ")] == ["\N{EN DASH}", "at"]
+    assert "--sense any" in shown.splitlines()[-1]
+    assert "--sense-from" in shown.splitlines()[-1]
+    assert "| flip rate | \N{EN DASH} |  |" in card(found)
+    assert "--sense any" in card(found)
+    assert "<b>\N{EN DASH}</b>" in check_page(found)
+    assert 'name="flip rate" value' not in junit(found)
+    told = found.to_json()
+    assert told["unmeasured"] == flips.found
+    assert told["flip_rate"]["value"] == 0
+    any_sense = CheckSettings(AttackSettings(sense="any"), limits)
+    show(check(run, TEXTS, any_sense, sense_from=by), 0)
+    assert "--sense" not in capsys.readouterr().out
 
 
 def test_a_run_of_ours_is_not_to_be_given_texts_to_count(

@@ -44,6 +44,7 @@ class Check:
         groups: The group of each text, where texts have one.
         judged_by: A fingerprint of the texts given that decide which edits keep the sense.
         caveat: What limits these numbers, in words: that little or nothing tells which edits keep the sense.
+        unmeasured: Why the numbers under edits are none: too few texts had an edit to try; "" where there are.
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
@@ -66,6 +67,7 @@ class Check:
     groups: tuple[str, ...] = ()
     judged_by: str | None = None
     caveat: str = ""
+    unmeasured: str = ""
 
     @property
     def holds(self) -> bool:
@@ -218,6 +220,7 @@ class Check:
             "settings": asdict(self.settings),
             "judged_by": self.judged_by,
             "caveat": self.caveat,
+            "unmeasured": self.unmeasured,
             "budgets": list(self.budgets),
             "each": [
                 {"text": key(each), "right": holds(each, 0), "flips_at": len(each.changes) if each.flipped else None}
