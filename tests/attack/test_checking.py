@@ -145,6 +145,14 @@ class TestAgainst:
         assert found.holds
         assert [condition.numbers["p"] for condition in found.conditions] == [1, 1]
 
+    def test_equal_texts_count_once_which_is_told(self, run: Run, settings: AttackSettings, tmp_path: Path):
+        once = list({each.text: each for each in TEXTS}.values())
+        earlier = written(check(run, once, CheckSettings(settings)), tmp_path / "earlier.json")
+        for texts, told in ((once, "(p = 1)"), ([*once, *once[:2]], "(p = 1); equal texts count once (2 more)")):
+            found = check(run, texts, CheckSettings(settings, against=str(earlier)))
+            assert all(condition.found.endswith(told) for condition in found.conditions)
+            assert all(condition.numbers["texts"] == len(once) for condition in found.conditions)
+
     @pytest.mark.parametrize("lost", [3, 10])
     def test_worse_beyond_chance(self, lost: int, run: Run, settings: AttackSettings, tmp_path: Path):
         """The model now errs on some texts that it got right; p decides whether these are many."""

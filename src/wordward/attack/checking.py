@@ -136,7 +136,8 @@ def _conditions(found: Check, limits: CheckLimits, earlier: Earlier | None) -> t
     if earlier is not None:
         each = {key(one): one for one in found.results}
         measured = "accuracy" if found.guard is None else "right decisions"
-        conditions += [no_worse(earlier, each, number, measured) for number in (0, found.budgets[-1])]
+        equal = len(found.results) - len(each)
+        conditions += [no_worse(earlier, each, at, measured, equal=equal) for at in (0, found.budgets[-1])]
     if why := found.unmeasured:
         conditions = [replace(each, found=why, holds=False) if each.under_attack else each for each in conditions]
     return tuple(conditions)
