@@ -95,6 +95,22 @@ def test_columns_by_number_get_names(folder: Path, tmp_path: Path) -> None:
     assert len(read(out)) > 30
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_nested_keys_stay_the_names(
+    suffix: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that the next command reads what was written and other texts of the same kind."""
+    texts, out = tmp_path / "texts.jsonl", tmp_path / f"more.{suffix}"
+    rows = [{"review": {"body": each.text, "mood": each.label}} for each in reviews(60)]
+    texts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    columns = ["--text-column", "review.body", "--label-column", "review.mood"]
+    assert main(["augment", str(folder / "run"), str(texts), "--out", str(out), *columns, "--edits", "typo"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"next: wordward train --train {out} {' '.join(columns)} --dev FILE" in said
+    again = ["train", "--train", str(out), *columns, "--dev", str(texts), "--out", str(tmp_path / "again"), *SMALL]
+    assert main(["1" if flag == "8" else flag for flag in again]) == 0
+
+
 def test_the_next_command_names_the_columns(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, out = tmp_path / "texts.csv", tmp_path / "more.csv"
     texts.write_text("review,stars\nthe film was warm,good\nthe film was dull,bad\n", encoding="utf-8")

@@ -15,6 +15,7 @@ import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, CheckSettings, check
 from wordward.cli.check_output import show
 from wordward.report import card, check_page, junit
+from wordward.report.checked import rows
 from wordward.runs.metrics import mcnemar
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
@@ -67,6 +68,23 @@ def test_sense_is_judged_by_labelled_texts(run: Run, settings: AttackSettings):
     kept = check(run, TEXTS, CheckSettings(replace(settings, sense="kept")), sense_from=reviews(400, seed=5))
     assert not kept.flipped
     assert kept.attacked
+
+
+def test_words_that_break_it_are_lowered_with_what_comes_in_their_place(run: Run, settings: AttackSettings):
+    """But where case is all that was edited."""
+    found = check(run, TEXTS[:40], CheckSettings(settings))
+    flipped = found.flipped[0]
+    changes = [("Warm", "Wa rm"), ("warm", "wa rm"), ("Warm", "warm"), ("", "The")]
+    edited = replace(
+        flipped, changes=[replace(flipped.changes[0], word=word, toward=toward) for word, toward in changes]
+    )
+    words = replace(found, results=(edited,)).words()
+    assert {(each.word, each.toward) for each in words} == {
+        ("warm", ("wa rm",)),
+        ("Warm", ("warm",)),
+        ("", ("the",)),
+    }
+    assert all(each.flipped <= each.texts for each in words)
 
 
 def test_texts_left_as_they_are_are_told_where_they_are_many(
@@ -126,6 +144,14 @@ class TestAgainst:
         found = check(run, TEXTS, CheckSettings(settings, against=str(earlier)))
         assert found.holds
         assert [condition.numbers["p"] for condition in found.conditions] == [1, 1]
+
+    def test_equal_texts_count_once_which_is_told(self, run: Run, settings: AttackSettings, tmp_path: Path):
+        once = list({each.text: each for each in TEXTS}.values())
+        earlier = written(check(run, once, CheckSettings(settings)), tmp_path / "earlier.json")
+        for texts, told in ((once, "(p = 1)"), ([*once, *once[:2]], "(p = 1); equal texts count once (2 more)")):
+            found = check(run, texts, CheckSettings(settings, against=str(earlier)))
+            assert all(condition.found.endswith(told) for condition in found.conditions)
+            assert all(condition.numbers["texts"] == len(once) for condition in found.conditions)
 
     @pytest.mark.parametrize("lost", [3, 10])
     def test_worse_beyond_chance(self, lost: int, run: Run, settings: AttackSettings, tmp_path: Path):
@@ -252,7 +278,7 @@ def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: R
         assert "caveat" not in junit(settled)
 
 
-def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run):
+def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run, capsys: pytest.CaptureFixture[str]):
     """Of the texts all words are left but two, so that most of them cannot be edited."""
     limits = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0)
     by = [
@@ -266,6 +292,25 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run)
     assert accuracy.holds
     assert not flips.holds
     assert f"not measured: {found.untried} of {len(found.attacked)} texts to attack have no words" in flips.found
+    assert {name for name, interval, _ in rows(found) if interval is None} == {
+        "flip rate",
+        *(f"accuracy under {n} edit{'s' * (n != 1)}" for n in found.budgets),
+    }
+    show(found, 0)
+    shown = capsys.readouterr().out
+    assert [line.split()[2] for line in shown.splitlines() if line.startswith("flip rate ")] == ["\N{EN DASH}", "at"]
+    assert "--sense any" in shown.splitlines()[-1]
+    assert "--sense-from" in shown.splitlines()[-1]
+    assert "| flip rate | \N{EN DASH} |  |" in card(found)
+    assert "--sense any" in card(found)
+    assert "<b>\N{EN DASH}</b>" in check_page(found)
+    assert 'name="flip rate" value' not in junit(found)
+    told = found.to_json()
+    assert told["unmeasured"] == flips.found
+    assert told["flip_rate"]["value"] == 0
+    any_sense = CheckSettings(AttackSettings(sense="any"), limits)
+    show(check(run, TEXTS, any_sense, sense_from=by), 0)
+    assert "--sense" not in capsys.readouterr().out
 
 
 def test_a_run_of_ours_is_not_to_be_given_texts_to_count(

@@ -1,16 +1,22 @@
 """The last lines of `wordward train`: which epoch was kept and why, and what may help."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reviews import reviews, write_csv
+from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.main import main
 from wordward.cli.train_end import advice, outcome
 from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSettings
-from wordward.datasets import Example
+from wordward.config.texts import TextSettings
+from wordward.datasets import DataError, Example
+from wordward.runs.run_folder import load_config
+from wordward.text.corpus import label_numbers
+from wordward.train import train
 
 
 def result_of(score: float, epoch: int, *, criterion: str = "error", **others: Any) -> dict[str, Any]:
@@ -125,10 +131,67 @@ def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: p
     scores = json.loads(capsys.readouterr().out)
     (value, low, high) = (scores["error"][name] for name in ("value", "low", "high"))
     assert f"test error {value:.4f}, 95 % interval {low:.4f} to {high:.4f} (40 texts of {test})" in said
+    assert result_in(run)["test"] == {"file": str(test), "texts": 40, "scores": scores_in(scores)}
     with test.open("a", encoding="utf-8") as file:
         file.write(" ,good\n")
     assert main([*given, "--force", "--quiet", "--skip-empty"]) == 0
     assert not capsys.readouterr().err
+    kept = result_in(run)["test"]
+    assert kept["texts"] == 40
+    train(load_config(run, TrainConfig), run, resume=True, quiet=True)  # of a finished run: nothing is trained
+    assert result_in(run)["test"] == kept
+
+
+def test_test_texts_that_are_also_learnt_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = reviews(60)
+    texts, test = write_csv(tmp_path / "t.csv", rows), tmp_path / "test.csv"
+    how = ["--kind", "convolution", "--device", "cpu", "--epochs", "1", "--method", "baseline", "--force"]
+    given = ["train", str(texts), "--test", str(test), "--out", str(tmp_path / "run"), *how]
+    for shared, ends in ((0, ""), (1, f"; 1 of them is also in {texts}"), (3, f"; 3 of them are also in {texts}")):
+        write_csv(test, [Example("a new good one", "good"), Example("a new bad one", "bad"), *rows[:shared]])
+        assert main(given) == 0
+        assert " ".join(capsys.readouterr().err.split()).endswith(f"({2 + shared} texts of {test}){ends}")
+
+
+def test_a_tag_that_the_model_does_not_know_counts_as_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, known = (
+        write_conll(tmp_path / "t.conll", tagged(80)),
+        write_conll(tmp_path / "k.conll", tagged(20, seed=3)),
+    )
+    rows = tagged(20, seed=3)
+    rows[4] = replace(rows[4], tags=("c", "PWAT", *rows[4].tags[2:]))  # type: ignore[index]
+    test, run = write_conll(tmp_path / "test.conll", rows), str(tmp_path / "run")
+    how = ["--kind", "spelling", "--device", "cpu", "--epochs", "2", "--method", "baseline", "--positive", "i"]
+    assert main(["train", str(texts), "--test", str(test), "--out", run, *how]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 tag that the model does not know counts as wrong: PWAT" in said
+    assert f"(20 sentences of {test})" in said
+    both = []
+    for file in (known, test):
+        assert main(["evaluate", run, str(file), "--json"]) == 0
+        both.append(json.loads(capsys.readouterr().out))
+    words = sum(len(row.tokens or ()) for row in rows)
+    assert both[1]["error"]["value"] == pytest.approx(both[0]["error"]["value"] + 1 / words)
+    assert both[1]["classes"]["PWAT"] == {"support": 1, "predicted": 0, "precision": 0, "recall": 0, "f1": 0}
+    for place, row in enumerate(rows):
+        rows[place] = replace(row, tags=("," for _ in row.tags or ()))  # type: ignore[arg-type]
+    assert main(["evaluate", run, str(write_conll(test, rows))]) == 1
+    assert "expected a label that the model knows (c, i); got ','" in capsys.readouterr().err
+
+
+def test_labels_that_are_punctuation_are_quoted_in_a_list_of_them() -> None:
+    with pytest.raises(DataError, match=re.escape("that the model knows ('(', ',', $.a, NN); got 'PWAT'")):
+        label_numbers([Example("a", "PWAT")], ["(", ",", "$.a", "NN"], TextSettings(), tagging=False, source="")
+
+
+def result_in(run: str) -> dict[str, Any]:
+    return json.loads(Path(run, "result.json").read_text(encoding="utf-8"))
+
+
+def scores_in(evaluated: dict[str, Any]) -> dict[str, Any]:
+    return {name: evaluated[name] for name in ("error", "macro_f1")}
 
 
 def test_standard_input_is_not_learnt_and_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

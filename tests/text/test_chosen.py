@@ -52,7 +52,7 @@ def test_no_text_is_learnt_and_held_out_alike(tmp_path: Path) -> None:
     assert len(held_out) == 2 * round(0.4 * len(once))
 
 
-def test_a_few_that_are_learnt_are_left_out(tmp_path: Path) -> None:
+def test_a_few_that_are_learnt_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     once = list(dict.fromkeys(reviews(100)))
     learnt, _ = split(tmp_path, once, share=0.3)
     more, fewer = split(tmp_path, [*once, *learnt[:8]], share=0.3)
@@ -61,6 +61,18 @@ def test_a_few_that_are_learnt_are_left_out(tmp_path: Path) -> None:
     assert len(more) + len(fewer) < len(once) + 8
     assert len(once) == len(texts | {each.text for each in fewer})
     assert {each.label for each in fewer} == {"good", "bad"}
+    left = len(once) + 8 - len(more) - len(fewer)
+    data = DataSettings(train=str(write_csv(tmp_path / "t.csv", [*once, *learnt[:8]])), dev_share=0.3)
+    labelled_examples(replace(config(Path("")), data=data), quiet=False)
+    assert f"{left} texts that are also learnt are left out of dev" in " ".join(capsys.readouterr().err.split())
+    labelled_examples(
+        replace(
+            config(Path("")),
+            data=replace(data, train=str(write_csv(tmp_path / "t.csv", once))),
+        ),
+        quiet=False,
+    )
+    assert "left out" not in capsys.readouterr().err
 
 
 def test_many_copies_of_few_texts_leave_their_label_on_both_sides(tmp_path: Path) -> None:

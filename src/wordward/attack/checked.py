@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from wordward.attack.attacked import Attacked
+from wordward.attack.attacked import Attacked, Change
 from wordward.attack.conditions import Condition
 from wordward.attack.guard import Guard
 from wordward.attack.robustness import accuracies, holds
@@ -44,6 +44,7 @@ class Check:
         groups: The group of each text, where texts have one.
         judged_by: A fingerprint of the texts given that decide which edits keep the sense.
         caveat: What limits these numbers, in words: that little or nothing tells which edits keep the sense.
+        unmeasured: Why the numbers under edits are none: too few texts had an edit to try; "" where there are.
 
     Examples:
         >>> texts = [wordward.Example("the film was warm and funny", "good")]
@@ -66,6 +67,7 @@ class Check:
     groups: tuple[str, ...] = ()
     judged_by: str | None = None
     caveat: str = ""
+    unmeasured: str = ""
 
     @property
     def holds(self) -> bool:
@@ -176,17 +178,18 @@ class Check:
         flips: Counter[str] = Counter()
         blame: Counter[str] = Counter()
         for each in self.flipped:
-            flips.update({change.word.lower() for change in each.changes})
-            for change in each.changes:
-                blame[change.word.lower()] += 1 / len(each.changes)  # type: ignore[assignment]
-                swaps.setdefault(change.word.lower(), Counter())[change.toward] += 1
+            edits = [_as_counted(change) for change in each.changes]
+            flips.update({word for word, _ in edits})
+            for word, toward in edits:
+                blame[word] += 1 / len(edits)  # type: ignore[assignment]
+                swaps.setdefault(word, Counter())[toward] += 1
         held = Counter(word for each in self.attacked for word in set(split_words(each.text, "words", True)))
         order = sorted(flips, key=lambda word: (-blame[word], -flips[word], word))
         return [
             BreakingWord(
                 word,
                 flips[word],
-                max(held[word], flips[word]) if word else len(self.attacked),
+                max(held[word.lower()], flips[word]) if word else len(self.attacked),
                 tuple(toward for toward, _ in swaps[word].most_common(3)),
             )
             for word in order[:count]
@@ -217,6 +220,7 @@ class Check:
             "settings": asdict(self.settings),
             "judged_by": self.judged_by,
             "caveat": self.caveat,
+            "unmeasured": self.unmeasured,
             "budgets": list(self.budgets),
             "each": [
                 {"text": key(each), "right": holds(each, 0), "flips_at": len(each.changes) if each.flipped else None}
@@ -239,6 +243,12 @@ class Check:
             ),
             "sense": self.senses,
         }
+
+
+def _as_counted(change: Change) -> tuple[str, str]:
+    """A word and what came in its place, both in lower case, unless case is all that was edited."""
+    word, toward = change.word.lower(), change.toward.lower()
+    return (word, toward) if word != toward else (change.word, change.toward)
 
 
 def key(attacked: Attacked) -> str:

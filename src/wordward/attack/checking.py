@@ -87,7 +87,8 @@ def check(
         judged_by=judged_by,
         caveat=caveat,
     )
-    return replace(found, conditions=_conditions(found, run, settings.limits, earlier))
+    found = replace(found, unmeasured=_unmeasured(found, run))
+    return replace(found, conditions=_conditions(found, settings.limits, earlier))
 
 
 def _deciding(
@@ -132,14 +133,15 @@ def _guard(run: Run, settings: CheckSettings, texts: Sequence[Example]) -> Guard
     return None
 
 
-def _conditions(found: Check, run: Run, limits: CheckLimits, earlier: Earlier | None) -> tuple[Condition, ...]:
+def _conditions(found: Check, limits: CheckLimits, earlier: Earlier | None) -> tuple[Condition, ...]:
     """What decides: the limits, and being no worse than an earlier check."""
     conditions = [limited(name, found.limited[name], limit) for name, limit in limits.given().items()]
     if earlier is not None:
         each = {key(one): one for one in found.results}
         measured = "accuracy" if found.guard is None else "right decisions"
-        conditions += [no_worse(earlier, each, number, measured) for number in (0, found.budgets[-1])]
-    if why := _unmeasured(found, run):
+        equal = len(found.results) - len(each)
+        conditions += [no_worse(earlier, each, at, measured, equal=equal) for at in (0, found.budgets[-1])]
+    if why := found.unmeasured:
         conditions = [replace(each, found=why, holds=False) if each.under_attack else each for each in conditions]
     return tuple(conditions)
 

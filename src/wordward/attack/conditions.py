@@ -55,13 +55,19 @@ def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
 
 
-def no_worse(earlier: Earlier, each: Mapping[str, Attacked], number: int, measured: str = "accuracy") -> Condition:
-    """Whether the model is no worse than it was, beyond chance."""
+def no_worse(
+    earlier: Earlier, each: Mapping[str, Attacked], number: int, measured: str = "accuracy", *, equal: int = 0
+) -> Condition:
+    """Whether the model is no worse than it was, beyond chance.
+
+    `equal`: how many more texts there are, each equal to one of `each`: they would tell nothing new of chance.
+    """
     now = {name: holds(one, number) for name, one in each.items() if one.errors != 0}
     numbers = {"edits": number, **earlier.compare(now, number)}
     before, after, lost, won, p = (numbers[name] for name in ("before", "after", "lost", "won", "p"))
     title = under(measured, number)
     both = f"{numbers['texts']} texts" if numbers["texts"] == len(now) else f"{numbers['texts']} of {len(now)} texts"
     found = f"{before:.1%} before, {after:.1%} now; of {both} {lost} lost, {won} won (p = {p:.2g})"
+    found += f"; equal texts count once ({equal} more)" if equal else ""
     falls = lost > won and p < 0.05
     return Condition("against", title, f"no worse than {earlier.name}", found, not falls, numbers)

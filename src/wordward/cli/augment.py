@@ -114,9 +114,11 @@ class Augment:
             return list(bars.track(attacks, len(examples), task_id=bar))
 
     def _names(self, run: "Run") -> tuple[str, str, str | None]:
-        """The columns of text, label and second text as in the texts; those not by name get plain names."""
+        """The columns of text, label and second text as in the texts; those by number get plain names.
+
+        The name of a nested key, such as review.text, is one name here, by which both kinds of files are read.
+        """
         data = run.config.data
         text, label = self.columns.text_column or data.text_column, self.columns.label_column or data.label_column
         pair = self.columns.pair_column or data.pair_column
-        plain = not (text.isdecimal() or any("." in name for name in (text, label, pair or "")))
-        return (text, label, pair) if plain else ("text", "label", pair and "pair")
+        return ("text", "label", pair and "pair") if text.isdecimal() else (text, label, pair)

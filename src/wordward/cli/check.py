@@ -113,7 +113,8 @@ class Check:
     def _write(self, found: "Found") -> None:
         """Show what was found, and write the files that are asked for."""
         from wordward.cli.check_output import show
-        from wordward.report.checked import card, check_page, junit
+        from wordward.report.checked import card, check_page
+        from wordward.report.checked_xml import junit
         from wordward.support.console import say
         from wordward.support.files import write
 

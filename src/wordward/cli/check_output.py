@@ -6,7 +6,20 @@ from rich.table import Table
 
 from wordward.attack.checked import Check
 from wordward.explain.wording import plain
-from wordward.report.checked import JUDGED, by_group, edited, flags, flipped, inline, judged, rows, unedited, verdict
+from wordward.report.checked import (
+    JUDGED,
+    NONE,
+    by_group,
+    edited,
+    flags,
+    flipped,
+    inline,
+    judged,
+    rows,
+    unedited,
+    verdict,
+    way_out,
+)
 
 
 def show(check: Check, count: int) -> None:
@@ -19,8 +32,10 @@ def show(check: Check, count: int) -> None:
     console.print()
     table = _table("", "", "95 % interval", "of")
     for name, interval, of in rows(check):
-        ends = f"{interval.low:.1%} to {interval.high:.1%}"
-        table.add_row(escape(plain(name)), f"{interval.value:.1%}", ends, escape(plain(of)))
+        number, ends = NONE, ""
+        if interval is not None:
+            number, ends = f"{interval.value:.1%}", f"{interval.low:.1%} to {interval.high:.1%}"
+        table.add_row(escape(plain(name)), number, ends, escape(plain(of)))
     console.print(table)
     for told in filter(None, (unedited(check), check.caveat)):
         console.print(f"\n{escape(plain(told))}", soft_wrap=True)
@@ -40,7 +55,8 @@ def show(check: Check, count: int) -> None:
             holds = "holds" if each.holds else "[bold]falls short[/]"
             table.add_row(*(escape(plain(text)) for text in (each.title, each.asked, each.found)), holds)
         console.print(table)
-    console.print(f"[bold]{escape(verdict(check))}[/]")
+    way = f"; {way_out(check)}" if check.unmeasured else ""
+    console.print(f"[bold]{escape(verdict(check))}[/]{escape(way)}", soft_wrap=True)
 
 
 def _flips(console: Console, check: Check, count: int) -> None:

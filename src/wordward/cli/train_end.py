@@ -1,10 +1,14 @@
 """What `wordward train` says at its end: which epoch was kept and why, and what may help if nothing was learnt."""
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from wordward.cli.texts import texts_in
 from wordward.config.settings import TrainConfig
+
+if TYPE_CHECKING:
+    from wordward.datasets import Example
 
 
 def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
@@ -22,17 +26,37 @@ def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
 
 
 def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
-    """What a trained model scores on labelled texts that it has not seen, in a line."""
+    """What a trained model scores on labelled texts that it has not seen, in a line; its result.json keeps it."""
+    from wordward.runs.metrics import intervals_to_json
     from wordward.runs.opening import load_run
+    from wordward.runs.run_folder import save_test
 
     run = load_run(folder, device=device)
     source = "standard input" if file == "-" else file
-    evaluation = run.evaluate(texts_in(run, file, quiet=quiet), source=source, quiet=quiet)
+    examples = texts_in(run, file, quiet=quiet)
+    evaluation = run.evaluate(examples, source=source, quiet=quiet)
+    scores = intervals_to_json(evaluation.scores)
+    save_test(Path(folder), {"file": file, "texts": evaluation.texts, "scores": scores})
     criterion = run.config.training.criterion
     score = evaluation.scores[criterion]
     ends = "" if score.tells_nothing else f", 95 % interval {score.low:.4f} to {score.high:.4f}"
     texts = f"{evaluation.texts:,} {'sentences' if run.tagging else 'texts'} of {source}"
-    return f"test {criterion} {score.value:.4f}{ends} ({texts})"
+    return f"test {criterion} {score.value:.4f}{ends} ({texts}){'' if quiet else _learnt_too(run.config, examples)}"
+
+
+def _learnt_too(config: TrainConfig, examples: "Sequence[Example]") -> str:
+    """That some test texts are also training texts, in words; empty where none is, or those cannot be read again."""
+    from wordward.datasets.example import drop_shared
+    from wordward.text.chosen import read_as
+
+    data = config.data
+    if data.corpus or data.train == "-":
+        return ""
+    try:
+        shared = len(examples) - len(drop_shared(examples, read_as(data, data.train)))
+    except (OSError, ValueError):  # they are gone, or are being changed
+        return ""
+    return f"; {shared:,} of them {'is' if shared == 1 else 'are'} also in {data.train}" if shared else ""
 
 
 def advice(result: dict[str, Any], config: TrainConfig, metrics: Sequence[dict[str, Any]] = ()) -> str:

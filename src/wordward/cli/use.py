@@ -50,7 +50,8 @@ class Evaluate:
         else:
             examples = texts_of(run, self.data, **vars(self.columns))
             evaluation = run.evaluate(examples, source=source, quiet=False)
-        classes = evaluation.several or dict(zip(run.labels, by_class(evaluation.confusion), strict=True))
+        labels = *run.labels, *evaluation.unknown
+        classes = evaluation.several or dict(zip(labels, by_class(evaluation.confusion), strict=True))
         if self.json:
             record: dict[str, Any] = intervals_to_json(evaluation.scores)
             record["classes"] = {name: class_scores._asdict() for name, class_scores in classes.items()}

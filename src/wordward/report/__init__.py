@@ -1,6 +1,7 @@
 """What a run is like, on one page: scores, robustness, words, examples."""
 
-from wordward.report.checked import card, check_page, junit
+from wordward.report.checked import card, check_page
+from wordward.report.checked_xml import junit
 from wordward.report.contents import ReportSettings
 from wordward.report.gathering import gather
 from wordward.report.html import draw, write_report

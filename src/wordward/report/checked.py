@@ -1,7 +1,4 @@
-"""A check as files: a page of HTML, a card in Markdown to stand beside a model, JUnit's XML."""
-
-from collections.abc import Iterator
-from xml.etree import ElementTree
+"""A check as files: a page of HTML, a card in Markdown to stand beside a model."""
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.checked import BreakingWord, Check
@@ -15,13 +12,13 @@ from wordward.support.markdown import escaped
 from wordward.support.version import __version__
 
 SHOWN = 5  # texts on a card and on a page
-BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate", "min_recall_under_attack")  # conditions on what edits flip
 MANY = 0.25  # of the texts, left as they are, which is told
+NONE = "\N{EN DASH}"  # in the place of a number that was not measured
 JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense not judged"}
 
 
-def rows(check: Check) -> list[tuple[str, Interval, str]]:
-    """The numbers of a check by name, each with its interval and what it is of."""
+def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
+    """The numbers of a check by name, each with its interval, None where it was not measured, and what it is of."""
     unit = "sentences" if check.tagging else "texts"
     of_all = f"{count(len(check.results))} {unit}"
     if check.tagging:
@@ -40,7 +37,9 @@ def rows(check: Check) -> list[tuple[str, Interval, str]]:
     if check.target is not None:
         other = f"sentences without {check.target}" if check.tagging else f"texts that are not {check.target}"
         found.append(("false positives", check.false_positives, f"{count(len(check.others))} {other}"))
-    return [(name, interval, of) for name, interval, of in found if interval is not None]
+    hidden = {"flip rate", *(under(name, n) for name in ("accuracy", "recall") for n in check.budgets)}
+    hidden = hidden if check.unmeasured else set()
+    return [(name, None if name in hidden else interval, of) for name, interval, of in found if interval is not None]
 
 
 def by_group(check: Check, *, ends: bool = True) -> tuple[list[str], list[list[str]]]:
@@ -57,13 +56,19 @@ def by_group(check: Check, *, ends: bool = True) -> tuple[list[str], list[list[s
     lines = []
     for group, of in check.by_group.items():
         found = {name: interval for name, interval, _ in rows(of)}
-        lines.append([group, count(len(of.results)), *(_short(found.get(name), ends=ends) for name in names)])
+        lines.append(
+            [
+                group,
+                count(len(of.results)),
+                *(_short(found[name], ends=ends) if name in found else "" for name in names),
+            ]
+        )
     return ["group", "texts", *names], lines
 
 
 def _short(interval: Interval | None, *, ends: bool) -> str:
     if interval is None:
-        return ""
+        return NONE
     return f"{interval.value:.1%}{f' ({interval.low:.1%} to {interval.high:.1%})' * ends}"
 
 
@@ -107,6 +112,24 @@ def verdict(check: Check) -> str:
     return f"holds: {what} fulfilled" if not short else f"falls short: {short} of {what} not fulfilled"
 
 
+def way_out(check: Check) -> str:
+    """What to do where numbers under edits were not measured, in words; empty where they were."""
+    if not check.unmeasured:
+        return ""
+    more = "" if check.judged_by is None else ", or --sense-from FILE with more labelled texts to judge them by"
+    return f"to measure it under edits, give --sense any, which makes also edits that cannot be judged{more}"
+
+
+def value(interval: Interval | None) -> str:
+    """A number of a check, or a dash."""
+    return NONE if interval is None else rate(interval.value, 1)
+
+
+def ends(interval: Interval | None) -> str:
+    """The ends of its interval, if it was measured."""
+    return "" if interval is None else between(interval, 1)
+
+
 def edited(word: BreakingWord) -> str:
     """What comes in the place of a word."""
     return ", ".join(seen(toward.strip(" ,")) or "(left out)" for toward in word.toward)
@@ -144,6 +167,8 @@ def card(check: Check) -> str:
         '# Robustness of mine'
     """
     lines = [f"# Robustness of {_mark(check.model)}", "", f"**{_mark(verdict(check))}.**", ""]
+    if check.unmeasured:
+        lines += [f"{_mark(_upper(check.unmeasured))}; {_mark(way_out(check))}.", ""]
     if check.conditions:
         lines += ["| condition | asked | found | |", "|---|---|---|---|"]
         for each in check.conditions:
@@ -152,7 +177,7 @@ def card(check: Check) -> str:
         lines.append("")
     lines += ["| measured | value | 95 % interval | of |", "|---|---|---|---|"]
     for name, interval, of in rows(check):
-        lines.append(f"| {_mark(name)} | {rate(interval.value, 1)} | {between(interval, 1)} | {_mark(of)} |")
+        lines.append(f"| {_mark(name)} | {value(interval)} | {ends(interval)} | {_mark(of)} |")
     source = f" of {check.source}" if check.source else ""
     lines += ["", f"Texts: {count(len(check.results))}{_mark(source)}. {_mark(_how(check))}"]
     heads, groups = by_group(check)
@@ -184,6 +209,10 @@ def _how(check: Check) -> str:
     left, caveat = unedited(check), check.caveat
     proof = f"Not finding one is no proof that there is none{left and f': {left}'}."
     return f"{how}; {verified}. {proof}{caveat and f' {caveat[:1].upper()}{caveat[1:]}.'}"
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _mark(text: str) -> str:
@@ -218,61 +247,12 @@ def check_page(check: Check) -> str:
         tag=check.target if check.tagging else None,
         version=__version__,
         JUDGED=JUDGED,
-        between=between,
         count=count,
         edited=edited,
         flipped=flipped,
-        rate=rate,
+        ends=ends,
+        value=value,
+        unmeasured=f"{_upper(check.unmeasured)}; {way_out(check)}." if check.unmeasured else "",
         stretches=stretches,
         told=told,
     )
-
-
-def junit(check: Check) -> str:
-    """The check as JUnit's XML, a test case for each condition.
-
-    Args:
-        check: What `wordward.attack.check` found.
-
-    Returns:
-        XML that continuous integration servers show as tests.
-
-    Examples:
-        >>> limits = wordward.attack.CheckLimits(max_flip_rate=0.5)
-        >>> texts = [wordward.Example("the film was warm and funny", "good")]
-        >>> settings = wordward.attack.CheckSettings(wordward.attack.AttackSettings(sense="any"), limits)
-        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings))
-        True
-    """
-    short = sum(not condition.holds for condition in check.conditions)
-    name = plain(f"wordward check {check.model}")
-    counted = {"tests": str(max(len(check.conditions), 1)), "failures": str(short), "errors": "0"}
-    suites = ElementTree.Element("testsuites", counted)
-    suite = ElementTree.SubElement(suites, "testsuite", {"name": name, **counted})
-    properties = ElementTree.SubElement(suite, "properties")
-    for title, value in _properties(check):
-        ElementTree.SubElement(properties, "property", {"name": plain(title), "value": value})
-    for condition in check.conditions:
-        title = plain(f"{condition.title} {condition.asked}")
-        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": title})
-        if not condition.holds:
-            message = plain(f"falls short: {condition.title} {condition.asked}, but {condition.found}")
-            failure = ElementTree.SubElement(case, "failure", {"message": message})
-            by_edits = condition.name in BY_EDITS or condition.numbers.get("edits")
-            failure.text = "\n".join([message, *(inline(each) for each in check.examples(SHOWN) if by_edits)])
-    if not check.conditions:
-        ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "measured; no limits were given"})
-    ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _properties(check: Check) -> Iterator[tuple[str, str]]:
-    """The numbers of a check, its threshold, and the numbers of its groups, by name."""
-    yield from ((title, f"{interval.value:.4f}") for title, interval, _ in rows(check))
-    yield "attacked texts left as they are", f"{check.unedited} of {len(check.attacked)}"
-    if check.caveat:
-        yield "caveat", plain(check.caveat)
-    if check.guard is not None:
-        yield f"threshold of {check.guard.target}", f"{check.guard.threshold:g}"
-    for group, of in check.by_group.items():
-        yield from ((f"{group}: {title}", f"{interval.value:.4f}") for title, interval, _ in rows(of))

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +30,7 @@ from wordward.runs.reader import Reader
 from wordward.runs.reading import Reading, no_words
 from wordward.runs.run_folder import TRANSFORMER
 from wordward.runs.scoring import TOKENS, Evaluation, evaluation, logits_of, probabilities
+from wordward.runs.unknown_tags import encoded
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Batch, Corpus
 from wordward.text.vocabulary import Vocabulary
@@ -334,7 +335,8 @@ class Run(Reader):
         examples = self.examples(texts)
         if not examples:
             raise DataError("expected texts with labels to score the model on; there are none", source or None)
-        corpus = self.encode(examples, labelled=True, source=source)
+        to_score = partial(self.encode, labelled=True, source=source)
+        corpus = encoded(to_score, examples, self.labels, quiet=quiet) if self.tagging else to_score(examples)
         return self.evaluate_corpus(corpus, source, quiet=quiet)
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:

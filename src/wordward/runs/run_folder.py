@@ -5,7 +5,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +235,21 @@ def save_result(folder: Path, result: dict[str, Any], device: torch.device, **ve
             **versions,
         },
     }
-    write(folder / RESULT, json.dumps(whole, indent=1) + "\n")
+    with suppress(RunError):  # a damaged one is replaced
+        before = load_result(folder) or {}
+        if "test" in before and before.get("steps") == result.get("steps"):  # nothing was trained since
+            whole["test"] = before["test"]
+    _write_result(folder, whole)
     return whole
+
+
+def save_test(folder: Path, test: dict[str, Any]) -> None:
+    """Add the scores on test texts to the result of a run."""
+    _write_result(folder, {**(load_result(folder) or {}), "test": test})
+
+
+def _write_result(folder: Path, result: dict[str, Any]) -> None:
+    write(folder / RESULT, json.dumps(result, indent=1) + "\n")
 
 
 def copy_run(source: Path, target: Path) -> None:

@@ -40,6 +40,7 @@ class Evaluation:
     wrong: np.ndarray  # (texts or tokens,) bool
     entities: dict[str, ClassScores] = field(default_factory=dict)  # by type, where tags mark entities
     several: dict[str, ClassScores] = field(default_factory=dict)  # by label, where texts may have several
+    unknown: tuple[str, ...] = ()  # true tags that the model does not know, after its labels in the confusion
 
 
 @torch.no_grad()
@@ -96,19 +97,19 @@ def scores(
 
     Where tags mark entities: precision, recall and F1 of exact spans as well.
     """
-    resamples = 1000 if intervals else 1
+    resamples, names = 1000 if intervals else 1, (*classes, *corpus.unknown)
     gold, predicted = _answers(corpus, found)
     flat_gold, flat_predicted = np.concatenate(gold), np.concatenate(predicted)
     measured = {
         "error": error_rate(flat_gold, flat_predicted),
-        "macro_f1": macro_f1(flat_gold, flat_predicted, range(len(classes)), resamples=resamples),
+        "macro_f1": macro_f1(flat_gold, flat_predicted, range(len(names)), resamples=resamples),
     }
     if positive is not None:
         precision, recall, f = precision_recall_f(gold, predicted, positive, resamples=resamples)
         measured |= {"precision": precision, "recall": recall, "f0.5": f}
     if _tagged(corpus) and mark_entities(classes):
-        names = _names(gold, classes), _names(predicted, classes)
-        precision, recall, f = entity_scores(*names, resamples=resamples)
+        both = _names(gold, names), _names(predicted, names)
+        precision, recall, f = entity_scores(*both, resamples=resamples)
         measured |= {"entity_precision": precision, "entity_recall": recall, "entity_f1": f}
     if intervals:
         return measured
@@ -122,12 +123,14 @@ def evaluation(
     measured = scores(corpus, found, classes, positive=positive)
     each_gold, each_predicted = _answers(corpus, found)
     gold, predicted = np.concatenate(each_gold), np.concatenate(each_predicted)
-    confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    names = *classes, *corpus.unknown
+    confusion = np.zeros((len(names), len(names)), dtype=np.int64)
     np.add.at(confusion, (gold, predicted), 1)
     entities = {}
     if "entity_f1" in measured:
-        entities = by_type(_names(each_gold, classes), _names(each_predicted, classes))
-    return Evaluation(source, len(corpus.rows), measured, confusion, gold != predicted, entities)
+        entities = by_type(_names(each_gold, names), _names(each_predicted, names))
+    wrong = gold != predicted
+    return Evaluation(source, len(corpus.rows), measured, confusion, wrong, entities, unknown=corpus.unknown)
 
 
 def several_evaluation(gold: np.ndarray, found: np.ndarray, classes: Sequence[str], *, source: str) -> Evaluation:

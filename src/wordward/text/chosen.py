@@ -25,7 +25,7 @@ def labelled_examples(
 ) -> tuple[list[Example], list[Example], tuple[str, ...]]:
     """The user's own texts to learn from, those held out to choose the best epoch, and the labels.
 
-    `given`: texts in memory, in the place of files; unless `quiet`, says how many empty ones were left out.
+    `given`: texts in memory, in the place of files; unless `quiet`, says how many were left out.
     """
     data, given = config.data, given or {}
     whole = given.get("train") or read_as(replace(data, limit=None), data.train, quiet=quiet)
@@ -42,7 +42,11 @@ def labelled_examples(
     if data.dev:
         return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
-    return *_apart(labelled, data.dev_share, seed), classes
+    learnt, held_out = _apart(labelled, data.dev_share, seed)
+    if left := len(labelled) - len(learnt) - len(held_out):
+        many = "text that is also learnt is" if left == 1 else "texts that are also learnt are"
+        say(f"{left:,} {many} left out of dev", quiet=quiet)
+    return learnt, held_out, classes
 
 
 def _apart(labelled: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:

@@ -65,6 +65,7 @@ class Corpus:
 
     rows: Sequence[np.ndarray]
     labels: Sequence[int] | Sequence[np.ndarray] | np.ndarray | None = None
+    unknown: tuple[str, ...] = ()  # true tags that a tagger does not know, numbered after those that it knows
 
     @property
     def lengths(self) -> np.ndarray:
@@ -228,6 +229,11 @@ def _remedy(name: str, known: Collection[str]) -> str:
     return remedy
 
 
+def _shown(label: str) -> str:
+    """A label in a list of them, quoted where it could be taken for the list's punctuation."""
+    return label if any(map(str.isalnum, label)) and "," not in label else repr(label)
+
+
 def _labels(
     example: Example, numbers: dict[str, int], settings: TextSettings, tagging: bool, source: str
 ) -> int | np.ndarray:
@@ -239,7 +245,7 @@ def _labels(
     for name in labels:
         if name not in numbers:
             raise DataError(
-                f"expected a label that the model knows ({', '.join(numbers)}); got {name!r}: "
+                f"expected a label that the model knows ({', '.join(map(_shown, numbers))}); got {name!r}: "
                 f"{_remedy(str(name), numbers)}",
                 source,
                 example.line,

@@ -1,0 +1,66 @@
+"""A check as JUnit's XML."""
+
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from wordward.attack.checked import Check
+from wordward.explain.wording import plain
+from wordward.report.checked import SHOWN, inline, rows
+
+BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate", "min_recall_under_attack")  # conditions on what edits flip
+
+
+def junit(check: Check) -> str:
+    """The check as JUnit's XML, a test case for each condition.
+
+    Args:
+        check: What `wordward.attack.check` found.
+
+    Returns:
+        XML that continuous integration servers show as tests.
+
+    Examples:
+        >>> limits = wordward.attack.CheckLimits(max_flip_rate=0.5)
+        >>> texts = [wordward.Example("the film was warm and funny", "good")]
+        >>> settings = wordward.attack.CheckSettings(wordward.attack.AttackSettings(sense="any"), limits)
+        >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings))
+        True
+    """
+    short = sum(not condition.holds for condition in check.conditions)
+    name = plain(f"wordward check {check.model}")
+    counted = {"tests": str(max(len(check.conditions), 1)), "failures": str(short), "errors": "0"}
+    suites = ElementTree.Element("testsuites", counted)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": name, **counted})
+    properties = ElementTree.SubElement(suite, "properties")
+    for title, value in _properties(check):
+        ElementTree.SubElement(properties, "property", {"name": plain(title), "value": value})
+    for condition in check.conditions:
+        title = plain(f"{condition.title} {condition.asked}")
+        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": title})
+        if not condition.holds:
+            message = plain(f"falls short: {condition.title} {condition.asked}, but {condition.found}")
+            failure = ElementTree.SubElement(case, "failure", {"message": message})
+            by_edits = condition.name in BY_EDITS or condition.numbers.get("edits")
+            failure.text = "\n".join([message, *(inline(each) for each in check.examples(SHOWN) if by_edits)])
+    if not check.conditions:
+        ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "measured; no limits were given"})
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _properties(check: Check) -> Iterator[tuple[str, str]]:
+    """The numbers of a check, its threshold, and the numbers of its groups, by name."""
+    yield from _measured(check)
+    if check.unmeasured:
+        yield "under edits", plain(check.unmeasured)
+    yield "attacked texts left as they are", f"{check.unedited} of {len(check.attacked)}"
+    if check.caveat:
+        yield "caveat", plain(check.caveat)
+    if check.guard is not None:
+        yield f"threshold of {check.guard.target}", f"{check.guard.threshold:g}"
+    for group, of in check.by_group.items():
+        yield from ((f"{group}: {title}", number) for title, number in _measured(of))
+
+
+def _measured(check: Check) -> Iterator[tuple[str, str]]:
+    return ((title, f"{interval.value:.4f}") for title, interval, _ in rows(check) if interval is not None)
