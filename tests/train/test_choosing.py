@@ -122,7 +122,8 @@ def test_empty_texts_that_are_left_out_are_counted(
 def test_many_passes_over_few_texts(texts: int, epochs: int, nothing_at_hand: None) -> None:
     chosen, _ = choose(OPEN, [Example("a warm film", "good")] * texts, 2, tagging=False)
     assert chosen.training.epochs == epochs
-    assert chosen.text.min_documents == (1 if texts < 500 else 2)
+    assert chosen.text.min_documents == (1 if texts < 5_000 else 2)
+    assert chosen.training.min_candidate_count == (1 if texts < 500 else 2)
 
 
 @pytest.mark.parametrize(("texts", "epochs"), [(200, 120), (1_000, 57), (5_000, 13), (100_000, 3)])
