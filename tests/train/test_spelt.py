@@ -72,7 +72,8 @@ def test_a_convolution_says_what_it_says() -> None:
     corpus = texts(2)
     found = fit_spelt(corpus, NAMES, 2)
     model = Convolution(len(NAMES), 2, ModelSettings(kind="convolution", dim=4, hidden=4)).eval()
-    model.set_evidence(*map(torch.from_numpy, found), torch.ones(len(NAMES)))
+    evidence, idf, bias = map(torch.from_numpy, found)
+    model.set_evidence(evidence, idf, bias, torch.ones(len(NAMES)))
     torch.nn.init.zeros_(model.head.weight)
     torch.nn.init.zeros_(model.head.bias)
     row = corpus.rows[0]
