@@ -299,10 +299,10 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run,
     show(found, 0)
     shown = capsys.readouterr().out
     assert [line.split()[2] for line in shown.splitlines() if line.startswith("flip rate ")] == ["\N{EN DASH}", "at"]
-    assert "--sense any" in shown.splitlines()[-1]
-    assert "--sense-from" in shown.splitlines()[-1]
+    assert "`sense='any'`" in shown.splitlines()[-1]
+    assert "`sense_from`" in shown.splitlines()[-1]
     assert "| flip rate | \N{EN DASH} |  |" in card(found)
-    assert "--sense any" in card(found)
+    assert "sense='any'" in card(found)
     assert "<b>\N{EN DASH}</b>" in check_page(found)
     assert 'name="flip rate" value' not in junit(found)
     told = found.to_json()

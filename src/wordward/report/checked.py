@@ -10,6 +10,7 @@ from wordward.report.tables import between, count, rate
 from wordward.runs.metrics import Interval
 from wordward.support.markdown import escaped
 from wordward.support.version import __version__
+from wordward.support.wording import shown
 
 SHOWN = 5  # texts on a card and on a page
 MANY = 0.25  # of the texts, left as they are, which is told
@@ -116,8 +117,8 @@ def way_out(check: Check) -> str:
     """What to do where numbers under edits were not measured, in words; empty where they were."""
     if not check.unmeasured:
         return ""
-    more = "" if check.judged_by is None else ", or --sense-from FILE with more labelled texts to judge them by"
-    return f"to measure it under edits, give --sense any, which makes also edits that cannot be judged{more}"
+    more = "" if check.judged_by is None else ", or more labelled texts to judge them by as `sense_from`"
+    return shown(f"to measure it under edits, give `sense='any'`, which makes also edits that cannot be judged{more}")
 
 
 def value(interval: Interval | None) -> str:
