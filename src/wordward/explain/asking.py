@@ -66,8 +66,8 @@ class Telling:
                 if fingerprint(self._asked[0].model) != self._weights:
                     raise RunError(
                         "expected the model as it explained these texts, which is now to be asked about their pulls; "
-                        "its weights have changed since: explain them again, and look at their places before training "
-                        "on"
+                        "its weights have changed since: explain them again, and look at their places before you "
+                        "train on"
                     )
                 self._found = telling_pulls(*self._asked)
                 del self._asked
