@@ -38,9 +38,9 @@ def fit_spelt(corpus: Corpus, words: Sequence[str], classes: int) -> Linear:
         return fit_linear(corpus, len(words), classes)
     parts = _in_texts(counts, spelt, sizes)
     documents = np.bincount(parts.words, minlength=int(spelt.words.max(initial=0)) + 1)
-    idf = np.where(documents > 1, np.log((1 + total) / (1 + documents)) + 1, 0).astype(np.float32)
-    own = spelt.words[spelt.starts[len(SPECIALS) :]]  # the first part of each word is the word itself
-    idf[own] = np.where(documents[own] > 0, np.log((1 + total) / (1 + documents[own])) + 1, 0)
+    enough = np.full(len(documents), 2)  # texts: a stretch that one has tells no more than its word
+    enough[spelt.words[spelt.starts[len(SPECIALS) :]]] = 1  # the first part of each word is the word itself
+    idf = np.where(documents >= enough, np.log((1 + total) / (1 + documents)) + 1, 0).astype(np.float32)
     weights = spelt.weights * idf[spelt.words]
     squares = np.bincount(spelt.texts, weights=weights.astype(np.float64) ** 2, minlength=len(words))
     lengths = np.sqrt(np.bincount(counts.texts, counts.weights * squares[counts.words], total))
@@ -50,10 +50,7 @@ def fit_spelt(corpus: Corpus, words: Sequence[str], classes: int) -> Linear:
     with torch.no_grad():
         found = least(matrix, torch.from_numpy(np.asarray(corpus.labels, dtype=np.int64)), len(idf), classes)
         evidence = spelt._replace(weights=weights).times(found[:-1]).numpy()
-    bias = found[-1].numpy().copy()
-    if classes == 2:
-        evidence, bias = np.concatenate([-evidence / 2, evidence / 2], axis=1), np.array([-bias[0], bias[0]]) / 2
-    return Linear(evidence, np.sqrt(squares).astype(np.float32), bias)
+    return Linear(evidence, np.sqrt(squares).astype(np.float32), found[-1].numpy().copy())
 
 
 def _parts(words: Sequence[str]) -> Counts:

@@ -90,9 +90,7 @@ def fit_linear(corpus: Corpus, words: int, classes: int) -> Linear:
     place[used] = np.arange(len(used), dtype=np.int32)
     matrix = counts._replace(words=place[counts.words], weights=_to_unit(counts, idf) * idf[counts.words])
     with torch.no_grad():
-        found = least(matrix, gold, len(used), classes).numpy()  # (used + 1, columns)
-    if classes == 2:
-        found = np.concatenate([-found / 2, found / 2], axis=1)
+        found = least(matrix, gold, len(used), classes).numpy()  # (used + 1, classes)
     evidence = np.zeros((words, classes), dtype=np.float32)
     evidence[used] = found[:-1] * idf[used, None]
     return Linear(evidence, idf, found[-1].copy())
@@ -223,7 +221,7 @@ def _to_unit(counts: Counts, idf: np.ndarray) -> np.ndarray:
 
 
 def least(matrix: Counts, gold: Tensor, words: int, classes: int) -> Tensor:
-    """The coefficients (words, columns) and below them the biases with the least loss, by L-BFGS."""
+    """The coefficients (words, classes) and below them the biases with the least loss, by L-BFGS."""
     columns, total = 1 if classes == 2 else classes, len(gold)
     right = torch.nn.functional.one_hot(gold, classes).float()
     shares = (right.sum(0) + 0.5) / (total + 0.5 * classes)
@@ -244,4 +242,4 @@ def least(matrix: Counts, gold: Tensor, words: int, classes: int) -> Tensor:
         [found], max_iter=steps, history_size=10, tolerance_grad=ENOUGH, line_search_fn="strong_wolfe"
     )
     search.step(loss)  # type: ignore[arg-type]
-    return found
+    return torch.cat([-found / 2, found / 2], 1) if classes == 2 else found
