@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -18,6 +17,7 @@ from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
 from wordward.cli.export import Export
+from wordward.cli.given import defaults, flagged, refuse_settings, repeated, values_of
 from wordward.cli.methods import Methods
 from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.push import Push
@@ -26,11 +26,10 @@ from wordward.cli.serve import Serve
 from wordward.cli.train_end import advice, outcome, test_score
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.cli.yardsticks import Yardsticks
-from wordward.config.model import PRESETS
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
-from wordward.config.toml import FLAGS, built, flag_of, named, read_toml, setting_names, settings_of
-from wordward.support.remembering import changed, given_names, remember
+from wordward.config.toml import built
+from wordward.support.remembering import changed, remember
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Train:
             result = train_sweep(self.settings, self.sweep, self.out, **how)
         else:
             if self.resume:
-                _refuse_settings(self.settings, self.out, "epochs", "patience", "minutes", "device")
+                refuse_settings(self.settings, self.out, "epochs", "patience", "minutes", "device")
             done = finished(Path(self.out)) if self.resume else None
             result = train(self.settings, self.out, **how)
             if done and done.get("steps") == result.get("steps"):
@@ -150,7 +149,7 @@ class Pretrain:
         from wordward.train.pretraining import pretrain
 
         if self.resume:
-            _refuse_settings(self.settings, self.out, "epochs", "minutes", "device")
+            refuse_settings(self.settings, self.out, "epochs", "minutes", "device")
         elif not (self.settings.texts or self.settings.corpus):
             raise UsageError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
         result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
@@ -163,26 +162,6 @@ class Pretrain:
             quiet=self.quiet,
         )
         return 0
-
-
-def _refuse_settings(settings: Any, out: str, *changing: str) -> None:
-    """Refuse settings given with --resume that are not the run's own, which it keeps; but some may be changed."""
-    from wordward.runs.run_folder import CONFIG, RunError, load_config
-
-    if not Path(out, CONFIG).exists():
-        return
-    asked, kept, given = settings_of(settings), {}, given_names(settings) - {*changing}
-    with suppress(RunError):  # one of another kind
-        kept = settings_of(load_config(out, type(settings)))
-    names = [name for name, value in asked.items() if name in given and value != "auto"]
-    names = [name for name in names if not kept or kept[name] not in (asked[name], FITTED.get((name, asked[name])))]
-    if names:
-        flags = ", ".join(map(flag_of, names))
-        raise UsageError(
-            f"--resume keeps the run's own settings, but {flags} came with it, not as the run has "
-            f"{'them' if len(names) > 1 else 'it'}: leave that out (only --{', --'.join(changing)} may be changed), "
-            "or start a new run in another --out"
-        )
 
 
 @dataclass(frozen=True)
@@ -224,60 +203,12 @@ COMMANDS: dict[str, Any] = {
 
 
 SETTINGS: dict[str, Any] = {"train": (Train, TrainConfig), "pretrain": (Pretrain, PretrainConfig)}
-# What a run takes instead where its texts or its model do not allow what was asked.
-FITTED = {("tokenizer", "words"): "characters", ("average", "sentences"): "tokens"}
-
-
-def _defaults(arguments: list[str], kind: Any) -> dict[str, Any]:
-    """The settings that --config and --preset make the defaults of a command, which other flags override."""
-    values: dict[str, Any] = {}
-    for file in _values(arguments, "--config"):
-        found = read_toml(file)
-        if (preset := found.pop("preset", None)) is not None:
-            if preset not in PRESETS:
-                raise UsageError(f"{file} sets preset = {preset!r}; known are {', '.join(PRESETS)}")
-            values |= PRESETS[preset]
-        values |= named(found, kind, source=file)
-    for preset in _values(arguments, "--preset"):
-        values |= PRESETS.get(preset, {})  # tyro refuses others
-    return values
-
-
-def _flagged(arguments: list[str], kind: Any) -> set[str]:
-    """The settings that have a flag on the command line, be it with their default."""
-    words = [word[2:].partition("=")[0].replace("-", "_") for word in arguments if word.startswith("--")]
-    names = {name: name for name in setting_names(kind)}
-    names |= {f"no_{name}": name for name in names} | {flag: name for name, flag in FLAGS.items() if name in names}
-    return {names[word] for word in words if word in names}
-
-
-def _values(arguments: list[str], flag: str) -> list[str]:
-    """What follows a flag, each time it is given."""
-    values: list[str] = []
-    for at, argument in enumerate(arguments):
-        if argument == flag and at + 1 < len(arguments):
-            values.append(arguments[at + 1])
-        elif argument.startswith(f"{flag}="):
-            values.append(argument.partition("=")[2])
-    return values
-
-
-def _repeated(arguments: list[str], flag: str) -> list[str]:
-    """`--sweep A B` as `--sweep A --sweep B`."""
-    expanded: list[str] = []
-    inside = False
-    for argument in arguments:
-        inside = argument == flag or (inside and not argument.startswith("-"))
-        if inside and argument != flag and expanded[-1] != flag:
-            expanded.append(flag)
-        expanded.append(argument)
-    return expanded
 
 
 def _check_json(arguments: list[str]) -> None:
     """Refuse a file after --json where that is a switch that prints: others, such as explain, write to one."""
     settings = getattr(COMMANDS.get(arguments[0] if arguments else ""), "__dataclass_fields__", {})
-    files = [file for file in _values(arguments, "--json") if file.endswith((".json", ".jsonl"))]
+    files = [file for file in values_of(arguments, "--json") if file.endswith((".json", ".jsonl"))]
     if files and "json" in settings and settings["json"].type is bool:
         hint = "--out FILE.jsonl writes each text" if "out" in settings else "redirect it with >"
         raise UsageError(f"wordward {arguments[0]} prints with --json, which takes no file; got {files[0]}: {hint}")
@@ -287,17 +218,17 @@ def _parse(arguments: list[str]) -> Any:
     """The command with its settings."""
     _check_json(arguments)
     command, kind = SETTINGS.get(next(iter(arguments), ""), (None, None))
-    defaults = _defaults(arguments, kind) if kind else {}
+    values = defaults(arguments, kind) if kind else {}
     parsed = parse(
-        _repeated(arguments, "--sweep"),
+        repeated(arguments, "--sweep"),
         COMMANDS,
         name="wordward",
         description="Adversarial training for text whose perturbations point toward real words. "
         "`wordward --version` prints the version.",
-        defaults={arguments[0]: command(tyro.MISSING, built(kind, defaults, checked=False))} if command else None,
+        defaults={arguments[0]: command(tyro.MISSING, built(kind, values, checked=False))} if command else None,
     )
     if kind:
-        remember(parsed.settings, {*defaults, *_flagged(arguments, kind)})
+        remember(parsed.settings, {*values, *flagged(arguments, kind)})
     return parsed
 
 
