@@ -1,6 +1,7 @@
 """The words of a text that a model reads as word pieces."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ def find_words(
     spans = [(start, end) for start, end, _ in found]
     unread = len(text[spans[-1][1] :].split()) if spans and encoding.overflowing else 0
     numbers = None if counted is None else [counted[text[start:end].lower()] for start, end in spans]
-    return arranged(ids, spans, [pieces for *_, pieces in found], numbers, after, unknown, unread)
+    return arranged(ids, spans, [pieces for _, _, pieces in found], numbers, after, unknown, unread)
 
 
 def arranged(
@@ -35,12 +36,13 @@ def arranged(
     `numbers`: of each word among those whose evidence is known, which come `after` the pieces; None: there are none,
     so that a word of one piece has that piece's, and any other one the first after all pieces.
     """
+    counts = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    places = np.fromiter(chain.from_iterable(pieces), np.int64, counts.sum())
     word_of = np.full(len(ids), -1)
-    places = np.array([at for of_word in pieces for at in of_word], dtype=np.int64)
-    word_of[places] = np.repeat(np.arange(len(pieces)), np.fromiter(map(len, pieces), np.int64, len(pieces)))
-    first = np.array([of_word[0] for of_word in pieces], dtype=np.int64)
+    word_of[places] = np.repeat(np.arange(len(pieces)), counts)
+    first = places[counts.cumsum() - counts]
     if numbers is None:
-        of_words = np.array([*(ids[of_word[0]] if len(of_word) == 1 else after for of_word in pieces), after])
+        of_words = np.append(np.where(counts == 1, ids[first], after), after)
     else:
         of_words = after + np.array([*numbers, 0])
     known = [True] * len(pieces)

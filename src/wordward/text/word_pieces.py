@@ -130,9 +130,9 @@ def pieces_in(encoding: Any, text: str, which: int = 0, shift: int = 0) -> list[
         if sequence != which:  # special tokens have none
             continue
         start, end = start + shift, end + shift
-        piece = text[start:end]
-        apart = piece[:1].isspace()
+        piece, apart = text[start:end], False
         if (bare := piece.strip()) != piece:
+            apart = piece[:1].isspace()
             start += len(piece) - len(piece.lstrip())
             end = start + len(bare)
         if number != last or apart or not words or _parted(text, words[-1][0], words[-1][1], start, end):
