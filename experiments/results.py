@@ -202,10 +202,14 @@ def page(folder: Path) -> str:
 
 
 def _texts(records: Sequence[Record]) -> str:
-    """How many texts the runs were trained on."""
-    counts = sorted({tuple(record["texts"].items()) for record in records if "texts" in record})
-    lines = ["Texts: " + ", ".join(f"{count:,} {name}" for name, count in texts) + "." for texts in counts]
-    return "\n".join(lines) + "\n" if lines else ""
+    """How many texts the runs were trained on: as many of each kind as the least and the most of them."""
+    counts: dict[str, list[int]] = {}
+    for record in records:
+        for name, count in record.get("texts", {}).items():
+            counts.setdefault(name, []).append(count)
+    ends = {name: sorted({min(of), max(of)}) for name, of in counts.items()}
+    told = (f"{' to '.join(f'{count:,}' for count in of)} {name}" for name, of in ends.items())
+    return f"Texts: {', '.join(told)}.\n" if ends else ""
 
 
 def _devices(records: Sequence[Record]) -> str:
