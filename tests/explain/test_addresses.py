@@ -1,11 +1,12 @@
 """Addresses, paths and hashes in a text: their parts are not words that may be pulled or swapped."""
 
+import random
 import re
 import time
 
 import pytest
 
-from wordward.explain.addresses import addresses
+from wordward.explain.addresses import _ADDRESS, addresses
 from wordward.explain.word_kinds import in_one_piece_each
 
 MORE = ["for", "more", "see"]
@@ -54,6 +55,36 @@ def test_an_address_ends_where_chinese_goes_on() -> None:
 )
 def test_ordinary_words_are_in_no_address(text: str) -> None:
     assert addresses(text) == []
+
+
+def test_they_are_those_of_the_whole_text() -> None:
+    rng = random.Random(0)
+    parts = [
+        *"ab f12./@\\:w-~\n\té１",
+        " ",
+        " ",
+        "www.",
+        "http://",
+        "c:\\",
+        "abcdef12",
+        "src/main.py",
+        "x.it",
+        ".com",
+    ]
+    for _ in range(3000):
+        text = "".join(rng.choices(parts, k=rng.randrange(1, 30)))
+        assert addresses(text) == [found.span() for found in _ADDRESS.finditer(text)]
+
+
+def test_ordinary_words_are_not_searched() -> None:
+    text = "a warm and funny film about an old man who reads slowly. " * 400
+    taken: list[list[float]] = [[], []]
+    for _ in range(3):
+        for of, search in zip(taken, (addresses, lambda text: list(_ADDRESS.finditer(text))), strict=True):
+            started = time.process_time()
+            assert search(text) == []
+            of.append(time.process_time() - started)
+    assert min(taken[0]) < min(taken[1]) / 2
 
 
 def test_long_texts_take_no_longer_than_they_are() -> None:

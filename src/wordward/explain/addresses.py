@@ -25,7 +25,17 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 
+_HINT = re.compile(r"[/@\\.\d]")  # one of these stands in every address
+
 
 def addresses(text: str) -> list[tuple[int, int]]:
-    """Where each address begins and ends, in order."""
-    return [found.span() for found in _ADDRESS.finditer(text)]
+    """Where each address begins and ends, in order: looked for between the blanks around a hint alone."""
+    found: list[tuple[int, int]] = []
+    read = 0
+    for hint in _HINT.finditer(text):
+        if hint.start() < read:
+            continue
+        end = text.find(" ", hint.end())
+        read = len(text) if end < 0 else end
+        found += [each.span() for each in _ADDRESS.finditer(text, text.rfind(" ", 0, hint.start()) + 1, read)]
+    return found

@@ -201,10 +201,12 @@ def in_one_piece_each(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray
     Nor are the names of accounts, as in @name, what stands for a symbol on a web page, as in &amp;, or parts of
     addresses.
     """
-    marks = [at for at, symbol in enumerate(text) if symbol in "'’"] if "'" in text or "’" in text else []
-    before = {at for at in marks if text[at + 1 : at + 2].isalpha()}  # where words end that are not whole
-    after = {at + 1 for at in marks if at and text[at - 1].isalpha()}  # and where they begin
-    whole = np.array([end not in before and start not in after for start, end in spans], dtype=bool)
+    whole = np.ones(len(spans), dtype=bool)
+    if "'" in text or "’" in text:
+        marks = [at for at, symbol in enumerate(text) if symbol in "'’"]
+        before = {at for at in marks if text[at + 1 : at + 2].isalpha()}  # where words end that are not whole
+        after = {at + 1 for at in marks if at and text[at - 1].isalpha()}  # and where they begin
+        whole &= np.array([end not in before and start not in after for start, end in spans], dtype=bool)
     if "@" in text or "&" in text:
         signs = [(text[max(0, start - 1) : start], text[end : end + 1]) for start, end in spans]
         whole &= [before != "@" and (before, after) != ("&", ";") for before, after in signs]
