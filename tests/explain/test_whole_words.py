@@ -95,6 +95,26 @@ def pulls(run: Run, texts: list[str], method: str = "iadvt") -> list[list[list[t
     return found
 
 
+def test_they_are_found_batch_by_batch_while_a_gradient_may_still_be_computed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def noted(name: str, work: Any) -> Any:
+        def wrapped(*args: Any, **more: Any) -> Any:
+            done.append(name)
+            return work(*args, **more)
+
+        return wrapped
+
+    monkeypatch.setattr("wordward.explain.pulls.TEXTS", 1)
+    monkeypatch.setattr("wordward.explain.pulls.gradient_of", noted("gradient", gradient_of))
+    monkeypatch.setattr(WholeWords, "__call__", noted("words", WholeWords.__call__))
+    together = pulls(run, [TEXT, "our music was empty, moving and tired"])
+    assert done == ["gradient", "words"] * 2
+    assert together[0] == pulls(run, [TEXT])[0]
+
+
 @pytest.mark.parametrize("method", ["iadvt", "ivat"])
 def test_only_words_that_fit_the_whole_word_pull_it(run: Run, method: str) -> None:
     found = pulls(run, [TEXT, "our music was empty, moving and tired"], method)

@@ -34,6 +34,7 @@ def test_words_are_read_as_the_model_reads_them(
         ids = [run.vocabulary[token.text] for token in text.tokens]
         assert [*ids, *([] if run.tagging else [2])] == row.tolist()
         assert all(text.text[token.start : token.end].lower() == token.text for token in text.tokens)
+        assert [text.word(at) for at in range(len(text.tokens))] == [token.text for token in text.tokens]
         assert all(one.end <= two.start for one, two in pairwise(text.tokens))
         assert len(text.tokens) + text.unread == len(unlimited.read(example).tokens)
 

@@ -139,8 +139,7 @@ class Explainer:
         self, texts: Sequence[Reading], labels: Sequence[Labels], *, top: int, focus: int | None = None
     ) -> Iterator[TextPulls]:
         """As `text_pulls`, with words of several pieces pulled as wholes where only fitting words pull."""
-        wholes = None if self._wholes is None else self._wholes(texts)
-        return text_pulls(self.run, self.adversary, texts, labels, top=top, focus=focus, wholes=wholes)
+        return text_pulls(self.run, self.adversary, texts, labels, top=top, focus=focus, wholes=self._wholes)
 
     def _question(self, known: Explanation, text: Reading, found: TextPulls) -> Question:
         """A text to ask the model about: which of its pulls tells most against the label given or predicted."""

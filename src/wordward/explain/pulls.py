@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.labels import Labels, numbered
-from wordward.explain.whole_words import Pieces, Whole, whole_pulls
+from wordward.explain.whole_words import Pieces, Whole, WholeWords, whole_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
 from wordward.perturbation.nearest import largest
@@ -68,11 +68,11 @@ def text_pulls(
     *,
     top: int,
     focus: int | None,
-    wholes: Sequence[Sequence[Whole]] | None = None,
+    wholes: WholeWords | None = None,
 ) -> Iterator[TextPulls]:
     """What a run's model says of each text, and what pulls its pieces.
 
-    `wholes`: of each text the words that are pulled as wholes; what pulls one stands at its first piece.
+    `wholes`: finds the words of texts that are pulled as wholes; what pulls one stands at its first piece.
 
     The texts come in any order, since those of similar length are read together.
     """
@@ -86,9 +86,7 @@ def text_pulls(
             batch = batch._replace(mask=run.perturbed(batch))
             counted = _counted(batch.mask, rows, focus) if run.tagging else None
             seed = run.config.training.seed
-            of_batch = [
-                (at, whole) for at, number in enumerate(index) for whole in (wholes[number] if wholes else ())
-            ]
+            of_batch = partial(_wholes_of, wholes, [texts[at] for at in index]) if wholes else tuple
             pulls = find_pulls(
                 adversary, forward, batch, counted, top=top, seed=seed, allowed=allowed, wholes=of_batch
             )
@@ -99,6 +97,11 @@ def text_pulls(
                 words, strengths, cosines = (values[at, : len(texts[number].ids)] for values in of_pieces)
                 kept = rows[at].first if run.tagging else slice(None)
                 yield TextPulls(number, found[at][kept], words, strengths, cosines, logits[at][kept])
+
+
+def _wholes_of(wholes: WholeWords, texts: Sequence[Reading]) -> list[tuple[int, Whole]]:
+    """The words of some texts that are pulled as wholes, each with the number of its text."""
+    return [(at, whole) for at, of_text in enumerate(wholes(texts)) for whole in of_text]
 
 
 def _counted(mask: Tensor, rows: Sequence[Row], focus: int | None) -> Tensor:
@@ -126,21 +129,22 @@ def find_pulls(
     top: int,
     seed: int,
     allowed: Tensor,
-    wholes: Sequence[tuple[int, Whole]] = (),
+    wholes: Callable[[], Sequence[tuple[int, Whole]]] = tuple,
 ) -> BatchPulls:
     """The `top` words that pull each token hardest; a label IGNORE stands for the predicted one.
 
     `counted` (batch, time): where a tagger's loss counts. `allowed`: ids of the words that a free perturbation is
-    compared with.
+    compared with. `wholes`: finds the words that are pulled as wholes, each with the number of its text.
     """
     noise = noise_for(adversary, batch, seed)
     gradient, logits = gradient_of(adversary, forward, batch, noise, counted)
+    words = wholes()  # while a GPU still computes the gradient
     found = adversary.perturb(batch.ids, gradient, batch.mask, noise=noise)
     if found.candidates is not None:
         pulls = BatchPulls(logits.detach(), *_toward_words(adversary, found, batch, top))
-        if wholes:
+        if words:
             assert gradient is not None
-            _put(pulls, *whole_pulls(adversary, batch.ids, gradient, found, wholes))
+            _put(pulls, *whole_pulls(adversary, batch.ids, gradient, found, words))
         return pulls
     pulled = anywhere(adversary, batch.ids, found.perturbation, batch.mask, allowed=allowed, top=top)
     return BatchPulls(logits.detach(), *pulled)

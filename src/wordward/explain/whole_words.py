@@ -57,7 +57,7 @@ class WholeWords:
         row, found = text.row, []
         for at in np.nonzero(~row.single)[0].tolist():
             (pieces,) = np.nonzero(row.word == at)
-            found.append((at, pieces, (text.tokens[at].text, row.ids[pieces].tobytes())))
+            found.append((at, pieces, (text.word(at), row.ids[pieces].tobytes())))
         return found
 
     def _search(self, missing: dict[tuple[str, bytes], tuple[Reading, int]]) -> None:

@@ -54,7 +54,9 @@ def arranged(
 
 def last_end(text: str, encoding: Any) -> int | None:
     """Where the last piece of a text ends that is more than blanks; None if there is no such piece."""
-    for number, (start, end) in zip(reversed(encoding.sequence_ids), reversed(encoding.offsets), strict=True):
-        if number == 0 and text[start:end].strip():
-            return start + len(text[start:end].rstrip())
+    for at in reversed(range(len(encoding))):  # asked piece by piece: mostly it is the last but [SEP]
+        if encoding.token_to_sequence(at) == 0:
+            start, end = encoding.token_to_chars(at)
+            if piece := text[start:end].rstrip():
+                return start + len(piece)
     return None
