@@ -14,6 +14,7 @@ from wordward.attack.attacker import attack_texts
 from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.ngrams import NGrams, around, split
 from wordward.attack.rereading import swapped_rows, text_with
+from wordward.attack.search import survivors
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.runs.opening import open_model
@@ -79,6 +80,15 @@ def test_a_swap_between_blanks_needs_no_whole_text(monkeypatch: pytest.MonkeyPat
     rows = swapped_rows(run, [case] * 6, [State(case.row)] * 6, made)
     assert all(row is not None for row in rows)
     assert asked == []
+
+
+def test_no_more_swaps_are_looked_at_than_are_read() -> None:
+    run = a_run(lowercase=True)
+    case, new = a_case(run, "the cast was good and dull"), run.vocabulary["ending"]
+    swaps = iter([Replacement(at, new) for at in range(6)])
+    ((first, second),) = survivors(run, [case], [State(case.row)], [swaps], 2)
+    assert (first.made, second.made) == ((Replacement(0, new),), (Replacement(1, new),))
+    assert next(swaps) == Replacement(2, new)
 
 
 def test_of_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

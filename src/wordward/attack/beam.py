@@ -1,7 +1,7 @@
 """A beam search over many texts at once, a step a round: what the searches for swaps and for edits have in common."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wordward.attack.cases import Case, State, of_words
@@ -77,6 +77,6 @@ def advance(rough: Rough, searches: Sequence[Search], tries: Tries, *, beam: int
                 margin = one.case.target.margin(of_words(logits[attempt.key], state.row))
                 one.note(state, flips=margin < -unsure)
                 if anyway or margin < attempt.before:
-                    kept[attempt.text].append(replace(state, margin=margin))
+                    kept[attempt.text].append(State(state.row, state.made, margin))
             for one, states in zip(running, kept, strict=True):
                 one.keep(states, beam, unsure)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import islice
+from itertools import filterfalse, islice
 
 from wordward.attack.beam import Attempt, Search, advance
 from wordward.attack.cases import Case, Replacement, State, SwapGuide
@@ -40,12 +40,12 @@ def swapped(
     guide: SwapGuide,
     cases: Sequence[Case],
     states: Sequence[State],
-    proposed: Sequence[Sequence[Replacement]],
+    proposed: Sequence[Iterable[Replacement]],
 ) -> list[list[State]]:
     """The texts that the model is to score: each state after some of the swaps that a guide proposed for it."""
     if guide.fitting:
         pairs = zip(cases, proposed, strict=True)
-        proposed = [[swap for swap in swaps if _fits(run, case, swap)] for case, swaps in pairs]
+        proposed = [filter(partial(_fits, run, case), swaps) for case, swaps in pairs]  # as far as they are looked at
     count = guide.settings.rescore
     if guide.fluency is None:
         return survivors(run, cases, states, proposed, count)
@@ -61,7 +61,7 @@ def survivors(
     run: Run,
     cases: Sequence[Case],
     states: Sequence[State],
-    swaps: Sequence[Sequence[Replacement]],
+    swaps: Sequence[Iterable[Replacement]],
     count: int | None,
 ) -> list[list[State]]:
     """Of each state the texts after the first `count` of its swaps that the tokenizer reads back as the words put in.
@@ -69,8 +69,7 @@ def survivors(
     The texts of all states are read together.
     """
     left = [
-        iter([swap for swap in of_state if swap not in case.target.never])
-        for case, of_state in zip(cases, swaps, strict=True)
+        filterfalse(case.target.never.__contains__, of_state) for case, of_state in zip(cases, swaps, strict=True)
     ]
     found: list[list[State]] = [[] for _ in states]
     searching = list(range(len(states)))
