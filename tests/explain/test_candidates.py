@@ -18,7 +18,6 @@ from wordward.explain.candidates import CLOSE, FAR, FittingWords, fit_words
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier, Tagger
-from wordward.perturbation import directions
 from wordward.perturbation.nearest import nearest
 from wordward.runs.evidence import evidence_of
 from wordward.runs.lstm import LstmRun
@@ -60,7 +59,7 @@ def test_candidates_are_the_nearest_words_that_fit(many: int, monkeypatch: pytes
         assert few.tolist() == wanted + [int(word)] * (3 - len(wanted))
 
 
-def test_words_that_fit_are_those_of_large_tables_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_fit_are_those_of_each_adversary(monkeypatch: pytest.MonkeyPatch) -> None:
     run = a_run()
     adversary = run.adversary("iadvt")
     assert fit_words(run, adversary)
@@ -72,7 +71,6 @@ def test_words_that_fit_are_those_of_large_tables_too(monkeypatch: pytest.Monkey
         return words.tolist()
 
     usual = found()
-    monkeypatch.setattr(directions, "LARGE", 1)
     adversary = run.adversary("iadvt")
     assert found() != usual  # any words
     assert fit_words(run, adversary)
@@ -102,7 +100,7 @@ def test_words_that_differ_in_what_they_speak_for_come_first_the_more_the_closer
     apart[1] = 0.0
     chosen = others[apart > 0]
     expected = chosen[apart[apart > 0].argsort(descending=True)].tolist()
-    found = fit.of(torch.tensor([[own]]), run.table)[0, 0].tolist()
+    found = fit.of(torch.tensor([[own]]), run.table())[0, 0].tolist()
     assert found[: len(expected)] == expected
     assert len(expected) == len(others) - 2
     assert set(found[len(expected) :]) == set(others.tolist()) - set(expected)  # the rest
@@ -124,7 +122,7 @@ def test_words_that_tell_most_may_pull_though_others_are_nearer(monkeypatch: pyt
     evidence, nothing = torch.zeros(len(run.vocabulary), 2), torch.zeros(len(run.vocabulary))
     evidence[far, 1] = 1.0
     fit.speaking = candidates.Speaking(evidence, nothing, torch.tensor([own, near[0], far]))
-    found = fit.of(torch.tensor([[own]]), run.table)[0, 0].tolist()
+    found = fit.of(torch.tensor([[own]]), run.table())[0, 0].tolist()
     assert found == [far, near[0]]  # near[0] once, and never the word itself
 
 

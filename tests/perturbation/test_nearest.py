@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import wordward
-from wordward.perturbation import directions
 from wordward.perturbation.nearest import (
     GROUP,
-    LargeTable,
+    MANY,
     Metric,
     NearestWords,
+    Table,
     _by_groups,
     check_enough,
     largest,
@@ -59,9 +59,6 @@ def test_nearest_words_are_those_of_brute_force(
     found = nearest(ids, table, k, allowed=allowed, metric=metric, block=block)
     expected = [brute_force(int(word), table, k, allowed.tolist(), metric) for word in ids]
     assert found.tolist() == expected
-    rows = lambda start, end: table[start:end]  # noqa: E731
-    large = LargeTable(rows, size, dim, allowed=allowed, metric=metric, block=block)
-    assert large.nearest(ids, k, table.__getitem__).tolist() == expected
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
@@ -105,10 +102,9 @@ def test_a_search_holds_no_more_than_a_block(metric: Metric):
     with Largest() as plain:
         near = nearest(ids, table, 2, allowed=every, metric=metric, block=block)
     assert plain.numel <= max(block, found)
-    with Largest() as large:
-        search = LargeTable(lambda a, b: table[a:b], 300, 32, allowed=every, metric=metric, block=block)
-        assert torch.equal(search.nearest(ids, 2, table.__getitem__), near)
-    assert large.numel <= max(block, found)
+    with Largest() as few:
+        assert torch.equal(nearest(ids[:100], table, 2, allowed=every, metric=metric, block=block), near[:100])
+    assert few.numel <= block
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -118,8 +114,7 @@ def test_nearest_words_of_a_tiny_table_are_those_of_brute_force(metric: Metric):
     every = torch.arange(40)
     expected = [brute_force(word, table, 3, every.tolist(), metric) for word in range(40)]
     assert nearest(every, table, 3, allowed=every, metric=metric).tolist() == expected
-    large = LargeTable(lambda a, b: table[a:b], 40, 4, allowed=every, metric=metric, block=99)
-    assert large.nearest(every, 3, table.__getitem__).tolist() == expected
+    assert nearest(every, table, 3, allowed=every, metric=metric, block=99).tolist() == expected
 
 
 def test_the_two_metrics_differ():
@@ -142,8 +137,6 @@ def test_euclidean_distance_keeps_its_digits_far_from_the_origin():
     found = nearest(torch.arange(20), table, 3, allowed=torch.arange(200), metric="euclidean")
     expected = [brute_force(word, table, 3, list(range(200)), "euclidean") for word in range(20)]
     assert found.tolist() == expected
-    large = LargeTable(lambda a, b: table[a:b], 200, 32, allowed=torch.arange(200), metric="euclidean", block=999)
-    assert large.nearest(torch.arange(20), 3, table.__getitem__).tolist() == expected
 
 
 def test_neighbours_are_searched_once_per_word_and_kept():
@@ -153,58 +146,80 @@ def test_neighbours_are_searched_once_per_word_and_kept():
     def row(word: int, table: Tensor) -> list[int]:
         return brute_force(word, table, 2, list(range(1, 10)), "cosine")
 
-    first = search.of(torch.tensor([[3, 4], [4, 0]]), lambda: old)
+    first = search.of(torch.tensor([[3, 4], [4, 0]]), old)
     assert first.tolist() == [[row(3, old), row(4, old)], [row(4, old), row(0, old)]]
-    later = search.of(torch.tensor([[4, 5]]), lambda: new)
+    later = search.of(torch.tensor([[4, 5]]), new)
     assert later.tolist() == [[row(4, old), row(5, new)]]
 
-    def never() -> Tensor:
+    def never(*_: object) -> Tensor:
         raise AssertionError("no word is new, so the table is not needed")
 
-    assert search.of(torch.tensor([[5, 3]]), never).tolist() == [[row(5, new), row(3, old)]]
+    assert search.of(torch.tensor([[5, 3]]), Table(10, 4, never, never)).tolist() == [[row(5, new), row(3, old)]]
 
 
 def test_a_word_whose_nearest_is_the_first_of_the_table_is_known():
     """Its neighbour has id 0, which is no sign that it was not searched for."""
     table = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [-1.0, 0.5]])
     search = NearestWords(4, 1, allowed=torch.arange(4), metric="cosine")
-    assert search.of(torch.tensor([[1]]), lambda: table).tolist() == [[[0]]]
-    assert search.of(torch.tensor([[1]]), lambda: table.flip(0)).tolist() == [[[0]]]
-    assert search.of_large(torch.tensor([[1]]), table.flip(0).__getitem__, lambda a, b: table[a:b], 2).tolist() == [
-        [[0]]
-    ]
+    assert search.of(torch.tensor([[1]]), table).tolist() == [[[0]]]
+    assert search.of(torch.tensor([[1]]), table.flip(0)).tolist() == [[[0]]]
 
 
 @pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_a_large_table_is_not_copied_for_a_new_word(metric: Metric, scaled: bool, monkeypatch: pytest.MonkeyPatch):
+def test_the_table_is_not_copied_for_a_new_word(
+    metric: Metric, few: bool, scaled: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Where vectors are looked up, it is read in place; of few candidates only these are read."""
+
     class Scaled(nn.Embedding):
         def forward(self, input: Tensor) -> Tensor:
             return 3 * super().forward(input)
 
     torch.manual_seed(0)
-    model = nn.Sequential((Scaled if scaled else nn.Embedding)(500, 4), nn.Flatten(), nn.Linear(12, 2)).double()
-    first, later = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[1, 2, 7], [4, 5, 6]])
-    plain, large = (wordward.iadvt(model, k=3, metric=metric) for _ in range(2))
-    wanted = [plain(lambda ids=ids: model(ids), torch.tensor([0, 1])) for ids in (first, later)]
-    monkeypatch.setattr(directions, "LARGE", 100)
+    size, allowed = 500, range(10, 30) if few else range(500)
+    embedding = (Scaled if scaled else nn.Embedding)(size, 8)
+    model = nn.Sequential(embedding, nn.Flatten(), nn.Linear(24, 2)).double()
+    first, later = torch.tensor([[1, 2, 13], [4, 5, 6]]), torch.tensor([[1, 2, 17], [4, 5, 6]])
+    table = (3 if scaled else 1) * embedding.weight.detach()
+    adv, labels = wordward.iadvt(model, k=3, metric=metric, candidates=allowed), torch.tensor([0, 1])
     read: list[int] = []
     look_up = Tap.words
     monkeypatch.setattr(Tap, "words", lambda self, ids: read.append(ids.numel()) or look_up(self, ids))
-    for ids, outcome in zip((first, later), wanted, strict=True):
-        found = large(lambda ids=ids: model(ids), torch.tensor([0, 1]))
-        torch.testing.assert_close(found.perturbation, outcome.perturbation)
-        torch.testing.assert_close(found.candidates, outcome.candidates)
-    assert scaled or max(read) <= 6  # where vectors are looked up, the table is read in place
+    with Largest(views=False) as seen:
+        for ids in (first, later):
+            found = adv(lambda ids=ids: model(ids), labels)
+            assert found.candidates is not None
+            expected = [brute_force(word, table, 3, list(allowed), metric) for word in ids.flatten().tolist()]
+            assert found.candidates.flatten(0, 1).tolist() == expected
+    most = len(allowed) if few else size if scaled else 6
+    assert max(read) <= most
+    if metric == "cosine" and not scaled:
+        assert seen.numel < table.numel()
+
+
+def test_few_words_are_searched_in_place_and_many_in_a_copy():
+    """Whichever is quicker; the same words are found."""
+    table = torch.randn(50, 20, generator=torch.Generator().manual_seed(0)).double()
+    table = table * torch.arange(1, 51).unsqueeze(-1)
+    every = torch.arange(50)
+    expected = [brute_force(word, table, 4, every.tolist(), "cosine") for word in range(50)]
+    assert MANY * 20 < 100
+    assert nearest(every.repeat(2), table, 4, allowed=every, metric="cosine").tolist() == expected * 2
+    with Largest(views=False) as seen:
+        found = nearest(every[:5], table, 4, allowed=every, metric="cosine")
+    assert found.tolist() == expected[:5]
+    assert seen.numel < table.numel()
 
 
 def test_neighbours_of_all_words_at_once():
     old, ids = torch.randn(10, 4, dtype=torch.float64), torch.tensor([[3, 4]])
     search = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine", at_once=True)
     lazy = NearestWords(10, 2, allowed=torch.arange(1, 10), metric="cosine")
-    assert torch.equal(search.of(ids, lambda: old), lazy.of(ids, lambda: old))
-    later = search.of(torch.arange(10).view(2, 5), lambda: torch.full((10, 4), torch.nan))
-    assert torch.equal(later, lazy.of(torch.arange(10).view(2, 5), lambda: old))
+    assert torch.equal(search.of(ids, old), lazy.of(ids, old))
+    later = search.of(torch.arange(10).view(2, 5), torch.full((10, 4), torch.nan))
+    assert torch.equal(later, lazy.of(torch.arange(10).view(2, 5), old))
 
 
 def test_k_words_can_be_nearest_only_beside_the_word_itself() -> None:

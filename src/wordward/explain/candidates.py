@@ -1,6 +1,6 @@
 """The words that may pull a word, or be put in its place: near it in a good word space, and fit to stand there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import beginning, same_word
 from wordward.explain.word_kinds import Fitting
 from wordward.perturbation.adversary import Adversary
-from wordward.perturbation.nearest import NearestWords, nearest
+from wordward.perturbation.nearest import NearestWords, Table, nearest
 from wordward.runs.entities import mark_entities
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
@@ -69,11 +69,14 @@ class FittingWords(NearestWords):
         self._beginnings = _beginnings(words or ()).to(allowed.device)
         self.speaking: Speaking | None = None  # if known, words that differ in it come first
 
-    def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
+    def of(self, ids: Tensor, table: Tensor | Table) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
         missing = self._unknown(ids)
         if len(missing):
-            self._rows[missing] = self._search(missing, table() if self.space is None else self.space.table)
+            if self.space is not None:
+                table = self.space.table
+            whole = table if isinstance(table, Tensor) else table.rows(0, table.size)
+            self._rows[missing] = self._search(missing, whole)
         return self._rows[ids]
 
     def of_others(

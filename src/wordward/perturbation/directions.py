@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from wordward.perturbation.choice import CHOICES, centred
-from wordward.perturbation.nearest import NearestWords, allowed_words, check_enough
+from wordward.perturbation.nearest import NearestWords, Table, allowed_words, check_enough
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.space import AllWords, Free, Neighbors, Space
 from wordward.perturbation.tap import Tap
@@ -15,7 +15,6 @@ from wordward.support.errors import SettingError
 REFRESH = {"batch": 1, "auto": 100}  # steps between two searches for nearest words
 AT_ONCE = 200_000  # words whose neighbours a GPU finds all together in less than a second, where they have
 USUAL_DIM = 256  # numbers each
-LARGE = 1 << 26  # numbers of a table that is not copied to be searched: 256 MiB in single precision
 
 Noise = Tensor | Callable[[tuple[int, ...], torch.dtype], Tensor] | None  # given, drawn by the caller, or by us
 
@@ -52,17 +51,15 @@ class Directions:
         settings = self.method.settings
         if self.method.recipe.space != "words" or settings.k is None:
             return None
-        allowed = self._allowed_on(ids)
+        allowed, table = self._allowed_on(ids), Table(self.tap.size, self.tap.dim, self.tap.words, self.tap.rows)
         if self.given is not None:
-            return self.given.of(ids, lambda: self.tap.rows(0, self.tap.size))
+            return self.given.of(ids, table)
         if self.nearest is None or self.nearest.allowed.device != ids.device:
             at_once = ids.is_cuda and self.quickly_searched
             self.nearest = NearestWords(
                 self.tap.size, settings.k, allowed=allowed, metric=settings.metric, at_once=at_once
             )
-        if self.tap.size * self.tap.dim > LARGE:
-            return self.nearest.of_large(ids, self.tap.words, self.tap.rows, self.tap.dim)
-        return self.nearest.of(ids, lambda: self.tap.rows(0, self.tap.size))
+        return self.nearest.of(ids, table)
 
     @property
     def quickly_searched(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from math import isqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,9 +13,9 @@ from wordward.perturbation.space import Words
 from wordward.support.errors import SettingError
 
 Metric = Literal["cosine", "euclidean"]
-Rows = Callable[[int, int], Tensor]  # the vectors from one id up to another, not copied where that can be
 GROUP = 128  # similarities per group; a GPU compares the groups' maxima first
 BLOCK = 1 << 25  # similarities held at once in a search: 128 MiB in single precision
+MANY = 4  # words searched for, for each number of a vector, for which a copy of the table at length 1 pays
 
 
 def allowed_words(size: int, candidates: Tensor | Collection[int] | None, *, padding: int | None) -> Tensor:
@@ -55,44 +55,94 @@ def check_enough(allowed: Tensor, k: int | None) -> None:
         )
 
 
-def nearest(ids: Tensor, table: Tensor, k: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK) -> Tensor:
+class Table(NamedTuple):
+    """Word vectors that need not be one tensor."""
+
+    size: int
+    dim: int
+    words: Words  # looked up one by one
+    rows: Callable[[int, int], Tensor]  # from one id up to another, not copied where that can be
+
+
+class Targets:
+    """The words that are searched, in columns: those allowed, or, to read the table in place, all.
+
+    In place, a block of the table is not copied, which for the few new words of a batch would take most of the time.
+    """
+
+    def __init__(self, table: Table, allowed: Tensor, count: int) -> None:
+        """`count`: how many words are searched for."""
+        self.table, self.allowed = table, allowed
+        self.in_place = count <= MANY * table.dim and 2 * len(allowed) >= table.size
+        self.count = table.size if self.in_place else len(allowed)
+        self._column = torch.full((table.size,), -1, device=allowed.device).scatter_(
+            0, allowed, torch.arange(len(allowed), device=allowed.device)
+        )
+
+    def vectors(self, start: int, end: int) -> Tensor:
+        """Of some columns, (columns, dim)."""
+        return self.table.rows(start, end) if self.in_place else self.table.words(self.allowed[start:end])
+
+    def ids(self, columns: Tensor) -> Tensor:
+        """The words in columns."""
+        return columns if self.in_place else self.allowed[columns]
+
+    def leave_out(self, similarity: Tensor, ids: Tensor, start: int) -> None:
+        """Set to -inf, in columns from `start` on, the words (n,) themselves and what is not allowed."""
+        if self.in_place:
+            barred = self._column[start : start + similarity.shape[1]] < 0
+            similarity.masked_fill_(barred, -torch.inf)
+        _leave_out(similarity, (ids if self.in_place else self._column[ids]) - start)
+
+
+def nearest(
+    ids: Tensor, table: Tensor | Table, k: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK
+) -> Tensor:
     """The k allowed words nearest to each word of `ids` (n,), the word itself left out: (n, k), nearest first.
 
     Exact, in blocks: apart from the table and the result no tensor holds more than about `block` numbers.
     """
+    if isinstance(table, Tensor):
+        size, dim = table.shape
+        table = Table(size, dim, table.__getitem__, lambda start, end, held=table: held[start:end])
+    targets = Targets(table, allowed, len(ids))
     # Wide, since the best k of each block are sorted again, but no more vectors than a block holds.
-    width = min(len(allowed), max(k, min(8 * isqrt(block), block // table.shape[1])))
-    centre = None
+    width = min(targets.count, max(k, min(8 * isqrt(block), block // table.dim)))
+    blocks = [(start, min(start + width, targets.count)) for start in range(0, targets.count, width)]
+    parts = ids.split(max(1, block // width))
+    best: list[list[tuple[Tensor, Tensor]]] = [[] for _ in parts]
+    centre: Tensor | float = 0.0
     if metric == "euclidean":  # a common offset would cost the products their digits
-        centre = torch.stack([table[part].sum(0) for part in allowed.split(width)]).sum(0) / len(allowed)
-
-    def vectors(words: Tensor) -> Tensor:
-        return F.normalize(table[words], dim=-1) if centre is None else table[words] - centre
-
-    column = torch.full((len(table),), -1, device=ids.device).scatter_(
-        0, allowed, torch.arange(len(allowed), device=ids.device)
-    )
-    all_targets = vectors(allowed) if len(allowed) * table.shape[1] <= block else None
-    result = []
-    for part in ids.split(max(1, block // width)):
-        origins, best = vectors(part), []
-        for start in range(0, len(allowed), width):
-            words = allowed[start : start + width]
-            targets = vectors(words) if all_targets is None else all_targets[start : start + width]
-            similarity = _similarity(origins, targets, metric)
-            _leave_out(similarity, column[part] - start)
-            values, columns = largest(similarity, min(k, len(words)))
-            best.append((values, words[columns]))
-        result.append(_merged(best, k))
-    return torch.cat(result)
+        centre = torch.stack([targets.vectors(*ends).sum(0) for ends in blocks]).sum(0) / targets.count
+    for start, end in blocks:
+        vectors = targets.vectors(start, end)
+        compare = _cosine(vectors, copy=not targets.in_place) if metric == "cosine" else _euclidean(vectors, centre)
+        for part, found in zip(parts, best, strict=True):
+            similarity = compare(table.words(part))
+            targets.leave_out(similarity, part, start)
+            values, columns = largest(similarity, min(k, end - start))
+            found.append((values, targets.ids(columns + start)))
+    return torch.cat([_merged(found, k) for found in best])
 
 
-def _similarity(origins: Tensor, targets: Tensor, metric: Metric) -> Tensor:
-    """Larger for nearer words, (n, m)."""
-    similarity = product(origins, targets.T)
-    if metric == "euclidean":  # argmin |a-b|^2 = argmax ab - b^2/2
-        similarity -= targets.square().sum(-1) / 2
-    return similarity
+def _cosine(vectors: Tensor, *, copy: bool) -> Callable[[Tensor], Tensor]:
+    """Similarities of words to a block of others (m, dim), larger for nearer ones; `copy`: put these at length 1."""
+    lengths = torch.linalg.vector_norm(vectors, dim=-1).clamp(min=1e-12)
+    if copy:
+        vectors, lengths = vectors / lengths.unsqueeze(-1), None
+
+    def compare(origins: Tensor) -> Tensor:
+        similarity = product(F.normalize(origins, dim=-1), vectors.T)
+        return similarity if lengths is None else similarity.div_(lengths)
+
+    return compare
+
+
+def _euclidean(vectors: Tensor, centre: Tensor | float) -> Callable[[Tensor], Tensor]:
+    """As `_cosine`, by distance: argmin |a-b|^2 = argmax ab - b^2/2."""
+    vectors = vectors - centre
+    halves = vectors.square().sum(-1) / 2
+    return lambda origins: product(origins - centre, vectors.T).sub_(halves)
 
 
 def _leave_out(similarity: Tensor, columns: Tensor) -> None:
@@ -130,43 +180,6 @@ def _merged(best: list[tuple[Tensor, Tensor]], k: int) -> Tensor:
     return words if len(best) == 1 else words.gather(-1, values.topk(k, dim=-1).indices)
 
 
-class LargeTable:
-    """A table too large to copy, searched block by block; lengths of its vectors are reckoned once."""
-
-    def __init__(
-        self, rows: Rows, size: int, dim: int, *, allowed: Tensor, metric: Metric, block: int = BLOCK
-    ) -> None:
-        self.rows, self.metric, self.block = rows, metric, block
-        width = max(1, block // dim)
-        self.blocks = [(start, min(size, start + width)) for start in range(0, size, width)]
-        self._barred = torch.full((size,), -torch.inf, device=allowed.device).index_fill(0, allowed, 0.0)
-        self._centre: Tensor | float = 0.0  # a common offset would cost the products their digits
-        if metric == "euclidean":
-            self._centre = torch.stack([rows(*ends).sum(0) for ends in self.blocks]).sum(0) / size
-        self._sizes = torch.cat([self._vectors(*ends).square().sum(-1) for ends in self.blocks])  # (size,)
-
-    def _vectors(self, start: int, end: int) -> Tensor:
-        return self.rows(start, end) - self._centre if self.metric == "euclidean" else self.rows(start, end)
-
-    def nearest(self, ids: Tensor, k: int, words: Words) -> Tensor:
-        """As `nearest`: the k allowed words nearest to each of `ids` (n,), (n, k)."""
-        found = []
-        for part in ids.split(max(1, self.block // (self.blocks[0][1]))):
-            origins, best = words(part) - self._centre, []
-            for start, end in self.blocks:
-                similarity, sizes = product(origins, self._vectors(start, end).T), self._sizes[start:end]
-                if self.metric == "euclidean":  # argmin |a-b|^2 = argmax ab - b^2/2
-                    similarity -= sizes / 2
-                else:
-                    similarity /= sizes.sqrt().clamp(min=1e-12)
-                similarity += self._barred[start:end]
-                _leave_out(similarity, part - start)
-                values, columns = largest(similarity, min(k, end - start))
-                best.append((values, columns + start))
-            found.append(_merged(best, k))
-        return torch.cat(found)
-
-
 class NearestWords:
     """The k nearest words of each word, searched on first use, then kept.
 
@@ -180,25 +193,14 @@ class NearestWords:
         self.at_once = at_once
         self._rows = torch.full((size, k), -1, device=allowed.device)
         self._complete = False
-        self._large: LargeTable | None = None
 
-    def of(self, ids: Tensor, table: Callable[[], Tensor]) -> Tensor:
+    def of(self, ids: Tensor, table: Tensor | Table) -> Tensor:
         """Candidates for ids (batch, time): (batch, time, k)."""
         if not self._complete:
             missing = torch.arange(len(self._rows), device=ids.device) if self.at_once else self._unknown(ids)
             if len(missing):
-                rows = nearest(missing, table(), self.k, allowed=self.allowed, metric=self.metric)
-                self._rows[missing] = rows
+                self._rows[missing] = nearest(missing, table, self.k, allowed=self.allowed, metric=self.metric)
             self._complete = self.at_once
-        return self._rows[ids]
-
-    def of_large(self, ids: Tensor, words: Words, rows: Rows, dim: int) -> Tensor:
-        """As `of`, for a table that is not copied; lengths of its vectors are those at the first search."""
-        missing = self._unknown(ids)
-        if len(missing):
-            if self._large is None:
-                self._large = LargeTable(rows, len(self._rows), dim, allowed=self.allowed, metric=self.metric)
-            self._rows[missing] = self._large.nearest(missing, self.k, words)
         return self._rows[ids]
 
     def _unknown(self, ids: Tensor) -> Tensor:
