@@ -23,6 +23,7 @@ from derivation import (
 from torch import Tensor, nn
 
 import wordward
+from wordward.perturbation.api import Options
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 
@@ -155,6 +156,10 @@ def test_largest_k_and_smallest_weight():
 def test_a_misspelt_setting_is_named():
     with pytest.raises(TypeError, match="epsilom"):
         wordward.advt(make("classifier"), epsilom=1.0)  # type: ignore[call-arg]
+
+
+def test_the_help_of_iadvt_names_every_option():
+    assert all(f"`{option}`" in (wordward.iadvt.__doc__ or "") for option in Options.__annotations__)
 
 
 @pytest.mark.parametrize("name", ["advt", "iadvt", "vat", "freelb"])

@@ -144,14 +144,26 @@ def iadvt(model: nn.Module, **options: Unpack[Options]) -> Adversary:
 
     Args:
         model: Any PyTorch model with an embedding. It is not changed: hooks are removed after each pass.
-        **options: `embedding` and `site` (modules or their names: which one reads the ids, and after which one r is
-            added; found where not given), `candidates` (ids of the words that may be pointed to; all but padding),
-            `loss` (your own function of logits and labels), and every setting of `wordward.MethodSettings`:
-            `epsilon`, `k`, `regularizer_weight` and so on.
+        **options: All may be left out.
+            Where: `embedding` (the module that reads ids (batch, time), or its name), `site` (the module after which
+            r is added, such as the dropout after the embedding; else the embedding).
+            How far: `epsilon`, the length of r over a text (by default a part of the distance between near words,
+            and longer for longer texts), `epsilon_factor` (a multiple of that default).
+            Toward which words: `k` nearest ones (10; None: all), by `metric` ("cosine"), searched again as `refresh`
+            says ("auto": every 100 steps), among the ids `candidates` (all but padding); `direction_dropout` (0).
+            How found: `ascent_steps` (1), `step_size`, `normalization` ("paper"), `same_dropout` (False);
+            `xi`, `first_step` and `power_iterations` are of `vat` and `ivat` alone.
+            What counts: `loss`, your own function of logits and labels (the label loss), `average` of tags
+            ("sentences"), `regularizer_weight` of the loss that is returned (1).
+            `help(wordward.MethodSettings)` says more of each.
 
     Returns:
-        An `Adversary`. Call it with a closure that runs the model and with the labels; it returns an `Outcome`, whose
-        `loss` you add to your own on `clean`, the logits of the text itself.
+        An `Adversary`. Call it in the place of the forward pass, with a closure that runs the model, the labels, and
+        a `mask` (batch, time) that is True where tokens are; it returns an `Outcome`, whose `loss` you add to your
+        own on `clean`, the logits of the text itself. `help(wordward.Adversary.__call__)` says what else it takes.
+
+    Raises:
+        SettingError: If the model has no embedding that can be found, or an option cannot be used.
 
     Examples:
         >>> import torch, wordward
