@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from derivation import CLASS_LABELS, PAD, TEXTS, Everywhere, labels_for, make, padded
+from derivation import CLASS_LABELS, PAD, TEXTS, Everywhere, labels_for, make, noise_for, padded
 from torch import Tensor, nn
 
 import wordward
@@ -34,6 +34,22 @@ def test_where_there_is_no_padding_no_mask_marks_it():
     model, ids = Everywhere(False), padded(TEXTS)
     out = wordward.advt(model)(lambda: model(ids), labels_for("classifier"), mask=torch.zeros_like(ids))
     assert not out.perturbation.any()
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.int64])
+def test_a_mask_in_the_place_of_labels_is_not_overlooked(kind: torch.dtype):
+    """Transformers' masks are whole numbers; labels of a text, or of its tokens, may be given and are not needed."""
+    ids = padded(TEXTS)
+    for tags in (False, True):
+        model = Everywhere(tags)
+        vat, labels = wordward.vat(model), ids if tags else labels_for("classifier")
+        expected = vat(lambda model=model: model(ids), mask=ids != PAD, noise=noise_for("vat", 1)).loss
+        out = vat(lambda model=model: model(ids), labels, mask=ids != PAD, noise=noise_for("vat", 1))
+        assert torch.equal(out.loss, expected)
+        vat(lambda model=model: model(ids), labels)
+        if kind == torch.bool or not tags:
+            with pytest.raises(ValueError, match="vat needs no labels; these look like a mask: pass `mask=`"):
+                vat(lambda model=model: model(ids), (ids != PAD).to(kind))
 
 
 def test_lists_and_arrays_are_told_what_to_be():

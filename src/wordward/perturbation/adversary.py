@@ -19,6 +19,7 @@ from wordward.perturbation.checks import (
     check_rows,
     checked_mask,
     marks_tokens,
+    refuse_mask,
     refuse_positions,
 )
 from wordward.perturbation.choice import across, unit
@@ -115,11 +116,8 @@ class Adversary(Ascender):
             if self.method.recipe.choice == "nothing":
                 return self._unmoved(forward, mask, counted)
             if not self.method.recipe.needs_labels:
-                if isinstance(labels, Tensor) and labels.dtype == torch.bool and mask is None:
-                    raise SettingError(
-                        "labels", f"{self.method.name} needs no labels; these look like a mask: pass `mask=`"
-                    )
-                return self._virtual(forward, mask, counted, noise, target)
+                given = labels if mask is None else None
+                return self._virtual(forward, mask, counted, noise, target, labels=given)
             if labels is None:
                 raise SettingError("labels", f"{self.method.name} increases the label loss, so it needs `labels`")
             return self._supervised(forward, labels, mask, counted, noise)
@@ -147,13 +145,19 @@ class Adversary(Ascender):
         counted: Tensor | None,
         noise: Noise,
         target: Callable[[Tensor], Tensor] | None,
+        *,
+        labels: Any = None,
     ) -> Outcome:
-        """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant."""
+        """J_VAT or J_iVAT (eq:vat_loss, eq:ivat_loss); the clean prediction is a constant.
+
+        `labels` are not needed, but might be a mask.
+        """
         with torch.no_grad(), evaluating(self.tap.model) if target else nullcontext():
             clean = self.tap.run(forward)
             if target:
                 clean = clean._replace(logits=target(clean.logits))
         torch.clear_autocast_cache()  # casts made without a graph must not be reused by passes that need one
+        refuse_mask(labels, clean.logits, clean.ids, method=self.method.name)
         mask, counted = self._masks(clean, mask, counted)
         check_rows("rows of logits", clean.logits, clean.ids)
         gradient, space = None, self.space(clean.ids)

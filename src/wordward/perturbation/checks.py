@@ -77,6 +77,15 @@ def check_labels(labels: Any, ids: Tensor, *, own_loss: bool) -> None:
         )
 
 
+def refuse_mask(labels: Any, logits: Tensor, ids: Tensor, *, method: str) -> None:
+    """Refuse a mask in the place of the labels that a method does not need: it would be overlooked."""
+    if not isinstance(labels, Tensor):
+        return
+    predictions = logits.shape, logits.shape[:-1]  # several labels each, or one
+    if labels.dtype == torch.bool or (labels.shape == ids.shape and labels.shape not in predictions):
+        raise SettingError("labels", f"{method} needs no labels; these look like a mask: pass `mask=`")
+
+
 def check_first(logits: Tensor, labels: Any, counted: Tensor, *, own_loss: bool) -> None:
     """What a first batch shows (waits for the device), unless the loss is the user's own.
 
