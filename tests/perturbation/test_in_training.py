@@ -80,6 +80,37 @@ def test_it_works_where_gradients_are_switched_off():
         torch.testing.assert_close(adv(lambda: model(ids), labels).perturbation, expected)
 
 
+@pytest.mark.parametrize("name", [*METHODS, "pgd", "freelb"])
+def test_vectors_that_max_norm_shortens_may_be_those_of_the_output_layer(name: str):
+    """The first pass shortens them, and its graph needs them; all is as of a table that was short before."""
+
+    class Tied(nn.Module):
+        def __init__(self, max_norm: float | None) -> None:
+            super().__init__()
+            self.words = nn.Embedding(SIZE, DIM, padding_idx=PAD, max_norm=max_norm).double()
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return self.words(ids).tanh().mean(1) @ self.words.weight.T
+
+    ids, labels, found = padded(TEXTS), labels_for("classifier"), []
+    torch.manual_seed(0)
+    table = torch.randn(SIZE, DIM, dtype=torch.float64)
+    short = torch.where(torch.isin(torch.arange(SIZE), ids).unsqueeze(-1), table.renorm(2, 0, 1.0), table)
+    for max_norm, weight in ((1.0, table), (None, short)):
+        model = Tied(max_norm)
+        model.words.weight.data.copy_(weight)
+        adv = wordward.adversary(
+            model, name, epsilon=2.0, k=3, candidates=torch.isin(torch.arange(SIZE), ids).nonzero()
+        )
+        noise = noise_for(name, 3) if adv.method.recipe.space == "words" else torch.ones(3, 6, DIM)
+        out = adv(lambda model=model: model(ids), labels, noise=noise)
+        loss = out.loss + (F.cross_entropy(out.clean, labels) if out.clean.requires_grad else 0)
+        loss.backward()
+        found.append([out.perturbation, loss.detach(), model.words.weight.grad])
+        assert model.words.max_norm == max_norm
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+
+
 def test_both_graphs_can_be_walked_back_in_one_sum():
     """The three lines of the README."""
     model, ids, labels = make("classifier"), padded(TEXTS), labels_for("classifier")

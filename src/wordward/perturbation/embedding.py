@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -101,20 +102,32 @@ def _reader(model: nn.Module, named: nn.Module) -> nn.Module:
 
 
 @contextmanager
+def unlimited(module: nn.Module) -> Iterator[None]:
+    """Read tables as they are: `max_norm` would shorten vectors in the table, where a graph may still need them."""
+    tables = [(table, table.max_norm) for table in _limited(module)]
+    try:
+        for table, _ in tables:
+            table.max_norm = None
+        yield
+    finally:
+        for table, length in tables:
+            table.max_norm = length
+
+
+@contextmanager
 def unwritten(module: nn.Module) -> Iterator[None]:
-    """Keep tables unchanged: `max_norm` would shorten vectors in the table; here they are shortened after reading."""
-    tables = [part for part in module.modules() if isinstance(part, nn.Embedding)]
-    cut = [(table, table.max_norm) for table in tables if table.max_norm is not None]
-    with ExitStack() as hooks:
-        try:
-            for table, length in cut:
-                hook = partial(_shortened, length=length, norm=table.norm_type)
-                hooks.callback(table.register_forward_hook(hook, prepend=True).remove)
-                table.max_norm = None
-            yield
-        finally:
-            for table, length in cut:
-                table.max_norm = length
+    """Keep tables unchanged: what `max_norm` would shorten in them is shortened after reading."""
+    with ExitStack() as stack:
+        for table in _limited(module):
+            hook = partial(_shortened, length=table.max_norm, norm=table.norm_type)
+            stack.callback(table.register_forward_hook(hook, prepend=True).remove)
+        stack.enter_context(unlimited(module))
+        yield
+
+
+def _limited(module: nn.Module) -> list[Any]:
+    """The tables in a module whose vectors `max_norm` shortens."""
+    return [part for part in module.modules() if isinstance(part, nn.Embedding) and part.max_norm is not None]
 
 
 def _shortened(module: nn.Module, args: object, vectors: Tensor, *, length: float, norm: float) -> Tensor:

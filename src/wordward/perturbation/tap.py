@@ -1,13 +1,13 @@
 """The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from wordward.perturbation.embedding import module_of, name_of, table_reader, unwritten
+from wordward.perturbation.embedding import module_of, name_of, table_reader, unlimited, unwritten
 from wordward.perturbation.hooks import Hooks, hooked
 from wordward.support.errors import ModelError, SettingError, SettingTypeError
 from wordward.support.random_state import State, pinned_state, replayed
@@ -158,6 +158,7 @@ class Tap:
             _ready_for_backward(self.model),
             _one_path(self.model),
             replayed(again),
+            nullcontext() if like is None else unlimited(self.embedding),  # the first pass shortened these vectors
         ):
             logits = logits_of(forward(), tuples=False)
         ids = hooks.checked_ids()
