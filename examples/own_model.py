@@ -26,14 +26,14 @@ ids, labels = nn.utils.rnn.pad_sequence(rows, batch_first=True), torch.tensor([1
 model = BagOfWords()
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
-adv = wordward.iadvt(model, epsilon=1.0, k=5)  # 1
+adv = wordward.iadvt(model, epsilon=1.0, k=5)  # 1, once: a word may be pushed toward its 5 nearest, all together by 1
 for _ in range(60):
-    out = adv(lambda: model(ids), labels, mask=ids != 0)  # 2
-    loss = F.cross_entropy(out.clean, labels) + out.loss  # 3
+    out = adv(lambda: model(ids), labels, mask=ids != 0)  # 2: run the model, push its vectors uphill, run it again
+    loss = F.cross_entropy(out.clean, labels) + out.loss  # 3: of the texts as they are, and as they are pushed
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 
 print(f"training error {(model(ids).argmax(-1) != labels).float().mean():.0%}")
-for swap in wordward.explain.swaps(adv(lambda: model(ids), labels, mask=ids != 0), KNOWN):
-    print(f"{swap.word:>6} is pulled toward {swap.toward}")
+for swap in wordward.explain.swaps(adv(lambda: model(ids), labels, mask=ids != 0), KNOWN):  # of the first text
+    print(f"{swap.word:>6} is pulled toward {swap.toward or 'no word':7} {swap.strength:+.2f}")
