@@ -64,6 +64,12 @@ def test_nothing_is_advised_where_an_epoch_that_was_not_kept_has_learnt() -> Non
     assert not advice(kept, TrainConfig(), metrics_of(0.2667, 0.3, 0.35))
 
 
+def test_the_score_told_is_that_of_the_epoch_that_is_kept() -> None:
+    kept = result_of(0.2, 3, majority_error=0.2667, texts={"dev": 30})
+    said = advice(kept, TrainConfig(), metrics_of(0.1333, 0.1667, 0.2))
+    assert said.startswith("30 dev texts are too few to tell a dev error of 0.2000 from 0.2667, ")
+
+
 def test_dev_texts_of_one_label_are_told_of() -> None:
     assert error_advice(0.0, 0.0, 400).startswith(
         "the dev texts all have the same label, so their error tells little"
@@ -120,6 +126,19 @@ def test_a_k_for_too_few_words_is_said_as_a_flag(tmp_path: Path, capsys: pytest.
     assert "--k must be less than the 5 words that may be pointed to, but is 5; --k None takes them all" in said
 
 
+def test_test_texts_with_a_strange_label_are_refused_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = write_csv(tmp_path / "t.csv", reviews(60))
+    test = write_csv(tmp_path / "test.csv", [*reviews(10, seed=9), Example("a warm film", "excellent")])
+    given = ["train", str(texts), "--test", str(test), "--out", str(tmp_path / "run"), "--kind", "convolution"]
+    assert main([*given, "--device", "cpu", "--epochs", "1"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{test}, line 12: expected a label that the model knows (bad, good); got 'excellent'" in said
+    assert "epoch 1" not in said
+    assert not (tmp_path / "run").exists()
+
+
 def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, test = write_csv(tmp_path / "t.csv", reviews(60)), write_csv(tmp_path / "test.csv", reviews(40, seed=9))
     run, how = str(tmp_path / "run"), ["--kind", "convolution", "--device", "cpu", "--epochs", "2"]
@@ -131,7 +150,10 @@ def test_test_texts_are_scored_as_evaluate_scores_them(tmp_path: Path, capsys: p
     scores = json.loads(capsys.readouterr().out)
     (value, low, high) = (scores["error"][name] for name in ("value", "low", "high"))
     assert f"test error {value:.4f}, 95 % interval {low:.4f} to {high:.4f} (40 texts of {test})" in said
-    assert result_in(run)["test"] == {"file": str(test), "texts": 40, "scores": scores_in(scores)}
+    told = result_in(run)["test"]
+    good = sum(each.label == "good" for each in reviews(40, seed=9))
+    assert told.pop("majority_error") == pytest.approx(min(good, 40 - good) / 40)
+    assert told == {"file": str(test), "texts": 40, "scores": scores_in(scores)}
     with test.open("a", encoding="utf-8") as file:
         file.write(" ,good\n")
     assert main([*given, "--force", "--quiet", "--skip-empty"]) == 0
@@ -224,7 +246,10 @@ def test_test_texts_of_a_run_that_is_resumed_are_looked_for_first(
     assert f"(4 texts of {test})" in said
 
 
-def test_test_texts_that_cannot_be_scored_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_test_texts_that_cannot_be_scored_lose_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wordward.train.data.check_tested", lambda *_, **__: None)  # the file is changed later
     texts, run = write_csv(tmp_path / "t.csv", reviews(60)), str(tmp_path / "run")
     test = write_csv(tmp_path / "test.csv", [*reviews(4), Example("neither good nor bad", "middling")])
     how = ["--kind", "convolution", "--method", "baseline", "--device", "cpu", "--epochs", "1"]

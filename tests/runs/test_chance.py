@@ -28,6 +28,7 @@ def told(folder: Path, *, task: str = "classify", **result: Any) -> str:
     ("error", "majority", "warned"),
     [
         (0.49, 0.5, True),
+        (0.5, 0.5, True),
         (0.46, 0.5, True),
         (0.44, 0.5, False),
         (0.1, 0.5, False),
@@ -41,6 +42,29 @@ def test_the_error_must_be_below_the_majoritys_by_its_standard_error(
     line = told(tmp_path, dev={"error": error}, majority_error=majority)
     assert bool(line) == warned
     assert not warned or f"{error:.1%}" in line
+
+
+def test_few_dev_texts_do_not_tell_that_nothing_is_learnt(tmp_path: Path) -> None:
+    few = told(tmp_path, dev={"error": 0.2}, majority_error=0.2667, texts={"dev": 30})
+    assert few.startswith("it is not known whether ")
+    assert "30 dev texts are too few to tell its dev error, 20.0%, from 26.7%" in few
+    assert "has not learnt" not in few
+    assert "has not learnt" in told(tmp_path, dev={"error": 0.2667}, majority_error=0.2667, texts={"dev": 30})
+    assert "has not learnt" in told(tmp_path, dev={"error": 0.23}, majority_error=0.2667, texts={"dev": 120})
+
+
+def test_more_test_texts_tell_more(tmp_path: Path) -> None:
+    def tested(error: float, texts: int) -> dict[str, Any]:
+        scores = {"error": {"value": error, "low": error, "high": error}}
+        return {"file": "test.csv", "texts": texts, "scores": scores, "majority_error": 0.3}
+
+    few: dict[str, Any] = {"dev": {"error": 0.2}, "majority_error": 0.2667, "texts": {"dev": 30}}
+    assert not told(tmp_path, **few, test=tested(0.14, 1000))
+    assert "its test error, 29.0%, is not clearly below 30.0%" in told(tmp_path, **few, test=tested(0.29, 1000))
+    assert "30 dev texts" in told(tmp_path, **few, test=tested(0.14, 29))
+    older = tested(0.14, 1000)
+    del older["majority_error"]
+    assert "30 dev texts" in told(tmp_path, **few, test=older)
 
 
 def test_a_tagger_that_never_flags_rightly(tmp_path: Path) -> None:
@@ -65,7 +89,8 @@ def test_explain_attack_and_report_say_it(tmp_path: Path, capsys: pytest.Capture
     )
     folder = tmp_path / "run"
     result = train(replace(config, data=replace(config.data, train=str(texts))), folder, quiet=True)
-    (folder / RESULT).write_text(json.dumps(result | {"dev": {"error": 0.5}, "majority_error": 0.5}))
+    unlearnt = {"dev": {"error": 0.5}, "majority_error": 0.5, "texts": {"train": 72, "dev": 100}}
+    (folder / RESULT).write_text(json.dumps(result | unlearnt))
     line = "has not learnt to tell its labels apart"
     for command in (
         ["explain", str(folder), "a warm film"],

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from wordward.cli.main import main
 from wordward.config import DataSettings, TrainConfig, TrainingSettings
 from wordward.config.settings import FineTuningSettings
+from wordward.datasets import DataError, Example
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs import run_folder
 from wordward.runs.run_folder import RunError
@@ -86,6 +87,14 @@ def whole_and_cut(rank: int, config: TrainConfig, folder: Path, at: int) -> None
     train(config, folder / "whole", quiet=True)
     cut(with_training(config, minutes=1.0), folder / "cut", at=at)
     train(with_training(config, minutes=60.0), folder / "cut", resume=True, quiet=True)
+
+
+def test_strange_labels_of_test_texts_are_refused_before_training(place: Path, tmp_path: Path) -> None:
+    strange = write_csv(tmp_path / "test.csv", [*reviews(3), Example("a warm film", "excellent")])
+    config = config_of(place)
+    with pytest.raises(DataError, match=r"line 5: expected a label that the model knows \(bad, good\); got 'excell"):
+        train(replace(config, data=replace(config.data, test=str(strange))), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

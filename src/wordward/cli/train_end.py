@@ -36,7 +36,15 @@ def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
     examples = texts_in(run, file, quiet=quiet)
     evaluation = run.evaluate(examples, source=source, quiet=quiet)
     scores = intervals_to_json(evaluation.scores)
-    save_test(Path(folder), {"file": file, "texts": evaluation.texts, "scores": scores})
+    save_test(
+        Path(folder),
+        {
+            "file": file,
+            "texts": evaluation.texts,
+            "scores": scores,
+            "majority_error": round(evaluation.majority_error, 6),
+        },
+    )
     criterion = run.config.training.criterion
     score = evaluation.scores[criterion]
     ends = "" if score.tells_nothing else f", 95 % interval {score.low:.4f} to {score.high:.4f}"
@@ -77,20 +85,20 @@ def advice(result: dict[str, Any], config: TrainConfig, metrics: Sequence[dict[s
     if result["criterion"] != "error" or majority is None:  # a sweep shows its trials instead
         return ""
     best = min([score, *(line["dev"]["error"] for line in metrics if line.get("dev"))])
-    return _of_error(best, majority, result["texts"]["dev"], config)
+    return _of_error(score, best, majority, result["texts"]["dev"], config)
 
 
-def _of_error(score: float, majority: float, texts: int, config: TrainConfig) -> str:
-    """The advice for a dev error beside that of always giving the most frequent label."""
+def _of_error(score: float, best: float, majority: float, texts: int, config: TrainConfig) -> str:
+    """The advice for a dev error, and the best of any epoch, beside that of the most frequent label."""
     from wordward.runs.metrics import share
 
     others = "--dev FILE or a larger --dev-share, or more texts"
     if not majority and not config.data.corpus:
         return f"the dev texts all have the same label, so their error tells little: give others with {others}"
-    if share(round(score * texts), texts).high < majority:
+    if share(round(best * texts), texts).high < majority:
         return ""
     most_frequent = f"{majority:.4f}, that of always giving the most frequent label"
-    if score <= majority / 2 or share(0, texts).high >= majority:
+    if best <= majority / 2 or share(0, texts).high >= majority:
         more = "" if config.data.corpus else f": give more with {others}"
         few = f"{texts:,} dev {'text is' if texts == 1 else 'texts are'} too few"
         return f"{few} to tell a dev error of {score:.4f} from {most_frequent}{more}"

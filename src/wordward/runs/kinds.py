@@ -26,7 +26,12 @@ RESULT: Kind = {
     "majority_error?": SHARE,
     "texts?": {str: int},
     "yardstick?": (None, {"name": str, "dev": SCORES, "intervals": {str: [SHARE]}}),
-    "test?": {"file": str, "texts": int, "scores": {str: {"value": SHARE, "low": SHARE, "high": SHARE}}},
+    "test?": {
+        "file": str,
+        "texts": int,
+        "scores": {str: {"value": SHARE, "low": SHARE, "high": SHARE}},
+        "majority_error?": SHARE,
+    },
     "versions?": {str: str},
     "augmented?": AUGMENTED,
 }

@@ -42,6 +42,12 @@ class Evaluation:
     several: dict[str, ClassScores] = field(default_factory=dict)  # by label, where texts may have several
     unknown: tuple[str, ...] = ()  # true tags that the model does not know, after its labels in the confusion
 
+    @property
+    def majority_error(self) -> float:
+        """The error of always giving the most frequent label of these texts."""
+        of_label = self.confusion.sum(1)
+        return float(1 - of_label.max() / of_label.sum())
+
 
 @torch.no_grad()
 def probabilities(

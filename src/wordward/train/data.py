@@ -24,6 +24,7 @@ from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import UNK, Vocabulary
 from wordward.train.doubts import say_doubts
+from wordward.train.tested import check_tested
 
 NAMED = 5  # labels that are named
 RARE = 3  # texts of a label, below which it is probably a mistake, or cannot be learnt
@@ -118,6 +119,7 @@ def prepare(config: TrainConfig, given: Given | None = None, *, quiet: bool = Fa
         config, data = _own_texts(config, given, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
+    check_tested(config, data.classes, tagging=data.tagging, quiet=quiet)
     return settle(config, data)
 
 

@@ -29,6 +29,7 @@ from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
 from wordward.train.doubts import say_doubts
 from wordward.train.lora import add_lora
+from wordward.train.tested import check_tested
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ class Encoded:
 
 def encode(start: Start, *, quiet: bool) -> Encoded:
     """The texts as pieces; settles what the config leaves open."""
+    check_tested(start.config, start.classes, tagging=start.tagging, quiet=quiet)
     paired = start.config.data.pair_column is not None  # with or without a separator of its own
     reader = PieceReader(start.tokenizer, start.tagging, start.most, paired=paired)
     encoded = {
