@@ -130,7 +130,7 @@ def test_labels_that_are_numbers_are_to_be_named(tmp_path: Path) -> None:
     def half(texts: list[str]) -> list[list[float]]:
         return [[0.5, 0.5] for _ in texts]
 
-    with pytest.raises(DataError, match=r"\(0, 1\); got 'good': give numbers, or name the model's labels"):
+    with pytest.raises(DataError, match=r"\(0, 1\); got 'good': give numbers, or, of a model that wordward"):
         wordward.open_model(half).evaluate([Example("a warm film", "good")])
 
 

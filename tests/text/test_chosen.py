@@ -21,7 +21,8 @@ def test_labels_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytes
         ["Good", "good"],
         ["very  good", "Very good"],
     ]
-    assert not alike(["B-PER", "I-PER", "O"])
+    assert alike(["1.0", "0", "1", "0.00", "-1", "1.5", "1.50"]) == [["1.0", "1"], ["0", "0.00"]]
+    assert not alike(["B-PER", "I-PER", "O", "v1.0", "v1"])
     examples = reviews(40)
     odd = [
         replace(each, label="Good") if at % 5 == 0 and each.label == "good" else each
@@ -30,7 +31,7 @@ def test_labels_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytes
     count = sum(each.label == "Good" for each in odd)
     train(config(write_csv(tmp_path / "t.csv", odd), epochs=1), tmp_path / "run")
     said = " ".join(capsys.readouterr().err.split())
-    assert f"differ only in case or blanks are learnt as different ones: 'Good' ({count}) and 'good'" in said
+    assert f"differ only in case, blanks or a .0 are learnt as different ones: 'Good' ({count}) and 'good'" in said
     train(config(write_csv(tmp_path / "t.csv", examples), epochs=1), tmp_path / "run", force=True)
     assert "differ only" not in capsys.readouterr().err
     with pytest.raises(DataError, match="got 'Good': write it as 'good', from which it differs only in case"):

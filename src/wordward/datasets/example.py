@@ -1,5 +1,6 @@
 """One text of a data set, and operations on any list of them."""
 
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -75,12 +76,15 @@ def check_labels(examples: Iterable[Example], source: object = None) -> tuple[st
 
 
 def folded(name: str) -> str:
-    """A label without what may be an accident: its case, and blanks around and inside it."""
-    return " ".join(name.split()).casefold()
+    """A label without what may be an accident: its case, blanks around and inside it, the .0 of a whole number.
+
+    pandas writes whole numbers so where some labels of a column are missing.
+    """
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", " ".join(name.split()).casefold())
 
 
 def alike(labels: Iterable[str]) -> list[list[str]]:
-    """Labels that differ only in case or blanks, those that belong together in a list."""
+    """Labels that differ only in case, blanks or a .0, those that belong together in a list."""
     groups: dict[str, list[str]] = {}
     for label in labels:
         groups.setdefault(folded(label), []).append(label)

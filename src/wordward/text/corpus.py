@@ -221,11 +221,11 @@ def label_numbers(
 def _remedy(name: str, known: Collection[str]) -> str:
     """What to do about a label that is not known."""
     if (close := next((other for other in known if folded(other) == folded(name)), None)) is not None:
-        return f"write it as {close!r}, from which it differs only in case or blanks"
+        return f"write it as {close!r}, from which it differs only in case, blanks or a .0"
     remedy = "leave such texts out, or include some of them in training"
     if all(other.isdecimal() for other in known) and not name.isdecimal():
         named = "the attribute labels of a function, or labels= of open_model"
-        return f"give numbers, or name the model's labels ({named}); or {remedy}"
+        return f"give numbers, or, of a model that wordward did not train, name its labels ({named}); or {remedy}"
     return remedy
 
 
