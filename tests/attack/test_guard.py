@@ -188,6 +188,18 @@ def test_what_does_not_fit_is_refused(how: dict[str, Any], said: str, function: 
     assert len(function.asked) == asked
 
 
+def test_a_label_that_is_a_number_reads_as_a_label(settings: AttackSettings):
+    def numbers(texts: list[str]) -> list[list[float]]:
+        return [[1 - good(text), good(text)] for text in texts]
+
+    texts = [replace(each, label=str(int(each.label == "good"))) for each in TEXTS]
+    found = check(wordward.open_model(numbers), texts, CheckSettings(settings, target="1", threshold=0.5))
+    page = wordward.report.card(found)
+    assert f"| {len(GOOD)} texts labelled 1 |" in page
+    assert f"| {len(BAD)} texts not labelled 1 |" in page
+    assert " texts labelled 1 that are found |" in page
+
+
 @pytest.mark.parametrize(
     ("limits", "holds"),
     [

@@ -265,7 +265,7 @@ class TestAFunction:
             (lambda texts: [[1.0]] * len(texts), "two labels or more"),
             (lambda texts: [[0.5, 0.5]], "gave 1 for 2"),
             (lambda texts: ["good"] * len(texts), "two labels or more"),
-            (lambda texts: texts[5], r"failed on 1 texts, the first of which is .*: IndexError"),
+            (lambda texts: texts[5], r"failed on 1 text '.*': IndexError"),
         ],
     )
     def test_what_is_no_probability_is_refused(self, gives: Any, said: str):

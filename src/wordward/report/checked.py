@@ -32,11 +32,11 @@ def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
     if check.target is not None and not check.tagging:
         own = sum(each.given and each.label == check.target for each in check.results)
         for number, interval in check.recalls.items():
-            found.append((under("recall", number), interval, f"{count(own)} {check.target} texts"))
-        attacked = f"{count(len(check.attacked))} {check.target} texts that are found"
+            found.append((under("recall", number), interval, f"{count(own)} texts labelled {check.target}"))
+        attacked = f"{count(len(check.attacked))} texts labelled {check.target} that are found"
     found.append(("flip rate", check.flip_rate, attacked))
     if check.target is not None:
-        other = f"sentences without {check.target}" if check.tagging else f"texts that are not {check.target}"
+        other = f"sentences without {check.target}" if check.tagging else f"texts not labelled {check.target}"
         found.append(("false positives", check.false_positives, f"{count(len(check.others))} {other}"))
     hidden = {"flip rate", *(under(name, n) for name in ("accuracy", "recall") for n in check.budgets)}
     hidden = hidden if check.unmeasured else set()
@@ -82,7 +82,7 @@ def flags(check: Check) -> str:
         return what
     return (
         f"{what}: the lowest threshold that flags at most {guard.false_positive_rate:.1%} of the "
-        f"{count(guard.found_on)} texts that are not {guard.target}. It was found on these texts, so of others it "
+        f"{count(guard.found_on)} texts not labelled {guard.target}. It was found on these texts, so of others it "
         "may flag more"
     )
 

@@ -112,8 +112,8 @@ def ask(
         answered = function(list(texts))
     except Exception as error:
         raise RunError(
-            f"{name} failed on {len(texts)} texts, the first of which is {texts[0][:60]!r}: "
-            f"{type(error).__name__}: {error}"
+            f"{name} failed on {len(texts):,} {'text' if len(texts) == 1 else 'texts, the first of which is'} "
+            f"{texts[0][:60]!r}: {type(error).__name__}: {error}"
         ) from error
     answered = answered.detach().cpu().numpy() if isinstance(answered, Tensor) else answered
     answers = list(answered)
