@@ -49,8 +49,16 @@ def test_an_empty_cell_is_an_empty_text_or_label(tmp_path):
         read(path)
     assert len(read(path, skip_empty=True)) == 1
     path = book(tmp_path, one=[["text", "label"], ["warm", "x"], ["dull", None]])
-    with pytest.raises(DataError, match="line 3: expected a label; it is empty"):
+    with pytest.raises(DataError, match="line 3: expected a label; it is empty: fill it in"):
         read(path)
+
+
+@pytest.mark.parametrize(("more", "also"), [(1, "that of 1 more row"), (2, "those of 2 more rows")])
+def test_rows_without_a_label_are_counted(tmp_path, more: int, also: str):
+    file = tmp_path / "t.csv"
+    file.write_text("label,text\nx,warm\n,dull\ny,cold\n" + " ,bland\n" * more + "x,bright\n")
+    with pytest.raises(DataError, match=f"line 3: expected a label; it is empty, as {also}: fill it in or delete"):
+        read(file)
 
 
 def test_a_column_that_is_not_there(tmp_path):

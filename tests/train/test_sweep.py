@@ -169,6 +169,15 @@ def test_a_sweep_ends_with_what_came_of_each_trial(
     assert wanted in capsys.readouterr().err
 
 
+def test_trials_that_dev_does_not_tell_apart_are_said_to_be_alike(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials())
+    loud = [each for each in arguments if each != "--quiet"]
+    assert main([*loud, "--sweep", "epsilon=1,2", "--sweep", "k=3,4"]) == 0
+    assert "chosen on dev: epsilon=1,k=3, the first of 2 with that score, copied to" in capsys.readouterr().err
+
+
 def test_a_sweep_goes_on_only_as_it_began(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

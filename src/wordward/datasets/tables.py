@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Ex
         # A label that occurs again is a label, whatever it looks like.
         label = places[1] if columns.labelled else places[0]
         suspect = suspect and (line == first[0] or fields[label].strip() != first[1][label].strip())
+        if columns.labelled and fields[places[0]].strip() and not fields[label].strip():
+            raise _no_label(path, line, _empty_after(rows, label))
         yield example_of([fields[at] for at in places], path, line, columns)
     if suspect:
         refuse_header(first, places, path, columns)
@@ -48,8 +51,25 @@ def example_of(values: list[str], path: Source, line: int = 0, columns: Columns 
         text = joined(text, label.pop())
     group = label.pop() if columns is not None and columns.group is not None else None
     if text and label == [""]:
-        raise DataError("expected a label; it is empty: fill it in or delete the row", path, line)
+        raise _no_label(path, line)
     return Example(text, label[0] if label else None, line=line, group=group)
+
+
+def _no_label(path: Source, line: int, more: int = 0) -> DataError:
+    """The error of a text without a label; `more`: how many other rows have none."""
+    also = (
+        f", as {'that' if more == 1 else 'those'} of {more:,} more {'row' if more == 1 else 'rows'}" if more else ""
+    )
+    return DataError(f"expected a label; it is empty{also}: fill it in or delete the row", path, line)
+
+
+def _empty_after(rows: Iterator[TableRow], column: int) -> int:
+    """How many of the rows that are left have nothing in a column, up to the first that cannot be read."""
+    empty = 0
+    with suppress(DataError):
+        for _, fields in rows:
+            empty += len(fields) > column and not fields[column].strip()
+    return empty
 
 
 def rows_of(path: Path, columns: Columns, usual: str) -> Iterator[TableRow]:

@@ -134,7 +134,7 @@ def _try_all(
             write_card(folder, anew=True)  # by its own name
         for entry in tried:
             say(_outcome(entry), quiet=quiet)
-        say(f"chosen on dev: {label}, copied to {folder}", quiet=quiet)
+        say(f"chosen on dev: {label}{_alike(best, tried)}, copied to {folder}", quiet=quiet)
     _write(folder, record)
     return record | {name: best[name] for name in KEPT} if best else record
 
@@ -209,6 +209,14 @@ def _best(tried: list[dict[str, Any]]) -> dict[str, Any] | None:
     criterion = scored[0]["criterion"]
     sign = 1 if criterion == "error" else -1
     return min(scored, key=lambda entry: sign * entry["dev"][criterion])
+
+
+def _alike(best: dict[str, Any], tried: list[dict[str, Any]]) -> str:
+    """That other trials have the score of the best, which dev does not tell from them; empty where none has."""
+    criterion = best["criterion"]
+    score = best["dev"][criterion]
+    count = sum((entry.get("dev") or {}).get(criterion) == score for entry in tried)
+    return f", the first of {count} with that score" if count > 1 else ""
 
 
 def _outcome(entry: dict[str, Any]) -> str:
