@@ -14,6 +14,7 @@ from reviews import reviews, tagged, write_conll
 from wordward.attack.attacker import attack
 from wordward.attack.goal import Tags
 from wordward.attack.guide import Guide
+from wordward.attack.robustness import accuracies
 from wordward.attack.rough import Rough
 from wordward.attack.summary import summarise
 from wordward.cli.main import main
@@ -154,6 +155,14 @@ def test_a_flag_that_moves_to_another_word_is_still_one(run: Run) -> None:
             0.7,
             0.7 if after[2] == "i" else 0.2,
         )
+
+
+def test_a_sentence_too_long_to_read_counts_only_where_it_has_an_error(run: Run) -> None:
+    goal, long = Tags(run, 1, {}), Prediction("the film are", problem="too long")
+    for tags, rates in (("c", "c", "c"), {}), (("c", "c", "i"), {0: 0.0}):
+        attacked = goal.verdict(Example("the film are", tags=tags), long, long)
+        assert attacked.outcome == "unreadable"
+        assert {n: interval.value for n, interval in accuracies([attacked], (0,)).items()} == rates
 
 
 def test_many_sentences_as_each_alone(run: Run) -> None:

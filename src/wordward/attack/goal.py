@@ -55,10 +55,11 @@ def _close(probabilities: Mapping[str, float]) -> bool:
     return first - second < CLOSE
 
 
-def _unreadable(example: Example) -> Attacked:
+def _unreadable(example: Example, errors: int | None = None) -> Attacked:
+    """A text that the model has no prediction for; `errors`: how many true errors a tagger's sentence has."""
     label = example.label or " ".join(example.tags or ())
     given = example.label is not None or example.tags is not None
-    return Attacked(example.text, example.text, label, given=given, outcome="unreadable")
+    return Attacked(example.text, example.text, label, given=given, outcome="unreadable", errors=errors)
 
 
 @dataclass(frozen=True)
@@ -159,15 +160,16 @@ class Tags:
 
     def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
         """Flipped where the tags under attack are gone and no other token is flagged instead."""
+        name = self.run.labels[self.positive]
+        errors = None if example.tags is None else example.tags.count(name)
         if before.problem is not None:
-            return _unreadable(example)
+            return _unreadable(example, errors)
         under_attack = self._attacked(example, before)
         first, last = self._flagged(before), self._flagged(after)
         left = last & under_attack
         outcome: Outcome = "wrong"
         if under_attack.any():
             outcome = "kept" if (last & (under_attack | ~first)).any() else "flipped"
-        name = self.run.labels[self.positive]
         tags = [" ".join(predicted.labels) for predicted in (before, after)]
         likeliest = [
             max(predicted.tokens[at].probabilities[name] for at in np.flatnonzero(under_attack))
@@ -187,7 +189,7 @@ class Tags:
             outcome=outcome,
             flagged=tuple(np.flatnonzero(under_attack).tolist()),
             left=tuple(np.flatnonzero(left).tolist()),
-            errors=None if example.tags is None else example.tags.count(name),
+            errors=errors,
         )
 
     def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
