@@ -32,7 +32,7 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.datasets import Example
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, open_model
 from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
@@ -171,6 +171,14 @@ def test_words_that_are_kept_are_not_edited(run: Run) -> None:
     changed = {change.word for each in attack(run, TEXTS[:6], open) for change in each.changes}
     assert changed
     assert changed.isdisjoint({"the", "was", "and"})
+
+
+def test_an_apostrophe_inside_a_word_that_is_kept_stays() -> None:
+    answers = {True: [0.4, 0.6], False: [0.6, 0.4]}
+    function = open_model(lambda texts: [answers["n't" in text] for text in texts], labels=("a", "b"))
+    for kept, outcome in ((), "flipped"), (("Don't",), "kept"):
+        (found,) = function.attack(["I don't mind"], AttackSettings(edits=("punctuation",), keep=kept))
+        assert found.outcome == outcome
 
 
 def test_with_sense_kept_only_harmless_edits_are_made(run: Run) -> None:

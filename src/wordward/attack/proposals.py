@@ -83,7 +83,7 @@ class Proposer:
             elif kind in HARMLESS:
                 found[kind] = self._added(case, kind, margins)
             elif kind == "punctuation":
-                found[kind] = _beside(punctuations(case.text), words)
+                found[kind] = self._marked(case, words)
             elif kind == "delete":
                 found[kind] = self._omitted(case, words)
         only_kept = self.settings.sense == "kept"
@@ -115,6 +115,13 @@ class Proposer:
         ]
         return _mixed(judged)
 
+    def _marked(self, case: Case, words: Sequence[Span]) -> list[Edit]:
+        """Marks written in another way, in the order of the words that they follow; none inside words to keep."""
+        kept = [span for span in words_in(case.text) if fold(span.word) in self.kept]
+        edits = [e for e in punctuations(case.text) if not any(span.start < e.start < span.end for span in kept)]
+        rank = {span.end: at for at, span in enumerate(words)}
+        return sorted(edits, key=lambda edit: rank.get(edit.start, len(rank)))
+
     def _omitted(self, case: Case, words: Sequence[Span]) -> list[Edit]:
         """Words left out."""
         omitted = [(span.word, deletion(case.text, span)) for span in words]
@@ -137,12 +144,6 @@ class Proposer:
             speaks = any(judge.speaks(target.lose, number, comes=comes) for number in numbers)
             self._judged[key] = "changed" if speaks else "kept"
         return self._judged[key]
-
-
-def _beside(edits: Iterable[Edit], words: Sequence[Span]) -> list[Edit]:
-    """Edits of marks in the order of the words that they follow."""
-    rank = {span.end: at for at, span in enumerate(words)}
-    return sorted(edits, key=lambda edit: rank.get(edit.start, len(rank)))
 
 
 def _mixed(lists: Sequence[Sequence[Edit]]) -> list[Edit]:
