@@ -17,7 +17,7 @@ import wordward.attack.attacker
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.files import COLUMNS, from_record, marked, write_csv
-from wordward.attack.summary import show, show_texts, summarise, telling
+from wordward.attack.summary import show, show_texts, stretches, summarise, telling
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import to_toml
@@ -153,6 +153,13 @@ def test_what_is_far_from_the_changes_of_a_long_text_is_not_printed() -> None:
     assert "here (dull → warm) there" in shown.getvalue()
     assert len(shown.getvalue()) < 6000
     assert shown.getvalue().count("…") == 3
+
+
+def test_of_a_text_without_blanks_as_much_is_kept_around_a_change() -> None:
+    text = "电影很好看" * 100
+    swap = Change(50, "好看", "难看", 253, 255, "unknown")
+    (before, _), (after, _) = stretches(replace(KEPT, text=text, changes=(swap,)), 20)
+    assert (before, after) == (f"… {text[233:253]}", f"{text[255:275]} …")
 
 
 def test_a_terminal_is_not_steered_by_an_attacked_text() -> None:

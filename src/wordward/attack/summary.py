@@ -16,10 +16,7 @@ from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval, share
 
 LOOK_ALIKES = frozenset(ALIKE.values())
-AROUND, ON_PAGE = (
-    1000,
-    90,
-)  # characters of a long text that are kept on each side of a change: in a terminal, on a page
+AROUND, ON_PAGE = 1000, 90  # characters kept on each side of a change in a long text: in a terminal, on a page
 
 
 class KindSummary(NamedTuple):
@@ -180,8 +177,9 @@ def _cut(text: str, around: int, *, first: bool, last: bool) -> str:
     """A stretch of a text between changes, its middle (or its far end) left out where it is long."""
     if len(text) <= 2 * around:
         return text
-    start = "" if first and not last else re.sub(r"\S*$", "", text[:around]).rstrip() + " "
-    end = "" if last else " " + re.sub(r"^\S*", "", text[-around:]).lstrip()
+    # Between words, where there are blanks to tell them by.
+    start = "" if first and not last else re.sub(r"\s+\S*$", "", text[:around]) + " "
+    end = "" if last else " " + re.sub(r"^\S*\s+", "", text[-around:])
     return f"{start}…{end}"
 
 
