@@ -13,10 +13,11 @@ from small_training import config
 
 import wordward
 from wordward.attack import AttackSettings, Check, CheckLimits, CheckSettings, check
+from wordward.attack.conditions import limited
 from wordward.cli.check_output import show
 from wordward.report import card, check_page, junit
 from wordward.report.checked import rows
-from wordward.runs.metrics import mcnemar
+from wordward.runs.metrics import mcnemar, share
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
 
@@ -131,6 +132,23 @@ def test_limits_decide(limits: dict[str, float], holds: bool, run: Run, settings
     found = check(run, TEXTS, CheckSettings(settings, limits=CheckLimits(**limits), target="good"))
     assert found.holds is holds
     assert [condition.name for condition in found.conditions] == list(limits)
+
+
+@pytest.mark.parametrize(
+    ("right", "texts", "limit", "asked", "found"),
+    [
+        (17, 20, 0.9, "at least 90.0%", "85.0%"),
+        (18, 20, 0.9, "at least 90.0%", "90.0%"),
+        (2249, 2500, 0.9, "at least 90.0%", "89.96%"),
+        (2499, 2500, 0.9997, "at least 99.97%", "99.96%"),
+        (9999, 10000, 0.99994, "at least 99.994%", "99.990%"),
+    ],
+)
+def test_what_is_found_does_not_look_like_a_limit_that_it_misses(
+    right: int, texts: int, limit: float, asked: str, found: str
+):
+    condition = limited("min_accuracy", share(right, texts), limit)
+    assert (condition.asked, condition.found) == (asked, found)
 
 
 def written(found: Check, path: Path, **changes: Any) -> Path:

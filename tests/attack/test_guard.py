@@ -23,6 +23,7 @@ from wordward.attack.goal import Labels, Tags
 from wordward.attack.guard import STEP, Flags, guard_at
 from wordward.cli.main import main
 from wordward.datasets import Example
+from wordward.report.checked import flags
 from wordward.runs.prediction import Prediction, TokenPrediction
 from wordward.runs.run import Run
 from wordward.support.errors import ColumnError, DataError, SettingError
@@ -155,6 +156,11 @@ class TestFalsePositiveRate:
         assert found.false_positives.value == 0
         assert found.recall is not None
         assert found.recall.value == (len(GOOD) - 1) / len(GOOD)  # one is as probable as the benign text
+
+    @pytest.mark.parametrize(("rate", "told"), [(0.01, "1%"), (0.0004, "0.04%")])
+    def test_it_is_told_as_it_was_given(self, rate: float, told: str, run: Run, settings: AttackSettings):
+        found = check(run, TEXTS, CheckSettings(settings, target="good", false_positive_rate=rate))
+        assert f"flags at most {told} of the {len(BAD)} texts" in flags(found)
 
     def test_none_that_keeps_to_it(self):
         sure = wordward.open_model(lambda texts: [[0.0, 1.0] for _ in texts], labels=("bad", "good"))

@@ -45,14 +45,18 @@ def under(measured: str, edits: int) -> str:
 def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     """Whether a number keeps to its limit."""
     least = name.startswith("min_")
-    asked = f"{'at least' if least else 'at most'} {limit:.1%}"
+    exactly = f"{limit:.1%}" if round(limit, 3) == limit else f"{100 * limit:.8g}%"
+    asked = f"{'at least' if least else 'at most'} {exactly}"
     if interval is None:
         if name == "max_flip_rate":  # a model that is always wrong does not hold out
             return Condition(name, TITLES[name], asked, "no text is predicted right", False, {"limit": limit})
         raise DataError(f"{TITLES[name]} cannot be measured: no text to measure it on is among those given")
     value = interval.value
     reached = value >= limit if least else value <= limit
-    return Condition(name, TITLES[name], asked, f"{value:.1%}", reached, {"limit": limit, "value": value})
+    # With decimals enough not to look like a limit that it misses.
+    decimals = next((n for n in range(1, 9) if f"{value:.{n}%}" != f"{limit:.{n}%}"), 1)
+    found = f"{value:.{decimals}%}"
+    return Condition(name, TITLES[name], asked, found, reached, {"limit": limit, "value": value})
 
 
 def no_worse(

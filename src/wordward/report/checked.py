@@ -81,7 +81,7 @@ def flags(check: Check) -> str:
     if guard.false_positive_rate is None:
         return what
     return (
-        f"{what}: the lowest threshold that flags at most {guard.false_positive_rate:.1%} of the "
+        f"{what}: the lowest threshold that flags at most {100 * guard.false_positive_rate:g}% of the "
         f"{count(guard.found_on)} texts not labelled {guard.target}. It was found on these texts, so of others it "
         "may flag more"
     )
