@@ -1,6 +1,7 @@
 """`wordward report`, used as a person would: one page on a run."""
 
 import html
+import io
 import json
 import re
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reported import Page, evaluated, numbers
+from rich.console import Console
 
 from wordward.attack import sense as judging
 from wordward.attack.attacked import Attacked, Change
@@ -25,6 +27,7 @@ from wordward.report.tables import best_epoch, yardsticks
 from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
 from wordward.runs.opening import load_run
+from wordward.support import console
 from wordward.text.chosen import read_as
 
 
@@ -122,6 +125,14 @@ def test_an_interval_that_tells_nothing_is_not_shown(runs: Path) -> None:
         assert ("<br>No interval.</p>" in drawn) is said
         assert ("<b>100.00\u00a0%</b><small>no interval</small>" in drawn) is said
         assert ("Where there is no interval, texts drawn from these all give the same" in drawn) is said
+
+
+def test_quiet_shows_no_progress(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for quiet in (False, True):
+        shown = io.StringIO()
+        monkeypatch.setattr(console, "console", Console(file=shown, force_terminal=True))
+        gather(runs / "mine", ReportSettings(str(runs / "test.csv"), 0, 0), device="cpu", quiet=quiet)
+        assert (shown.getvalue() == "") is quiet
 
 
 def section(report: Report, name: str) -> str:

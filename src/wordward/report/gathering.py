@@ -70,13 +70,13 @@ def gather(
             f"{opened.folder} was not trained by wordward, so no dev texts of it are known: give `test`, a file of "
             "labelled texts",
         )
-    tested = texts_to_score(runs, settings.test, settings.columns)
+    tested = texts_to_score(runs, settings.test, settings.columns, quiet=quiet)
     say(f"scoring {', '.join(map(str, paths))}", quiet=quiet)
     subjects, held_out = [], []
     for number, (run, name) in enumerate(zip(runs, short_names(paths), strict=True)):
-        subject, examples = _scored(_read(run, name))
+        subject, examples = _scored(_read(run, name), quiet=quiet)
         if tested is not None:
-            subject = replace(subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=False))
+            subject = replace(subject, test=run.evaluate_corpus(tested.corpora[number], tested.source, quiet=quiet))
         subjects.append(subject)
         held_out.append(examples)
     texts = tested.examples if tested is not None else held_out[0]
@@ -160,11 +160,11 @@ def _read(run: Run, name: str) -> Subject:
     return Subject(run, name, result, metrics, notes=tuple(notes), yardstick=Yardstick.of(result) if same else None)
 
 
-def _scored(subject: Subject) -> tuple[Subject, list[Example]]:
+def _scored(subject: Subject, *, quiet: bool) -> tuple[Subject, list[Example]]:
     """A run scored on its dev texts, with what is to be noted of that, and the texts."""
     examples, corpus, note = dev_texts(subject.run)
     if corpus is not None:
-        subject = replace(subject, dev=subject.run.evaluate_corpus(corpus, "dev", quiet=False))
+        subject = replace(subject, dev=subject.run.evaluate_corpus(corpus, "dev", quiet=quiet))
     notes = (*subject.notes, note, _differs(subject), _worse(subject))
     return replace(subject, notes=tuple(each for each in notes if each)), examples
 

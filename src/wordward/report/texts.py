@@ -24,7 +24,9 @@ class Tested:
     corpora: list[Corpus]
 
 
-def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, Any] | None = None) -> Tested | None:
+def texts_to_score(
+    runs: Sequence[Run], test: str | None, columns: Mapping[str, Any] | None = None, *, quiet: bool = False
+) -> Tested | None:
     """The texts of a file, or of a split of the corpus that all runs are on; None where none are asked for.
 
     `columns`: settings of data that the file is read with where the first run's do not fit.
@@ -43,7 +45,7 @@ def texts_to_score(runs: Sequence[Run], test: str | None, columns: Mapping[str, 
             "test",
             f"{test} names a split of {data.corpus}, but a run is on {other.pop() or 'files'}: give a file of texts",
         )
-    corpora = [run.split(test) for run in runs]
+    corpora = [run.split(test, quiet=quiet) for run in runs]
     return Tested(f"{data.corpus} {test}", _split(replace(data, limit=None), test), corpora)
 
 
