@@ -1,9 +1,9 @@
 """Adversarial texts: words swapped, or edited otherwise, until a prediction changes; each text is predicted again."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.beam import Search
@@ -107,14 +107,14 @@ def attack(
             f"settings must be `AttackSettings`, but are {settings!r:.60}: give true labels with the texts, as pairs "
             "(text, label)",
         )
-    attacker = Attacker(run, settings, corrections, guard, judge)
+    options = settings, corrections, guard, judge
+    attacker = Attacker(run, *options)
     examples = run.examples(texts)
     check_labels(examples, tagging=run.tagging)
     plain = [attacker.goal.plain(example) for example in examples]
     size = side_by_side(run)
     chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
-    again = partial(_attacker, opener(run), settings, corrections, guard, judge)
-    attacked_chunks = spread(attacker, again, chunks, jobs=jobs)
+    attacked_chunks = spread(attacker, partial(_opened, opener(run), *options), chunks, jobs=jobs)
     return (attacked for chunk in attacked_chunks for attacked in chunk)
 
 
@@ -124,13 +124,13 @@ def side_by_side(run: Run) -> int:
 
 
 class Edited(NamedTuple):
-    """What a search made of a text."""
+    """What a search made of a text; by default nothing."""
 
     text: str
-    changes: tuple[Change, ...]
-    passes: int
-    tried: int
-    alone: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    passes: int = 0  # texts that the model read for it
+    tried: int = 0  # of them, the text with an edit
+    alone: tuple[str, ...] = ()  # kinds of edits one of which flips it
 
 
 class Attacker:
@@ -157,11 +157,7 @@ class Attacker:
         return Guide(self.rough, self.settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
-        """Attack some texts, prepared by `goal.plain`, side by side."""
-        return list(self._together(examples))
-
-    def _together(self, examples: Sequence[Example]) -> Iterator[Attacked]:
-        """Attack some texts side by side: search for edits, then predict each changed text again."""
+        """Attack some texts, prepared by `goal.plain`, side by side: edit them, then predict each of them again."""
         run, goal = self.run, self.goal
         texts = run.read_all(examples)
         predictions = self.rough.predictions(texts, goal.close)
@@ -170,15 +166,20 @@ class Attacker:
         adversarial = {at: edits.text for at, edits in made.items() if edits.changes}
         changed = run.read_all(run.examples(list(adversarial.values())))
         after = dict(zip(adversarial, self.rough.predictions(changed, goal.close), strict=True))
+        results = []
         for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
-            attacked = goal.verdict(example, before, after.get(at, before))
-            if at in adversarial:
-                attacked = replace(attacked, adversarial=adversarial[at], changes=made[at].changes)
-            passes = (before.problem is None) + (at in adversarial)
-            if at in made:
-                attacked = replace(attacked, alone=made[at].alone, tried=made[at].tried)
-                passes += made[at].passes
-            yield replace(attacked, passes=passes, words=len(text.spans))
+            edits = made.get(at, Edited(example.text))
+            attacked = replace(
+                goal.verdict(example, before, after.get(at, before)),
+                adversarial=adversarial.get(at, example.text),
+                changes=edits.changes,
+                passes=(before.problem is None) + edits.passes + (at in adversarial),
+                tried=edits.tried,
+                words=len(text.spans),
+                alone=edits.alone,
+            )
+            results.append(attacked)
+        return results
 
     def _edited(self, cases: Sequence[Case]) -> list[Edited]:
         """The best that was found for each text: swaps alone by the paper's search, edits of any kind by another."""
@@ -188,14 +189,9 @@ class Attacker:
         return [_swapped(self.run, self.goal, one) for one in search(self.rough, cases, self.guide)]
 
 
-def _attacker(
-    opened: Callable[[], Run],
-    settings: AttackSettings,
-    corrections: Corrections | None,
-    guard: Guard | None,
-    judge: Judge | None,
-) -> Attacker:
-    return Attacker(opened(), settings, corrections, guard, judge)
+def _opened(opened: Callable[[], Run], *options: Any) -> Attacker:
+    """An attacker of a run that is opened in another process."""
+    return Attacker(opened(), *options)
 
 
 def goal_of(

@@ -88,9 +88,8 @@ class Labels:
         """Flipped where the label is another one."""
         if before.problem is not None:
             return _unreadable(example)
-        first, last = str(before.label), str(after.label)
+        first, last = self.decision(before), self.decision(after)
         label = example.label or first
-        outcome: Outcome = "wrong" if first != label else "flipped" if last != first else "kept"
         return Attacked(
             example.text,
             example.text,
@@ -100,8 +99,16 @@ class Labels:
             after=last,
             probability_before=before.probabilities[first],
             probability_after=after.probabilities[first],
-            outcome=outcome,
+            outcome=self.outcome(label, first, last),
         )
+
+    def decision(self, predicted: Prediction) -> str:
+        """The label that a prediction decides for: the likeliest."""
+        return str(predicted.label)
+
+    def outcome(self, label: str, first: str, last: str) -> Outcome:
+        """What became of a text of that label, from the decisions before and after the attack."""
+        return "wrong" if first != label else "flipped" if last != first else "kept"
 
     def sense(self, case: Case, swap: Replacement) -> tuple[Sense, str | None]:
         """By the rule of `wordward.attack.sense`."""

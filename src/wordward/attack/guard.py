@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from wordward.attack.attacked import Attacked, Outcome
+from wordward.attack.attacked import Outcome
 from wordward.attack.cases import Target
 from wordward.attack.goal import CLOSE, Labels
 from wordward.config.check import check_threshold
@@ -92,38 +92,27 @@ def guard_at(run: Run, texts: Sequence[Example], target: str, rate: float) -> Gu
 class Flags(Labels):
     """A text that a guard flags is to be flagged no longer; others are not attacked."""
 
-    guard: Guard | None = None
+    guard: Guard
 
     def target(self, example: Example, predicted: Prediction) -> Target | None:
         """The flag, unless the text has none or is not the target's."""
-        assert self.guard is not None
-        flagged = self.guard.decision(predicted) == self.guard.target
-        if not flagged or example.label not in (None, self.guard.target):
+        name = self.guard.target
+        if self.decision(predicted) != name or example.label not in (None, name):
             return None
-        return Target(self.run.labels.index(self.guard.target), odds=self.guard.odds)
+        return Target(self.run.labels.index(name), odds=self.guard.odds)
 
     def close(self, predicted: Prediction) -> bool:
         """Whether the target is about as probable as the threshold, or two labels are as each other."""
-        assert self.guard is not None
         near = abs(predicted.probabilities[self.guard.target] - self.guard.threshold) < CLOSE
         return near or super().close(predicted)
 
-    def verdict(self, example: Example, before: Prediction, after: Prediction) -> Attacked:
+    def decision(self, predicted: Prediction) -> str:
+        """The target where the text is flagged, else the likeliest of the other labels."""
+        return self.guard.decision(predicted)
+
+    def outcome(self, label: str, first: str, last: str) -> Outcome:
         """Flipped where a flagged text is below the threshold; right where it is flagged as its label says."""
-        assert self.guard is not None
-        if before.problem is not None:
-            return super().verdict(example, before, after)
-        name, first = self.guard.target, self.guard.decision(before)
-        last, label = self.guard.decision(after), example.label or first
-        outcome: Outcome = "wrong" if (first == name) != (label == name) else "kept"
-        if outcome == "kept" and first == name != last:
-            outcome = "flipped"
-        return replace(
-            super().verdict(example, before, after),
-            label=label,
-            before=first,
-            after=last,
-            probability_before=before.probabilities[first],
-            probability_after=after.probabilities[first],
-            outcome=outcome,
-        )
+        name = self.guard.target
+        if (first == name) != (label == name):
+            return "wrong"
+        return "flipped" if first == name != last else "kept"

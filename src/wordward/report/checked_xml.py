@@ -7,8 +7,6 @@ from wordward.attack.checked import Check
 from wordward.explain.wording import plain
 from wordward.report.checked import SHOWN, inline, rows
 
-BY_EDITS = ("min_accuracy_under_attack", "max_flip_rate", "min_recall_under_attack")  # conditions on what edits flip
-
 
 def junit(check: Check) -> str:
     """The check as JUnit's XML, a test case for each condition.
@@ -40,8 +38,8 @@ def junit(check: Check) -> str:
         if not condition.holds:
             message = plain(f"falls short: {condition.title} {condition.asked}, but {condition.found}")
             failure = ElementTree.SubElement(case, "failure", {"message": message})
-            by_edits = condition.name in BY_EDITS or condition.numbers.get("edits")
-            failure.text = "\n".join([message, *(inline(each) for each in check.examples(SHOWN) if by_edits)])
+            examples = check.examples(SHOWN) if condition.under_attack else ()
+            failure.text = "\n".join([message, *map(inline, examples)])
     if not check.conditions:
         ElementTree.SubElement(suite, "testcase", {"classname": name, "name": "measured; no limits were given"})
     ElementTree.indent(suites)
