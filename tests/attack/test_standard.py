@@ -11,6 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 import wordward  # noqa: E402
 from wordward.attack import YardstickSettings, standard, yardsticks  # noqa: E402
+from wordward.attack.fluency import MaskedModel  # noqa: E402
 from wordward.attack.greedy import Words  # noqa: E402
 from wordward.attack.similarity import Similarity  # noqa: E402
 from wordward.datasets import Example  # noqa: E402
@@ -36,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_masked_model_ranks_whole_words(folder: Path):
-    model = standard.language_model(str(folder), CPU)
+    model = MaskedModel(str(folder), CPU)
     words = Words.of("the film was Warmish, good")
     found = list(standard.masked(model)(words, [3, 4], 3))
     whole = [WORDS.index(word) for word in "the film was good dull warm".split()]
@@ -47,7 +48,7 @@ def test_a_masked_model_ranks_whole_words(folder: Path):
             logits = model.model(**inputs).logits[0, place]
         assert ranked == [WORDS[at] for at in sorted(whole, key=lambda at: -float(logits[at]))[:3]]
     with pytest.raises(SettingError, match="there is no nowhere"):
-        standard.language_model("nowhere", CPU)
+        standard.language_model("nowhere", [])
 
 
 def test_similarity_is_the_angle_between_mean_vectors(folder: Path):

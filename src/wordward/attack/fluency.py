@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.attack.ngrams import NGrams, split
+from wordward.attack.ngrams import NGrams, alike_ends, split
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
@@ -179,9 +179,7 @@ class MaskedModel:
 
 def _differing(text: str, other: str) -> tuple[int, int]:
     """The characters of a text, whole words, in which it differs from another."""
-    same = min(len(text), len(other))
-    start = next((at for at in range(same) if text[at] != other[at]), same)
-    tail = next((at for at in range(same - start) if text[-1 - at] != other[-1 - at]), same - start)
+    start, tail = alike_ends(text, other)
     end = len(text) - tail
     while start and text[start - 1].isalnum():
         start -= 1

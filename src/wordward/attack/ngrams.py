@@ -104,10 +104,10 @@ class NGrams:
     def _changed(self, before: str, after: str) -> tuple[list[int], list[int]]:
         """Where two texts differ, and the two words on either side that it matters to."""
         words, others = map(split, around(before, after))
-        first, tail = _same(words, others)
+        first, tail = alike_ends(words, others)
         if min(first, tail) < ORDER - 1 or first + tail >= min(len(words), len(others)):  # too near to an end
             words, others = split(before), split(after)
-            first, tail = _same(words, others)
+            first, tail = alike_ends(words, others)
         one, other = self.numbers(words), self.numbers(others)
         end = max(0, tail + 1 - (ORDER - 1))  # numbers after those
         return one[first : len(one) - end], other[first : len(other) - end]
@@ -160,8 +160,8 @@ def _alike(one: str, other: str) -> int:
     return low
 
 
-def _same(words: Sequence[str], others: Sequence[str]) -> tuple[int, int]:
-    """How many words two texts begin with alike, and how many of the rest they end with alike."""
+def alike_ends(words: Sequence[str], others: Sequence[str]) -> tuple[int, int]:
+    """How many words (or characters) two texts begin with alike, and how many of the rest they end with alike."""
     same = min(len(words), len(others))
     first = next((at for at in range(same) if words[at] != others[at]), same)
     return first, next((at for at in range(same - first) if words[-1 - at] != others[-1 - at]), same - first)

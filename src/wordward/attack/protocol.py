@@ -9,12 +9,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from wordward.attack import standard
-from wordward.attack.fluency import counts_of
 from wordward.attack.greedy import Outcome, greedy, together
-from wordward.attack.ngrams import NGrams
 from wordward.attack.similarity import Similarity
-from wordward.attack.wordnet import relations
+from wordward.attack.standard import candidates_of
 from wordward.config.yardsticks import YardstickSettings
 from wordward.datasets import DataError, Example
 from wordward.runs.metrics import Interval, mean, share
@@ -208,28 +205,6 @@ def _temperatures(model: Asked, held_out: Sequence[Example]) -> list[float | Non
         return [None]
     logits = model.logits([example.text for example in held_out])
     return [None, fitted_temperature(logits, _numbers(model.run, held_out))]
-
-
-def candidates_of(name: str, settings: YardstickSettings, runs: Sequence[Run]) -> standard.Candidates:
-    """What an attack puts in each word's place, the same for all models."""
-    if name == "bert-attack":
-        return standard.bert_attack(_language_model(settings, runs), relations(), settings.candidates)
-    attack = standard.textfooler if name == "textfooler" else standard.textbugger
-    return attack(standard.near_words(settings.vectors), settings.candidates)
-
-
-def _language_model(settings: YardstickSettings, runs: Sequence[Run]) -> Any:
-    if settings.language_model != "auto":
-        return standard.language_model(settings.language_model, runs[0].device)
-    counts: list[NGrams] = [found for run in runs if (found := counts_of(run)) is not None]
-    if not counts:
-        raise SettingError(
-            "language_model",
-            "bert-attack needs a language model, and no training texts of the models can be read to count words in: "
-            "give the folder of a masked model such as BERT as `language_model`, or leave bert-attack out of "
-            "`attacks`",
-        )
-    return counts[0]
 
 
 def _measured(

@@ -12,15 +12,17 @@ import torch
 
 from wordward.attack.counter_fitting import counter_fitted
 from wordward.attack.edit_words import ALIKE
-from wordward.attack.fluency import MaskedModel
+from wordward.attack.fluency import MaskedModel, counts_of
 from wordward.attack.greedy import Words
 from wordward.attack.near_words import WordTable, unit, vectors_at
 from wordward.attack.ngrams import NGrams, split
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.attack.wordnet import Relations, relations
+from wordward.config.yardsticks import YardstickSettings
 from wordward.explain.english import fold
 from wordward.explain.swaps import cased_like
 from wordward.explain.word_kinds import kind
+from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.word_pieces import candidate_ids, piece_texts
 
@@ -145,8 +147,26 @@ def masked(model: MaskedModel) -> Likeliest:
     return ranked
 
 
-def language_model(choice: str, device: torch.device) -> MaskedModel:
-    """The masked model of a folder."""
+def candidates_of(name: str, settings: YardstickSettings, runs: Sequence[Run]) -> Candidates:
+    """What the attack of that name puts in each word's place, the same for all models."""
+    if name == "bert-attack":
+        return bert_attack(language_model(settings.language_model, runs), relations(), settings.candidates)
+    attack = textfooler if name == "textfooler" else textbugger
+    return attack(near_words(settings.vectors), settings.candidates)
+
+
+def language_model(choice: str, runs: Sequence[Run]) -> NGrams | MaskedModel:
+    """The masked model of a folder; or "auto": counts of the training texts of the first run that has any."""
+    if choice == "auto":
+        for run in runs:
+            if (counts := counts_of(run)) is not None:
+                return counts
+        raise SettingError(
+            "language_model",
+            "bert-attack needs a language model, and no training texts of the models can be read to count words in: "
+            "give the folder of a masked model such as BERT as `language_model`, or leave bert-attack out of "
+            "`attacks`",
+        )
     if not Path(choice).is_dir():
         raise SettingError("language_model", f"expected the folder of a masked language model; there is no {choice}")
-    return MaskedModel(choice, device)
+    return MaskedModel(choice, runs[0].device)
