@@ -19,7 +19,9 @@ from wordward.attack.checking import check
 from wordward.attack.edits import Edit
 from wordward.attack.files import from_record, marked
 from wordward.attack.sense import Judge
-from wordward.attack.summary import show, summarise, told
+from wordward.attack.summary import summarise
+from wordward.attack.terminal import show
+from wordward.attack.wording import told
 from wordward.cli.main import main
 from wordward.config.attack import EDITS, KEEP_WORDS, AttackSettings
 from wordward.config.check import CheckSettings

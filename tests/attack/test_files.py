@@ -17,7 +17,9 @@ import wordward.attack.attacker
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.files import COLUMNS, from_record, marked, write_csv
-from wordward.attack.summary import show, show_texts, stretches, summarise, telling
+from wordward.attack.summary import summarise
+from wordward.attack.terminal import show, show_texts
+from wordward.attack.wording import stretches, telling
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import to_toml

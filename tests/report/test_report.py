@@ -14,13 +14,13 @@ from rich.console import Console
 
 from wordward.attack import sense as judging
 from wordward.attack.attacked import Attacked, Change
-from wordward.attack.summary import stretches
+from wordward.attack.wording import stretches
 from wordward.cli.main import _parse, main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import from_toml
 from wordward.explain.html import render
 from wordward.explain.wording import percent
-from wordward.report.contents import Report, ReportSettings, of_sense
+from wordward.report.contents import Report, ReportSettings
 from wordward.report.gathering import gather
 from wordward.report.html import draw
 from wordward.report.tables import best_epoch, yardsticks
@@ -265,7 +265,7 @@ def test_adversarial_texts_flip_and_stand_under_what_is_judged_of_them(runs: Pat
     assert len(set(originals)) == len(originals)
     judged = {"kept": (fooled, first.attacks["kept"]), "changed": (swayed, first.attacks["any"])}
     for sense, (part, results) in judged.items():
-        found = of_sense(results, sense)  # type: ignore[arg-type]
+        found = [each for each in results if each.flipped and each.sense == sense]
         assert all(any(change.sense == sense for change in each.changes) for each in found)
         shown = shown_pairs(part)
         assert {(plain(old), plain(new)) for old, new in shown} <= {(e.text, e.adversarial) for e in found}

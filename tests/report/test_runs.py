@@ -12,7 +12,7 @@ from reported import METHOD, SMALL, Page, evaluated, hard, numbers
 from reviews import reviews, write_conll, write_csv
 
 from wordward.attack.attacked import Attacked, Change
-from wordward.attack.summary import stretches
+from wordward.attack.wording import stretches
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wordward.attack.attacked import Attacked
-from wordward.attack.summary import told
+from wordward.attack.wording import told
 from wordward.datasets import Example
 from wordward.datasets.pairs import parted
 from wordward.support.errors import SettingError

@@ -9,7 +9,7 @@ from wordward.attack.attacked import Attacked, Change
 from wordward.attack.conditions import Condition
 from wordward.attack.guard import Guard
 from wordward.attack.robustness import accuracies, holds
-from wordward.attack.summary import telling
+from wordward.attack.wording import telling
 from wordward.config.attack import AttackSettings
 from wordward.runs.metrics import Interval, intervals_to_json, share
 from wordward.support.version import __version__

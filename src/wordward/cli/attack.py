@@ -141,7 +141,8 @@ class Attack:
         from wordward.attack.edits import not_made
         from wordward.attack.files import from_record, write_csv
         from wordward.attack.sense import little_to_judge_by
-        from wordward.attack.summary import show, show_texts, summarise
+        from wordward.attack.summary import summarise
+        from wordward.attack.terminal import show, show_texts
         from wordward.datasets.m2 import read_m2
         from wordward.explain.foreign import by_rules_for_english
         from wordward.runs.results_file import hint_to_continue

@@ -3,7 +3,7 @@
 from wordward.attack.attacked import Attacked
 from wordward.attack.checked import BreakingWord, Check
 from wordward.attack.conditions import under
-from wordward.attack.summary import seen, stretches, told
+from wordward.attack.wording import seen, stretches, told
 from wordward.explain.html import render
 from wordward.explain.wording import plain
 from wordward.report.tables import between, count, rate
@@ -205,11 +205,11 @@ def _how(check: Check) -> str:
     if check.guard is None:
         how = f"{attack} text that is predicted right until the prediction changes"
     else:
-        how = f"{flagging[:1].upper()}{flagging[1:]}. {attack} flagged {check.target} text until it no longer is"
+        how = f"{_upper(flagging)}. {attack} flagged {check.target} text until it no longer is"
     verified = "every flip was verified by predicting the edited text"
     left, caveat = unedited(check), check.caveat
     proof = f"Not finding one is no proof that there is none{left and f': {left}'}."
-    return f"{how}; {verified}. {proof}{caveat and f' {caveat[:1].upper()}{caveat[1:]}.'}"
+    return f"{how}; {verified}. {proof}{caveat and f' {_upper(caveat)}.'}"
 
 
 def _upper(text: str) -> str:

@@ -40,6 +40,13 @@ class Rank:
     cosine: float
     nearest: tuple[Near, ...]
 
+    @property
+    def told(self) -> str:
+        """The rank in words: its nearest word, its 2nd nearest word, its 11th."""
+        ending = "th" if self.rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(self.rank % 10, "th")
+        which = "" if self.rank == 1 else f"{self.rank:,}{ending} "
+        return f"its {which}nearest word (cosine {self.cosine:.2f})".replace("-", "−")
+
 
 @dataclass(frozen=True)
 class Opposites:

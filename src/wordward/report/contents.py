@@ -7,6 +7,7 @@ from typing import Any
 from wordward.attack.attacked import Attacked, Sense
 from wordward.attack.robustness import accuracies
 from wordward.attack.summary import Summary, summarise
+from wordward.attack.wording import telling
 from wordward.config.attack import AttackSettings
 from wordward.config.fields import given
 from wordward.explain.explanation import Explanation
@@ -82,9 +83,11 @@ class Subject:
         """Which swaps, or which edits, an attack may make, in words."""
         return SENSES[sense] if self.edits == ("swap",) else SENSES[sense].replace("swaps", "edits")
 
-    def summary(self, sense: str) -> Summary:
-        """The numbers of an attack."""
-        return summarise(self.attacks[sense], edits=self.edits)
+    @property
+    def summaries(self) -> dict[str, Summary]:
+        """The numbers of the attacks that attacked any text, by which swaps they may make, in words."""
+        found = {self.allowed(sense): summarise(self.attacks[sense], edits=self.edits) for sense in self.attacks}
+        return {allowed: summary for allowed, summary in found.items() if summary.success is not None}
 
     def accuracy(self, sense: str) -> dict[int, Interval]:
         """The share of texts still right by number of swaps; for a tagger, of sentences whose error it flags."""
@@ -105,7 +108,15 @@ class Report:
     words_note: str = ""
     fewer: str = ""  # why fewer texts than usual are attacked and measured
 
-
-def of_sense(results: Sequence[Attacked], sense: Sense) -> list[Attacked]:
-    """The flipped texts whose swaps are judged so."""
-    return [attacked for attacked in results if attacked.flipped and attacked.sense == sense]
+    @property
+    def by_sense(self) -> dict[Sense, list[Attacked]]:
+        """The most telling flipped texts of the first run, by what is judged of their sense; each text once."""
+        attacks = self.subjects[0].attacks
+        every = attacks.get("any", [])
+        found: dict[Sense, list[Attacked]] = {"kept": attacks.get("kept", every), "changed": every, "unknown": every}
+        seen: set[str] = set()
+        for sense, results in found.items():
+            unseen = [each for each in telling(results) if each.sense == sense and each.text not in seen]
+            found[sense] = unseen[: self.settings.sentences]
+            seen |= {each.text for each in found[sense]}
+        return found

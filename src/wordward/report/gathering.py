@@ -140,11 +140,11 @@ def _read(run: Run, name: str) -> Subject:
         metrics = run_folder.read_metrics(run.folder)
         result = run_folder.load_result(run.folder) or {}
         if any(run.config.training.criterion not in line.get("dev", {}) for line in metrics):
-            raise run_folder.RunError(f"expected scores on dev in each line of {run_folder.METRICS}")
+            raise RunError(f"expected scores on dev in each line of {run_folder.METRICS}")
         if (dev := result.get("dev")) and run.config.training.criterion not in dev:
-            raise run_folder.RunError(f"expected dev {run.config.training.criterion} in {run_folder.RESULT}")
+            raise RunError(f"expected dev {run.config.training.criterion} in {run_folder.RESULT}")
     except ValueError as error:
-        raise run_folder.RunError(f"{run.folder} holds a damaged file of results: {error}") from None
+        raise RunError(f"{run.folder} holds a damaged file of results: {error}") from None
     notes = []
     if not result or result.get("stopped"):
         done, wanted = metrics[-1]["epoch"] if metrics else 0, run.config.training.epochs

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
 
-from wordward.attack.summary import stretches, told
+from wordward.attack.wording import stretches, told
 from wordward.explain.faithfulness import CHOICES
 from wordward.explain.html import html_fragment, render
 from wordward.explain.wording import title
@@ -15,7 +15,6 @@ from wordward.report.contents import SWAPS, Report, ReportSettings
 from wordward.report.gathering import gather
 from wordward.report.record import record
 from wordward.report.tables import NAMES, best_epoch, between, count, meaning, numbers, points, rate
-from wordward.report.words import groups, rank, summaries
 from wordward.runs.run_folder import config_text
 from wordward.support.files import write
 from wordward.support.version import __version__
@@ -79,7 +78,7 @@ def draw(report: Report, picture: str | None = None) -> str:
     from markupsafe import Markup
 
     first, run = report.subjects[0], report.subjects[0].run
-    functions = (between, best_epoch, config_text, count, kind, meaning, points, rank, rate, stretches, strip, told)
+    functions = (between, best_epoch, config_text, count, kind, meaning, points, rate, stretches, strip, told)
     return render(
         "report/templates/report.html.j2",
         title=f"Report on {first.name}",
@@ -92,8 +91,8 @@ def draw(report: Report, picture: str | None = None) -> str:
         notes=[note for subject in report.subjects for note in subject.notes],
         sections=_sections(report),
         facts=_facts(report),
-        groups=groups(report),
-        summaries=summaries(first),
+        groups=report.by_sense,
+        summaries=first.summaries,
         METRICS=NAMES,
         CHOICES=CHOICES,
         SWAPS=SWAPS,

@@ -6,6 +6,7 @@ from typing import Any
 
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example
+from wordward.datasets.incoming import STANDARD_INPUT
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
@@ -38,7 +39,7 @@ def texts_to_score(
         several = bool(runs[0].among)
         read = read_as(replace(data, limit=None, **(columns or {})), test, several_labels=several)
         examples = runs[0].examples(read)
-        source = "standard input" if test == "-" else test
+        source = "standard input" if test == STANDARD_INPUT else test
         return Tested(source, examples, [run.encode(examples, labelled=True, source=source) for run in runs])
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:
         raise SettingError(
@@ -56,7 +57,7 @@ def dev_texts(run: Run) -> tuple[list[Example], Corpus | None, str]:
         return [], None, ""
     try:
         if not config.data.corpus:
-            if "-" in (config.data.train, config.data.dev):
+            if STANDARD_INPUT in (config.data.train, config.data.dev):
                 raise DataError("they came from standard input, which is not kept")
             _, examples, _ = labelled_examples(config)
             source = config.data.dev or config.data.train
