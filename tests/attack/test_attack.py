@@ -14,7 +14,7 @@ from torch import nn
 
 from wordward.attack import attacker
 from wordward.attack.attacked import Attacked
-from wordward.attack.attacker import attack, goal_of
+from wordward.attack.attacker import attack, cases_of, goal_of
 from wordward.attack.beam import Search
 from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.guide import Guide, gains
@@ -130,7 +130,7 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
         if word != row[at] and run.vocabulary.word(word) != ","  # "words" does not read a comma
     }
     order = [swap for swap, gain in sorted(wanted.items(), key=lambda item: -item[1]) if gain > 0]
-    case = _case(run, example.text, target)
+    case = case_of(run, example.text, settings)
     ((swaps,), (margin,), (spent,)) = guide([State(case.row)], [case])
     assert (swaps, spent) == (order, 1)
     probabilities = run.predict([example.text])[0].probabilities.values()
@@ -156,18 +156,15 @@ def words_in(run: Run, text: str) -> list[str]:
     return [token.text for token in run.read(Example(text)).tokens]
 
 
-def _case(run: Run, text: str, target: Target) -> Any:
-    from wordward.attack.attacker import _case
-
-    return _case(run.read(Example(text)), AttackSettings(), frozenset(), target, None)
+def case_of(run: Run, text: str, settings: AttackSettings) -> Case:
+    example = Example(text)
+    return cases_of([example], [run.read(example)], run.predict([text]), settings, goal_of(run, settings))[0]
 
 
 def test_a_share_of_the_words_is_not_cut_by_rounding(run: Run) -> None:
-    from wordward.attack.attacker import _case
-
-    settings, text = AttackSettings(max_swaps=100, max_share=0.29), " ".join(["film"] * 100)
     assert 0.29 * 100 < 29
-    assert _case(run.read(Example(text)), settings, frozenset(), Target(0), None).most == 29
+    settings = AttackSettings(max_swaps=100, max_share=0.29)
+    assert case_of(run, " ".join(["film"] * 100), settings).most == 29
 
 
 def test_protected_words_are_gathered_once_for_many_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.beam import Search
-from wordward.attack.cases import Case, SwapGuide, Target, open_words, protected
+from wordward.attack.cases import Case, SwapGuide, open_words, protected
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal, Labels, Tags
 from wordward.attack.guard import Flags, Guard, check_guard
@@ -247,25 +247,18 @@ def cases_of(
     goal: Goal,
     guide: SwapGuide | None = None,
 ) -> dict[int, Case]:
-    """The texts that can be attacked, by their number, with the words that a guide swaps."""
+    """The texts that can be attacked, by their number: each with the prediction to change, the words that may be
+    swapped, and how many of them."""
     cases: dict[int, Case] = {}
     kept = protected(settings)
     for at, (example, text, predicted) in enumerate(zip(examples, texts, predictions, strict=True)):
         target = None if predicted.problem or not text.spans else goal.target(example, predicted)
-        if target is not None:
-            cases[at] = _case(text, settings, kept, target, guide)
+        if target is None:
+            continue
+        most = min(settings.max_swaps, int(settings.max_share * len(text.spans) + 1e-9))
+        open = open_words(text, target, kept) & (most > 0)
+        cases[at] = Case(text, target, open if guide is None else open & guide.open(text), most)
     return cases
-
-
-def _case(
-    text: Reading, settings: AttackSettings, kept: frozenset[str], target: Target, guide: SwapGuide | None
-) -> Case:
-    """A text to attack: the prediction to change, which words may be swapped, and how many of them."""
-    most = min(settings.max_swaps, int(settings.max_share * len(text.spans) + 1e-9))
-    open = open_words(text, target, kept) & (most > 0)
-    if guide is not None:
-        open &= guide.open(text)
-    return Case(text, target, open, most)
 
 
 def _swapped(run: Run, goal: Goal, one: Search) -> Edited:

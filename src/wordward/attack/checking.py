@@ -94,9 +94,9 @@ def check(
 def _deciding(
     run: Run, settings: CheckSettings, *texts: Sequence[Example]
 ) -> tuple[Run, CheckSettings, Sequence[Example], Sequence[Example]]:
-    """The run of the target's yes or no, where a model gives several labels at once, with the texts' labels so.
+    """A model of several labels at once as one that says yes or no to the target, as do the labels of the texts.
 
-    With a tagger's own tag as the target.
+    Of a tagger the target is its own tag.
     """
     if run.several_labels:
         run = run.deciding(settings.target)  # type: ignore[attr-defined]
@@ -154,7 +154,7 @@ def _groups(texts: Sequence[Example]) -> tuple[str, ...]:
 
 
 def _judging(run: Run, texts: Sequence[Example]) -> Run:
-    """A model that wordward did not train with words counted by label, where these texts have one."""
+    """The run, and where wordward did not train it, counts of the words of these texts by label to judge edits by."""
     if run.trained_here or run.tagging or any(each.label is None for each in texts):
         return run
     return replace(run, counted=count_words(texts, run.labels))

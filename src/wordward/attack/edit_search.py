@@ -39,7 +39,8 @@ class EditSearch(Search):
             self.alone.add(state.made[0].kind)
 
     def order(self, state: State, unsure: float) -> tuple[float, float, int]:
-        """Of those that surely flip it the one of lowest cost, in characters that the edits change."""
+        """What makes a state good, the least first: of those that surely flip the text, how few characters they
+        change; then how near the others are to flipping it."""
         cost = sum(distance(self.case.text[edit.start : edit.end], edit.new) for edit in state.made)
         return (cost if state.margin < -unsure else np.inf), state.margin, cost
 
@@ -132,8 +133,9 @@ class Editor:
         found: dict[int, list[State]] = {}
         for (one, state), case, of_state, spent in zip(pairs, cases, made, spent_of, strict=True):
             one.passes += spent
-            edits = [(after.row, self._swap(one.case, state, case, after)) for after in of_state]
-            found[id(state)] = [State(row, (*state.made, edit)) for row, edit in edits]
+            found[id(state)] = [
+                State(after.row, (*state.made, self._swap(one.case, state, case, after))) for after in of_state
+            ]
         return found
 
     def _current(self, case: Case, state: State) -> Case:

@@ -23,7 +23,7 @@ _LETTER = r"[^\W\d_]"
 # Where a sentence or clause ends; a full stop after fewer letters may be of an abbreviation (Mr. Hill).
 _ENDS = rf"(?:(?<={_LETTER}{{4}}) ?\.|(?<={_LETTER}) ?\.(?=\s*$)|(?<={_LETTER}) [.]|(?<={_LETTER}) ?[!?;:])(?=\s|$)"
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
-WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")  # letters, with the apostrophes of contractions
+WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*")  # letters, with the apostrophes of contractions
 
 
 class Edit(NamedTuple):
@@ -205,16 +205,15 @@ def punctuations(text: str) -> Iterator[Edit]:
         if mark in "!?" or (mark == "." and last):
             yield Edit("punctuation", start, found.end(), "..." if mark == "." else mark * 3)
         yield Edit("punctuation", start, found.end(), f" {mark}")
-    for found in re.finditer(r"(?<=[^\W\d_])[-'’](?=[^\W\d_])", text):
+    for found in re.finditer(rf"(?<={_LETTER})[-'’](?={_LETTER})", text):
         other = {"-": " ", "'": "’", "’": "'"}[found.group()]
         yield Edit("punctuation", found.start(), found.end(), other)
 
 
 def uncapitalised(text: str, span: Span) -> Edit | None:
     """The first word of a sentence without its capital; no other, which may be a name."""
-    first = (
-        re.search(rf"(?:^|(?:{_LETTER}{{4}} ?\.|[!?])\s+)$", text[max(0, span.start - 20) : span.start]) is not None
-    )
+    before = text[max(0, span.start - 20) : span.start]
+    first = re.search(rf"(?:^|(?:{_LETTER}{{4}} ?\.|[!?])\s+)$", before)
     if first and span.word[:1].isupper() and span.word[1:].islower():
         return Edit("case", span.start, span.end, span.word.lower())
     return None

@@ -104,16 +104,12 @@ class Proposer:
 
     def _added(self, case: Case, kind: str, margins: Mapping[Edit, float]) -> list[Edit]:
         """Harmless words put in, first those that help most at the end of the text."""
-        order = sorted(HARMLESS[kind], key=lambda word: margins.get(appending(case.text, word), np.inf))
-        if kind == "append":
-            places = [[appending(case.text, word)] for word in order]
-        else:
-            places = [list(insertions(case.text, word)) for word in order]
-        judged = [
-            [edit._replace(sense=self._sense(case.target, word, comes=True)) for edit in edits]
-            for word, edits in zip(order, places, strict=True)
-        ]
-        return _mixed(judged)
+        found = []
+        for word in sorted(HARMLESS[kind], key=lambda word: margins.get(appending(case.text, word), np.inf)):
+            edits = insertions(case.text, word) if kind == "insert" else [appending(case.text, word)]
+            sense = self._sense(case.target, word, comes=True)
+            found.append([edit._replace(sense=sense) for edit in edits])
+        return _mixed(found)
 
     def _marked(self, case: Case, words: Sequence[Span]) -> list[Edit]:
         """Marks written in another way, in the order of the words that they follow; none inside words to keep."""
@@ -124,15 +120,15 @@ class Proposer:
 
     def _omitted(self, case: Case, words: Sequence[Span]) -> list[Edit]:
         """Words left out."""
-        omitted = [(span.word, deletion(case.text, span)) for span in words]
         return [
-            edit._replace(sense=self._sense(case.target, word, comes=False))
-            for word, edit in omitted
-            if edit is not None
+            edit._replace(sense=self._sense(case.target, span.word, comes=False))
+            for span in words
+            if (edit := deletion(case.text, span)) is not None
         ]
 
     def _sense(self, target: Target, words: str, *, comes: bool) -> Sense:
-        """Of harmless words that come, or go: kept, unless the training texts say that one speaks for a label."""
+        """Whether a text keeps its label where harmless words come (`comes`) or go: it does, unless by the training
+        texts one of them speaks for it or against it."""
         if self.goal.judge is None:
             return "kept"
         assert isinstance(target.lose, int)
@@ -147,6 +143,7 @@ class Proposer:
 
 
 def _mixed(lists: Sequence[Sequence[Edit]]) -> list[Edit]:
-    """Edits of several words, each list best first: the first ways of the first words before others."""
+    """One list of a list of edits for each word, words and edits best first: the first edits of the first words
+    come before their further ones, and before those of further words."""
     numbered = [(rank + way, rank, edit) for rank, edits in enumerate(lists) for way, edit in enumerate(edits)]
     return [edit for _, _, edit in sorted(numbered, key=lambda each: each[:2])]

@@ -180,7 +180,7 @@ def _same(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
 
 def _for_each(runs: Sequence[Run], examples: Any) -> list[list[Example]]:
-    """The texts of each run, the same ones."""
+    """A list of examples for each run, of one list for all or of a list for each, which must hold the same texts."""
     each = [list(of_run) for of_run in examples] if examples and not isinstance(examples[0], Example) else None
     each = [list(examples)] * len(runs) if each is None else each
     if len(each) != len(runs) or any([x.text for x in one] != [x.text for x in each[0]] for one in each):

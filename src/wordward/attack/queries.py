@@ -32,9 +32,8 @@ class QueryGuide:
         self.fluency = fluency_of(run, settings.language_model) if self.fitting else None
         k = run.method(settings.method).settings.k or NEAREST
         self.near = NearWords(settings.word_space, k, fitting=self.fitting)
-        self._order: dict[
-            int, tuple[Case, list[int]]
-        ] = {}  # by the identity of the case: its words, most telling first
+        # By the identity of the case: the case, and its words, most telling first.
+        self._order: dict[int, tuple[Case, list[int]]] = {}
 
     def open(self, text: Reading) -> np.ndarray:
         """Which words may be swapped, (words,) bool; where only fitting words come, what is a word by itself."""

@@ -63,7 +63,10 @@ class Rough:
     def gradient(
         self, adversary: Adversary, batch: Batch, noise: Tensor | None, counted: Tensor | None
     ) -> tuple[Tensor | None, Tensor]:
-        """As `gradient_of` for the texts of a batch; that of a copy, for methods with labels, has any length."""
+        """What `gradient_of` gives for the texts of a batch: the gradient that the method follows, and the logits.
+
+        Where the copy is asked, for methods with labels, a text's gradient has another length, which decides nothing.
+        """
         recipe, perturbed = adversary.method.recipe, batch._replace(mask=self.run.perturbed(batch))
         if self.copy is not None and recipe.needs_labels and recipe.follows_gradient:
             embedding, site = (
@@ -78,9 +81,9 @@ class Rough:
 
 
 def half(model: nn.Module, device: torch.device) -> nn.Module | None:
-    """A copy of a Transformer in half precision, which a GPU computes faster; None if there is no room, or no gain.
+    """A copy of a Transformer in half precision, which a GPU computes faster; None if there is no room for it.
 
-    Other models may compute with numbers of their own in single precision.
+    None also of other models, which may be anyone's and not bear it, and of those not in single precision.
     """
     if device.type != "cuda" or not isinstance(model, LogitsModel):
         return None

@@ -79,7 +79,7 @@ def judge_of(run: Run, *, device: torch.device | None = None) -> Judge | None:
 
 
 def few_to_judge_by(run: Run) -> int | None:
-    """How many words of a run the rule has enough counts of, where they are few; None where there is no rule."""
+    """How many words of a run the rule has enough counts of; None where they are many, or there is no rule."""
     counts = None if run.tagging else run.class_counts()
     words = None if counts is None else int((counts.sum(1) >= OFTEN).sum())
     return words if words is not None and words < FEW else None
