@@ -192,6 +192,15 @@ def test_a_correction_is_no_adversarial_text(run: Run, tmp_path: Path) -> None:
     assert (unknown.changes[0].sense, unknown.changes[0].correct) == ("unknown", None)
 
 
+def test_sentences_in_which_nothing_is_flagged_are_a_taggers_too(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["attack", str(run.folder), "--text", "the film was warm", "--device", "cpu"]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["task"], found["attacked"], found["success_sense_kept"]) == ("tag", 0, None)
+
+
 def test_what_a_tagger_cannot_be_attacked_with(run: Run) -> None:
     with pytest.raises(ValueError, match="`sense='kept'` needs `corrections`"):
         attack(run, [], AttackSettings(sense="kept"))

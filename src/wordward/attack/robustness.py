@@ -127,9 +127,8 @@ def compare_guides(
         chosen = replace(settings, method=method)
         results = attack_all(run, examples, chosen, method, quiet=quiet, jobs=jobs)
         cosines, near = largest_cosines(run, examples, chosen), _nearness(run, results)
-        guided.append(
-            Guided(method, summarise(results), mean(cosines) if cosines else None, mean(near) if near else None)
-        )
+        means = (mean(values) if values else None for values in (cosines, near))
+        guided.append(Guided(method, summarise(results, tagging=run.tagging), *means))
     return guided
 
 

@@ -49,14 +49,18 @@ def summarise(
     results: Sequence[Attacked],
     *,
     edits: Sequence[str] = ("swap",),
+    tagging: bool = False,
     seconds: float | None = None,
     timed: int = 0,
 ) -> Summary:
-    """Summarise results; the last `timed` of them took `seconds`, which gives the speed; `edits`: kinds allowed."""
+    """Summarise results; the last `timed` of them took `seconds`, which gives the speed; `edits`: kinds allowed.
+
+    `tagging`: whether they are a tagger's, of whose sentences without true tags and flags nothing else tells that.
+    """
     read = [result for result in results if result.outcome != "unreadable"]
     attacked = [result for result in read if result.outcome != "wrong"]
     flipped = [result for result in attacked if result.flipped]
-    tagging = any(result.errors is not None or result.flagged for result in results)
+    tagging = tagging or any(result.errors is not None or result.flagged for result in results)
     before, after = _errors_flagged(read) if tagging else _accuracies(read, attacked, flipped)
     count, kept = len(attacked), sum(result.sense_kept for result in flipped)
     judged = any(change.sense != "unknown" for result in flipped for change in result.changes)

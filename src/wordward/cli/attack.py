@@ -175,7 +175,7 @@ class Attack:
             write_csv(self.csv, results)
         for path in filter(None, (self.out, self.csv)):
             say(f"wrote {path}", quiet=self.quiet)
-        summary = summarise(results, edits=self.settings.edits, seconds=seconds, timed=new)
+        summary = summarise(results, edits=self.settings.edits, tagging=run.tagging, seconds=seconds, timed=new)
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
         elif self.text:

@@ -86,7 +86,8 @@ class Subject:
     @property
     def summaries(self) -> dict[str, Summary]:
         """The numbers of the attacks that attacked any text, by which swaps they may make, in words."""
-        found = {self.allowed(sense): summarise(self.attacks[sense], edits=self.edits) for sense in self.attacks}
+        how: Any = {"edits": self.edits, "tagging": self.run.tagging}
+        found = {self.allowed(sense): summarise(attacked, **how) for sense, attacked in self.attacks.items()}
         return {allowed: summary for allowed, summary in found.items() if summary.success is not None}
 
     def accuracy(self, sense: str) -> dict[int, Interval]:
