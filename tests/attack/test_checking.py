@@ -255,6 +255,23 @@ def test_what_cannot_be_measured(run: Run, settings: AttackSettings):
     assert found.accuracy == {}
 
 
+@pytest.mark.parametrize(
+    ("label", "name"), [("good", "max_false_positives"), ("bad", "min_recall"), ("bad", "min_recall_under_attack")]
+)
+def test_a_limit_on_texts_that_are_not_there_is_refused_before_any_is_read(
+    label: str, name: str, settings: AttackSettings
+):
+    function = Guard()
+    texts = [each for each in TEXTS if each.label == label]
+    with pytest.raises(DataError, match="cannot be measured: no text to measure it on is among those given"):
+        check(
+            wordward.open_model(function),
+            texts,
+            CheckSettings(settings, limits=CheckLimits(**{name: 0.5}), target="good"),
+        )
+    assert not set(function.asked) & {each.text for each in texts}
+
+
 def test_a_text_is_identified_but_not_shown_for_later(run: Run, settings: AttackSettings):
     record = check(run, TEXTS[:6], CheckSettings(settings)).to_json()
     assert {"text", "right", "flips_at"} == set(record["each"][0])

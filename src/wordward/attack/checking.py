@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wordward.attack.checked import Check, key
-from wordward.attack.conditions import Condition, limited, no_worse
+from wordward.attack.conditions import Condition, limited, no_worse, unmeasurable
 from wordward.attack.earlier import Earlier
 from wordward.attack.edits import not_made
 from wordward.attack.guard import Guard, check_guard, guard_at
@@ -224,3 +224,15 @@ def _check_measurable(run: Run, settings: CheckSettings, texts: Sequence[Example
             raise SettingError(
                 name, f"`{name}` is for classifiers; a tagger's accuracy is its recall: give `{other}`"
             )
+    if settings.target is not None:
+        _check_present(run, settings.target, texts, tuple(given))
+
+
+def _check_present(run: Run, target: str, texts: Sequence[Example], limits: Sequence[str]) -> None:
+    """Refuse limits on numbers that are measured on texts of the target, or on others, where none of these is there."""
+    there = {target in (each.tags or ()) if run.tagging else each.label == target for each in texts}
+    of_target = "min_accuracy" if run.tagging else "min_recall"  # or under attack
+    for name in limits:
+        needed = True if name.startswith(of_target) else False if name == "max_false_positives" else None
+        if needed is not None and needed not in there:
+            raise unmeasurable(name)

@@ -50,13 +50,18 @@ def limited(name: str, interval: Interval | None, limit: float) -> Condition:
     if interval is None:
         if name == "max_flip_rate":  # a model that is always wrong does not hold out
             return Condition(name, TITLES[name], asked, "no text is predicted right", False, {"limit": limit})
-        raise DataError(f"{TITLES[name]} cannot be measured: no text to measure it on is among those given")
+        raise unmeasurable(name)
     value = interval.value
     reached = value >= limit if least else value <= limit
     # With decimals enough not to look like a limit that it misses.
     decimals = next((n for n in range(1, 9) if f"{value:.{n}%}" != f"{limit:.{n}%}"), 1)
     found = f"{value:.{decimals}%}"
     return Condition(name, TITLES[name], asked, found, reached, {"limit": limit, "value": value})
+
+
+def unmeasurable(name: str) -> DataError:
+    """That a number with a limit cannot be measured on the texts given."""
+    return DataError(f"{TITLES[name]} cannot be measured: no text to measure it on is among those given")
 
 
 def no_worse(
