@@ -229,7 +229,7 @@ def _check_measurable(run: Run, settings: CheckSettings, texts: Sequence[Example
 
 
 def _check_present(run: Run, target: str, texts: Sequence[Example], limits: Sequence[str]) -> None:
-    """Refuse limits on numbers that are measured on texts of the target, or on others, where none of these is there."""
+    """Refuse a limit on what is measured on texts of the target, or on all others, where none of these is there."""
     there = {target in (each.tags or ()) if run.tagging else each.label == target for each in texts}
     of_target = "min_accuracy" if run.tagging else "min_recall"  # or under attack
     for name in limits:
