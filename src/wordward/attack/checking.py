@@ -233,6 +233,6 @@ def _check_present(run: Run, target: str, texts: Sequence[Example], limits: Sequ
     there = {target in (each.tags or ()) if run.tagging else each.label == target for each in texts}
     of_target = "min_accuracy" if run.tagging else "min_recall"  # or under attack
     for name in limits:
-        needed = True if name.startswith(of_target) else False if name == "max_false_positives" else None
-        if needed is not None and needed not in there:
+        on_target, on_others = name.startswith(of_target), name == "max_false_positives"
+        if (on_target and True not in there) or (on_others and False not in there):
             raise unmeasurable(name)
