@@ -114,7 +114,7 @@ def test_words_that_tell_most_may_pull_though_others_are_nearer(monkeypatch: pyt
     fit = adversary.directions.given
     assert isinstance(fit, candidates.FittingWords)
     monkeypatch.setattr(candidates, "MANY", 5)
-    monkeypatch.setattr(candidates, "WIDE", 2)
+    monkeypatch.setattr(fit.fits, "among", 2)
     monkeypatch.setattr(candidates, "WIDELY", -9.0)
     near = nearest(torch.tensor([own]), run.table(), 9, allowed=fit.allowed, metric="cosine")[0].tolist()
     close = torch.cosine_similarity(run.table()[own].unsqueeze(0), run.table()[near])

@@ -124,6 +124,23 @@ def test_class_counts_have_a_number_for_each_word_and_label(counts: torch.Tensor
         checkpoint.load_class_counts(run, words)
 
 
+@pytest.mark.parametrize("vectors", [torch.zeros(()), torch.zeros(4, 32), torch.full((9, 32), torch.nan)])
+def test_where_words_stand_is_a_vector_for_each_word(vectors: torch.Tensor, run: Path) -> None:
+    words = run_folder.load_vocabulary(run)
+    kept = checkpoint.load_standing(run, words)
+    assert kept is not None
+    assert kept.shape == (len(words), 32)
+    if vectors.isnan().any():
+        vectors = torch.full((len(words), 32), torch.nan)
+    save_file({"standing": vectors}, run / run_folder.CLASS_COUNTS, {"vocabulary": words.fingerprint})
+    with pytest.raises(RunError, match=r"class_counts\.safetensors is damaged: expected a vector for each of"):
+        checkpoint.load_standing(run, words)
+    save_file({"texts": torch.zeros(1)}, run / run_folder.CLASS_COUNTS, {"vocabulary": words.fingerprint})
+    assert checkpoint.load_standing(run, words) is None  # as an older run
+    (run / run_folder.CLASS_COUNTS).unlink()
+    assert checkpoint.load_standing(run, words) is None
+
+
 def test_weights_without_words_or_with_nan_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, words = run / run_folder.WEIGHTS, run_folder.load_vocabulary(run)
     tensors = load_file(file)

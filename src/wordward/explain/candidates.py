@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.explain.alike import alike, own_space
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import beginning, same_word
 from wordward.explain.word_kinds import Fitting
@@ -22,7 +23,7 @@ AROUND = 20  # nearest words among which those that fit are looked for
 NUMBERS = 1 << 24  # of the vectors that are compared at a time
 COPIED = 1 << 28  # numbers of a table that is copied to be searched, at most: 1 GiB in single precision
 CLOSE = 0.4  # of the cosine of the nearest word, which others must have
-WIDE, WIDELY = 100, 0.2  # the same where words that differ most in what they speak for come first
+WIDELY = 0.2  # the same where words that differ most in what they speak for come first
 KNOWN = 0.1  # share of the words that may pull of which a kind is known, or nothing fits anything
 FAR = 0.05  # what a word counts that is not near, instead of its cosine
 MANY = 500  # words to choose from; of fewer any that fits may pull
@@ -108,7 +109,7 @@ class FittingWords(NearestWords):
 
     def _search(self, ids: Tensor, table: Tensor) -> Tensor:
         """The candidates of words (n,): (n, k), the nearest first, or those first that differ most."""
-        wide = AROUND if self.speaking is None else WIDE
+        wide = AROUND if self.speaking is None else self.fits.among
         around = min(wide, len(self.allowed) - 1) if len(self.allowed) >= MANY else len(self.allowed) - 1
         near = nearest(ids, table, around, allowed=self.allowed, metric=self.metric)
         width = around + (0 if self.speaking is None else len(self.speaking.telling))
@@ -171,7 +172,8 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
     k, other = adversary.method.settings.k, run.tagging and not mark_entities(run.labels)
     if other or k is None or adversary.method.recipe.space != "words":
         return None
-    vectors = word_space(run, space)
+    own = alike(run) if space == "auto" else None
+    vectors = word_space(run, space) if own is None else own_space(run, own)
     if vectors is None and adversary.tap.size * adversary.tap.dim > COPIED:
         return None
     allowed, fits = _frequent(run), fitting_of(run).to(run.device)

@@ -1,12 +1,15 @@
-"""Models of texts that are not English: telling them, and what the rules for English words must not do there."""
+"""Models of texts that are not English: telling them, and what is left of the rules for English words there."""
 
 from contextlib import suppress
 from copy import copy
 
 import torch
+from torch import Tensor
 
 from wordward.explain.english import fold, looks_english
 from wordward.explain.word_kinds import Fitting
+from wordward.runs.checkpoint import load_standing
+from wordward.runs.input_table import installed_model
 from wordward.runs.run import Run
 from wordward.support.errors import RunError
 from wordward.text.vocabulary import SPECIALS, Vocabulary
@@ -17,26 +20,49 @@ COMMONEST, SHORT = 100, 4  # words that carry grammar are among so many, and hav
 
 def words_of(run: Run) -> Vocabulary | None:
     """The words of a run's training texts where these are not English; None where they are, or nothing tells."""
+    words = _enough(run)
+    first = len(SPECIALS)
+    if words is None or looks_english(words.words[first : words.plain], words.counts[first : words.plain].tolist()):
+        return None
+    return words
+
+
+def standing_of(run: Run) -> Tensor | None:
+    """Where a run's words stand in its training texts, (ids, dim), if it has kept that and nothing better is known.
+
+    What is better are the rules for English words, with word vectors: those of an installed package, or its own.
+    """
+    words, config = _enough(run), run.config
+    if words is None or words is not run.vocabulary:  # pieces
+        return None
+    vectors = installed_model() is not None or config.vectors or config.pretrained
+    return None if vectors and words_of(run) is None else load_standing(run.folder, words)
+
+
+def _enough(run: Run) -> Vocabulary | None:
+    """The words of a run's training texts, if these are known and enough to tell."""
     with suppress(RunError):  # training texts that are not known
         words = run.learnt
-        first = len(SPECIALS)
-        enough = run.trained_here and words.plain - first >= ENOUGH
-        if enough and not looks_english(words.words[first : words.plain], words.counts[first : words.plain].tolist()):
-            return words
+        return words if run.trained_here and words.plain - len(SPECIALS) >= ENOUGH else None
     return None
 
 
-def without_grammar(fits: Fitting, run: Run) -> Fitting:
-    """As `fits`, but where texts are not English their commonest short words fit none: most carry grammar."""
-    words = words_of(run)
-    if words is None:
-        return fits
+def short_words(run: Run, words: Vocabulary) -> Tensor:
+    """Which ids are the commonest short words, (ids,) bool: most carry grammar."""
     first = len(SPECIALS)
     order = sorted(range(first, words.plain), key=lambda at: -words.counts[at])[:COMMONEST]
     grammar = {fold(words.words[at]) for at in order if len(words.words[at]) <= SHORT}
+    return torch.tensor([fold(word) in grammar for word in run.vocabulary.words])
+
+
+def without_grammar(fits: Fitting, run: Run) -> Fitting:
+    """As `fits`, but where texts are not English their commonest short words fit none."""
+    words = words_of(run)
+    if words is None:
+        return fits
     result = copy(fits)
     result.kinds = fits.kinds.clone()
-    result.kinds[torch.tensor([fold(word) in grammar for word in run.vocabulary.words], device=fits.kinds.device)] = 0
+    result.kinds[short_words(run, words).to(fits.kinds.device)] = 0
     return result
 
 
@@ -44,6 +70,8 @@ def by_rules_for_english(run: Run) -> str:
     """That rules for English words tell which words fit in texts that are not English, in words; empty where not."""
     words = words_of(run)
     if words is None or 2 * sum(len(word) > 1 for word in words.words) < len(words):  # single characters fit nothing
+        return ""
+    if standing_of(run) is not None:
         return ""
     return (
         "by their commonest words the texts of this model are not English: which words fit is told by rules and "

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.explain.alike import alike, counted_by_model
 from wordward.explain.candidates import FAR, Speaking
 from wordward.explain.english import SAYING, fold
 from wordward.explain.kin import Kin, vectors_of
@@ -29,11 +30,14 @@ class Sensible:
 
     def __init__(self, run: Run, evidence: Evidence, space: WordSpace | None) -> None:
         """`space`: whose vectors say which words are near each other; None: the run's own."""
-        kinds = fitting(tuple(run.vocabulary.words), names=False).kinds.cpu()  # as for candidates: found once
-        saying = torch.tensor([fold(word) in SAYING for word in run.vocabulary.words])
+        words, stand = tuple(run.vocabulary.words), alike(run)
+        kinds = (stand or fitting(words, names=False)).kinds.cpu()  # as for candidates: found once
+        saying = torch.tensor([stand is None and fold(word) in SAYING for word in words])
         self._grammar = (kinds < BIT["s"]) & ~saying  # (ids,)
         self.table = vectors_of(run, space)
         self._kin, self._evidence = Kin(run, evidence, space), evidence.evidence.cpu()
+        if stand is not None and (told := counted_by_model(run, evidence)) is not None:
+            self._kin.evidence[: len(told)] = told.cpu()
         self.variance = evidence.variance.cpu()  # (rows of the evidence, classes), like the following
         self.both = self._mixed(self._kin.evidence, torch.arange(len(self.variance)))
         # Most words of a Transformer are in no training text: what they speak for is doubted.

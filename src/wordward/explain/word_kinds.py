@@ -137,6 +137,8 @@ def case(word: str) -> int:
 class Fitting:
     """Which words of a vocabulary fit which, by their ids."""
 
+    among: int = 100  # of the words nearest to a word, how many are looked at where those that differ most come first
+
     def __init__(self, words: Sequence[str], known: Set[str], *, names: bool = False) -> None:
         """`known`: words that exist, in lower case, by which endings are recognised.
 

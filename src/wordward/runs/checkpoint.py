@@ -68,9 +68,13 @@ def check_fits(file: Path, make: Callable[[], nn.Module], *, prefix: str = "") -
             )
 
 
-def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary) -> None:
-    """Save how many training texts of each class contain each word, (words, classes)."""
-    _save_tensors(folder / run_folder.CLASS_COUNTS, {"texts": counts}, {"vocabulary": vocabulary.fingerprint})
+def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary, standing: Tensor | None = None) -> None:
+    """Save how many training texts of each class contain each word, (words, classes), and where words stand in them.
+
+    `standing`: a vector for each word, (words, dim), if known.
+    """
+    tensors = {"texts": counts} | ({} if standing is None else {"standing": standing.half()})
+    _save_tensors(folder / run_folder.CLASS_COUNTS, tensors, {"vocabulary": vocabulary.fingerprint})
 
 
 def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
@@ -85,6 +89,17 @@ def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None
             f"{file} is damaged: expected how many texts hold each word, {wanted[0]} by {wanted[1]} counts"
         )
     return counts
+
+
+def load_standing(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
+    """Of `save_class_counts` where words stand; None if a run, such as an older one, has not kept it."""
+    file = Path(path) / run_folder.CLASS_COUNTS
+    found = _checked(file, vocabulary).get("standing") if file.exists() else None
+    if found is None:
+        return None
+    if found.dim() != 2 or len(found) != len(vocabulary) or not bool(found.isfinite().all()):
+        raise RunError(f"{file} is damaged: expected a vector for each of {len(vocabulary)} words as `standing`")
+    return found.float()
 
 
 def load_tensors(path: str | Path, vocabulary: Vocabulary) -> dict[str, Tensor]:

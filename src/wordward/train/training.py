@@ -26,6 +26,7 @@ from wordward.train.building import with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
+from wordward.train.standing import standing
 from wordward.train.step import DivergedError
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
@@ -192,7 +193,9 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     run_folder.save_settings(folder, config, data.learnt, data.classes)
     if not data.tagging:
         counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
-        checkpoint.save_class_counts(folder, counts, data.vocabulary)
+        unlabelled = [] if data.unlabelled is None else [data.unlabelled.rows]
+        where = standing([data.train.rows, *unlabelled], data.vocabulary.words)
+        checkpoint.save_class_counts(folder, counts, data.vocabulary, where)
 
 
 def _describe(trainer: Trainer) -> str:

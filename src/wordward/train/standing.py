@@ -1,0 +1,83 @@
+"""Where words stand, told by the words directly beside them: in any language those of a kind stand alike."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordward.text.vocabulary import PAD, SPECIALS, UNK
+
+BESIDE = 100  # commonest words, which are told apart as neighbours; all others are one
+DIM = 32  # of the vectors
+ENDING = 4  # letters of an ending, at most
+SHARED = 20  # neighbours that count for an ending as much as those of the ending a letter shorter
+OWN = 5  # neighbours that count for a word as much as those of its ending
+MOST = 50_000  # words that have a vector, the commonest
+TOKENS = 3_000_000  # that are read
+
+
+def standing(corpora: Sequence[Sequence[np.ndarray]], words: Sequence[str]) -> Tensor:
+    """A unit vector for each word, (words, DIM), by what stands directly to its left and to its right.
+
+    A word that is rare stands as words with its ending do, and one with a rare ending as those with a shorter one.
+    Words that are alike have a large cosine. Special words, and all after the commonest, have a vector of zeros.
+
+    Args:
+        corpora: Texts as ids, words in order of frequency.
+        words: Each id's word, special ones first.
+    """
+    size, first = min(len(words), MOST), len(SPECIALS)
+    vectors = torch.zeros(len(words), DIM)
+    if size == first:
+        return vectors
+    rows = (np.append(row, PAD) for row in _read(chain(*corpora)))
+    text = np.concatenate([[PAD], *rows]).astype(np.int64)
+    sides = [_counts(text[1:], text[:-1], size), _counts(text[:-1], text[1:], size)]
+    endings = [_endings(words[first:size], length) for length in range(1, ENDING + 1)]
+    both = torch.from_numpy(np.concatenate([_beyond_chance(side[first:], endings) for side in sides], axis=1))
+    _, directions = torch.linalg.eigh(both.T @ both)  # ascending: the last have most
+    vectors[first:size] = torch.nn.functional.normalize(both @ directions[:, -DIM:], dim=-1).float()
+    return vectors
+
+
+def _read(rows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    read = 0
+    for row in rows:
+        if read > TOKENS:
+            return
+        read += len(row)
+        yield row
+
+
+def _counts(words: np.ndarray, beside: np.ndarray, size: int) -> np.ndarray:
+    """How often each of the commonest words, an end of the text (column 0) or another (1) is beside each word."""
+    first = len(SPECIALS)
+    column = np.where(beside >= first, np.where(beside < first + BESIDE, beside - first + 2, 1), 0)
+    column[beside == UNK] = 1
+    wanted = (words < size) & (words >= first)
+    width = BESIDE + 2
+    found = np.bincount(words[wanted] * width + column[wanted], minlength=size * width)
+    return found.reshape(size, width).astype(np.float64)
+
+
+def _endings(words: Sequence[str], length: int) -> np.ndarray:
+    """The number of each word's ending of so many letters, the space before the word being one."""
+    return np.unique([f" {word}"[-length:] for word in words], return_inverse=True)[1]
+
+
+def _beyond_chance(counts: np.ndarray, endings: Sequence[np.ndarray]) -> np.ndarray:
+    """The roots of the shares of a word's neighbours, less those of all words' (Hellinger), (words, neighbours)."""
+    overall = counts.sum(0) / max(1.0, counts.sum())
+    shares = np.broadcast_to(overall, counts.shape)
+    for numbers in endings:
+        of_ending = np.zeros((numbers.max() + 1, counts.shape[1]))
+        np.add.at(of_ending, numbers, counts)
+        shares = _drawn(of_ending[numbers], shares, SHARED)
+    return np.sqrt(_drawn(counts, shares, OWN)) - np.sqrt(overall)
+
+
+def _drawn(counts: np.ndarray, toward: np.ndarray, weight: float) -> np.ndarray:
+    """Shares in counts, (n, neighbours), drawn toward others as if so many had been counted with these."""
+    return (counts + weight * toward) / (counts.sum(1, keepdims=True) + weight)
