@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.config.settings import ModelSettings
-from wordward.models import WIDTHS, Convolution
+from wordward.models import Convolution
+from wordward.models.convolution import WIDTHS
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs.lstm import adversary_of
@@ -98,3 +99,5 @@ def test_in_training_the_evidence_of_some_texts_is_hidden() -> None:
     model.words.dropout.p = model.dropout.p = 0.0
     hidden = model(IDS[:1].expand(40, -1))
     assert len(hidden.detach().unique(dim=0)) == 2
+    model.hiding = False
+    assert len(model(IDS[:1].expand(40, -1)).detach().unique(dim=0)) == 1

@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 import torch
+from any_model import word_vectors
 from reviews import BLAME, PRAISE, THINGS, reviews, tagged
 
 import wordward.train.training
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
+from wordward.models import Convolution
 from wordward.runs import input_table, run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples
 from wordward.train import choosing
+from wordward.train.building import build
 from wordward.train.choosing import choose, is_open
+from wordward.train.data import prepare
 from wordward.train.trainer import Trainer
 from wordward.train.training import train, with_model
 
@@ -44,7 +48,7 @@ def test_open_only_where_no_model_is_given() -> None:
     assert is_open(replace(OPEN, model=ModelSettings(kind="spelling")))
     assert not is_open(replace(OPEN, model=ModelSettings(kind="lstm")))
     assert not is_open(replace(OPEN, model=ModelSettings(hidden=8)))
-    for size in ("dim", "hidden", "head", "word_dropout", "head_dropout", "rescaled"):
+    for size in ("dim", "hidden", "head", "word_dropout", "head_dropout", "rescaled", "pairs"):
         given: Any = {size: getattr(ModelSettings(), size)}
         assert not is_open(replace(OPEN, model=ModelSettings(**given)))
         assert not is_open(replace(OPEN, model=ModelSettings(kind="convolution", **given)))
@@ -59,7 +63,7 @@ def test_what_is_given_stays(nothing_at_hand: None) -> None:
     chosen, said = choose(asked, reviews(50), 2, tagging=False)
     assert (chosen.training.epochs, chosen.training.patience, chosen.training.learning_rate) == (7, 7, 0.5)
     assert (chosen.text.tokenizer, chosen.text.lowercase, chosen.text.min_documents) == ("whitespace", True, 1)
-    assert chosen.model.kind == "convolution"
+    assert (chosen.model.kind, chosen.model.pairs) == ("convolution", True)
     assert "word vectors computed from the texts" in said
 
 
@@ -108,6 +112,27 @@ def test_texts_without_spaces_are_read_by_characters(
     assert "each of their characters is read as a word" in " ".join(capsys.readouterr().err.split())
 
 
+def test_what_characters_say_in_pairs_is_kept(tmp_path: Path, nothing_at_hand: None) -> None:
+    texts = [("茶很好喝", "好"), ("茶很喝好", "坏")] * 20  # of the same characters
+    config = TrainConfig("baseline", training=TrainingSettings(epochs=1, device="cpu"))
+    train(config, tmp_path / "run", train=texts, quiet=True)
+    run = load_run(tmp_path / "run")
+    assert [found.label for found in run.predict([text for text, _ in texts[:2]])] == ["好", "坏"]
+    assert (run.model.pairs.known >= 0).any()
+
+
+def test_phrases_learn_to_do_without_evidence_only_where_other_texts_tell_of_words(
+    tmp_path: Path, nothing_at_hand: None
+) -> None:
+    vectors = str(word_vectors(tmp_path / "vectors.txt"))
+    for given, more, hiding in ((None, {}, False), (vectors, {}, True), (None, {"unlabelled": reviews(9)}, True)):
+        chosen, _ = choose(replace(OPEN, vectors=given), reviews(50), 2, tagging=False)
+        settled, data = prepare(chosen, {"train": reviews(50), **more}, quiet=True)
+        model = build(settled, data)
+        assert isinstance(model, Convolution)
+        assert model.hiding == hiding
+
+
 def test_empty_texts_that_are_left_out_are_counted(
     tmp_path: Path, nothing_at_hand: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +162,7 @@ def test_unlabelled_texts_are_read_for_longer_and_teach(texts: int, epochs: int,
 
 def test_tags_get_the_bi_lstm_and_their_own_case(nothing_at_hand: None) -> None:
     chosen, said = choose(OPEN, tagged(40), 2, tagging=True)
-    assert (chosen.model.kind, chosen.text.lowercase) == ("spelling", False)
+    assert (chosen.model.kind, chosen.model.pairs, chosen.text.lowercase) == ("spelling", False, False)
     assert "a Bi-LSTM beside a linear model" in said
     with pytest.raises(SettingError, match="these have tags"):
         choose(replace(OPEN, model=ModelSettings(kind="convolution")), tagged(40), 2, tagging=True)

@@ -37,6 +37,9 @@ class ModelSettings(Remembering):
     """Restore the scale of a language model's vectors, kept at unit deviation, after dropout instead of folding it
     into the LSTM's weights: training is slower, but more stable from a large language model."""
 
+    pairs: bool = False
+    """Beside the words of a convolution also pairs of neighbouring words speak for a class."""
+
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
         rules.check_choices(self)

@@ -10,8 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.model import ModelSettings
+from wordward.models.convolution import Convolution
 from wordward.models.spelling import WIDTH, Spelling
-from wordward.text.vocabulary import PAD, UNK
+from wordward.models.words import Words
+from wordward.text.vocabulary import PAD
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
 ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
@@ -19,33 +21,7 @@ ON_ARM = platform.machine().lower() in ("aarch64", "arm64")
 # words) a call on an H200 hung or ended in an illegal memory access. Time steps: cuDNN accepts no more.
 GATES, STEPS = 2**29, 2**16 - 1
 NONE = -1  # pads a group of the adaptive softmax to a fixed size
-WIDTHS = (1, 2, 3)  # words of the phrases that a convolution reads
 ALIGNED = 8  # a GPU's product in half precision is twice as fast where its sizes are multiples of this
-
-
-class Words(nn.Module):
-    """Word vectors and the dropout after them; the dropout is the site where r is added.
-
-    If `rescaled`, the table keeps unit deviation, which epsilon relies on, and each vector gets its scale back after
-    the dropout.
-    """
-
-    scale: Tensor | None
-    shift: Tensor | None
-
-    def __init__(self, size: int, dim: int, dropout: float, *, rescaled: bool = False) -> None:
-        super().__init__()
-        self.table = nn.Embedding(size, dim, padding_idx=PAD)  # starts at N(0, 1)
-        self.dropout = nn.Dropout(dropout)
-        self.register_buffer("scale", torch.ones(dim) if rescaled else None)
-        self.register_buffer("shift", torch.zeros(dim) if rescaled else None)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """(batch, time) -> (batch, time, dim)."""
-        vectors = self.dropout(self.table(ids))
-        if self.scale is None or self.shift is None:
-            return vectors
-        return torch.addcmul(self.shift, vectors, self.scale)
 
 
 class Head(nn.Sequential):
@@ -99,78 +75,6 @@ class Tagger(nn.Module):
         ahead, _ = self.lstm(vectors)
         back, _ = self.backward_lstm(_take(vectors, flip))
         return self.head(torch.cat([ahead, _take(back, flip)], -1))
-
-
-class Convolution(nn.Module):
-    """Text classifier: the strongest phrase of each kind, beside what each word speaks for.
-
-    A word's vector ends with its evidence, a number for each class: what an occurrence adds to that class's score in
-    a linear model on word counts, in units of `scale`. As part of the vector it is perturbed like all of it, but
-    training leaves it as it is, and learns how much to trust it. In training the evidence of half of the texts is
-    hidden, so that the phrases learn to do without.
-    """
-
-    idf: Tensor
-    scale: Tensor
-
-    def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
-        super().__init__()
-        self.dim = settings.dim
-        self.words = Words(size, settings.dim + classes, settings.word_dropout)
-        self.phrases = nn.Linear(settings.dim, sum(WIDTHS) * settings.hidden, bias=False)
-        self.thresholds = nn.Parameter(torch.zeros(len(WIDTHS), settings.hidden))
-        self.dropout = nn.Dropout(settings.head_dropout)
-        self.head = nn.Linear(len(WIDTHS) * settings.hidden, classes)
-        self.trust = nn.Parameter(torch.ones(()))
-        self.prior = nn.Parameter(torch.zeros(classes))
-        self.register_buffer("idf", torch.zeros(size))
-        self.register_buffer("scale", torch.ones(()))
-        with torch.no_grad():
-            self.words.table.weight[:, self.dim :] = 0
-            self.words.table.weight[UNK] = 0
-        self.words.table.weight.register_post_accumulate_grad_hook(self._without_evidence)
-
-    def _without_evidence(self, table: Tensor) -> None:
-        assert table.grad is not None
-        table.grad[:, self.dim :] = 0
-
-    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(batch, time) -> logits (batch, classes)."""
-        mask = ids != PAD if mask is None else mask
-        vectors, evidence = self.words(ids).mul(mask.unsqueeze(-1)).split([self.dim, self.head.out_features], -1)
-        strongest = torch.cat(self._strongest(vectors, mask), -1)
-        return self.head(self.dropout(strongest)) + self.trust * self._spoken(ids, mask, evidence)
-
-    def _strongest(self, vectors: Tensor, mask: Tensor) -> list[Tensor]:
-        """How strong the strongest phrase of each kind is, (batch, hidden) for each width.
-
-        A convolution, but as one product: several times as fast on a CPU as `nn.Conv1d`.
-        """
-        parts = iter(self.phrases(vectors).chunk(sum(WIDTHS), -1))  # of a phrase's first word, second word, ...
-        found = []
-        for width, threshold in zip(WIDTHS, self.thresholds, strict=True):
-            phrase = next(parts) + threshold
-            for later in range(1, width):
-                phrase = phrase + F.pad(next(parts)[:, later:], (0, 0, 0, min(later, mask.shape[1])))
-            found.append(F.relu(phrase).masked_fill(~mask.unsqueeze(-1), 0.0).amax(1))
-        return found
-
-    def _spoken(self, ids: Tensor, mask: Tensor, evidence: Tensor) -> Tensor:
-        """What a linear model on word counts says, (batch, classes)."""
-        length = (self.idf[ids] * mask).norm(dim=1, keepdim=True).clamp(min=1.0)
-        spoken = self.scale * evidence.sum(1) / length + self.prior
-        if self.training:
-            spoken = spoken * (torch.rand(len(spoken), 1, device=spoken.device) < 0.5)
-        return spoken
-
-    @torch.no_grad()
-    def set_evidence(self, evidence: Tensor, idf: Tensor, prior: Tensor, counts: Tensor) -> None:
-        """Take over a linear model: what each word adds to each class's score, and the scores of an empty text."""
-        weights = (counts / counts.sum()).unsqueeze(-1)
-        self.scale.copy_((weights * evidence.square()).sum(0).mean().sqrt().clamp(min=1e-3))
-        self.words.table.weight[:, self.dim :] = evidence / self.scale
-        self.idf.copy_(idf)
-        self.prior.copy_(prior)
 
 
 class LanguageModel(nn.Module):

@@ -93,6 +93,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     word_dropout: float | None = None
     head_dropout: float | None = None
     rescaled: bool | None = None
+    pairs: bool | None = None
     pretrained: str | None = None
     vectors: str | None = None
     tokenizer: Literal["words", "authors", "punctuation", "whitespace", "characters"] | None = None

@@ -13,9 +13,8 @@ from wordward.runs import initial
 from wordward.runs.lstm import adversary_of
 from wordward.support.console import say, waiting
 from wordward.train.data import Data
-from wordward.train.spelt import fit_spelt
+from wordward.train.evidence import fit_spoken
 from wordward.train.word_vectors import text_vectors
-from wordward.train.yardstick import fit_linear
 
 
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
@@ -30,15 +29,19 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
 
 def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
     """Give a convolution the linear model's evidence, and vectors from the texts where it has no others."""
-    words, counts = len(data.vocabulary), data.learnt.counts
-    if config.vectors:
-        linear = fit_linear(data.train, words, len(data.classes))
-    else:
-        linear = fit_spelt(data.train, data.vocabulary.words, len(data.classes))
+    words, counts = data.vocabulary.words, data.learnt.counts
+    pairs = model.pairs is not None
+    spoken = fit_spoken(data.train, words, len(data.classes), letters=not config.vectors, pairs=pairs)
+    # Phrases of vectors that the labelled texts alone have taught know less than the evidence does.
+    model.hiding = bool(config.vectors) or data.unlabelled is not None
+    if not config.vectors:
         unlabelled = [data.unlabelled] if data.unlabelled else []
-        vectors = text_vectors([data.train, *unlabelled], words, config.model.dim)
+        vectors = text_vectors([data.train, *unlabelled], len(words), config.model.dim)
         initial.set_vectors(model.words.table, vectors, counts)
+    linear = spoken.words
     model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
+    if model.pairs is not None:
+        model.pairs.set_evidence(*(torch.tensor(values) for values in (spoken.pairs, spoken.evidence, spoken.idf)))
 
 
 def with_fitting_k(config: TrainConfig, data: Data, *, quiet: bool = True) -> TrainConfig:

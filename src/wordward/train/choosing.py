@@ -177,4 +177,5 @@ def _model(kind: str, vectors: Path | None) -> ModelSettings:
     elif vectors is not None:
         dim = vectors_width(file_at_hand(str(vectors)))
     hidden, dropout = (100, 0.5) if kind == "spelling" else (64, 0.3)
-    return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout)  # type: ignore[arg-type]
+    pairs = kind == "convolution"
+    return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout, pairs=pairs)  # type: ignore[arg-type]
