@@ -19,8 +19,7 @@ from wordward.runs import input_table, run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples
-from wordward.train import choosing
-from wordward.train.building import build
+from wordward.train import building, choosing
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import prepare
 from wordward.train.trainer import Trainer
@@ -121,16 +120,26 @@ def test_what_characters_say_in_pairs_is_kept(tmp_path: Path, nothing_at_hand: N
     assert (run.model.pairs.known >= 0).any()
 
 
-def test_phrases_learn_to_do_without_evidence_only_where_other_texts_tell_of_words(
-    tmp_path: Path, nothing_at_hand: None
+@pytest.mark.parametrize(
+    ("vectors", "unlabelled", "enough", "hiding"),
+    [(False, 0, 1_000, False), (True, 0, 1_000, True), (False, 9, 1_000, True), (False, 0, 45, True)],
+)
+def test_phrases_learn_to_do_without_evidence_only_where_more_than_few_texts_tell_of_words(
+    vectors: bool,
+    unlabelled: int,
+    enough: int,
+    hiding: bool,
+    tmp_path: Path,
+    nothing_at_hand: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    vectors = str(word_vectors(tmp_path / "vectors.txt"))
-    for given, more, hiding in ((None, {}, False), (vectors, {}, True), (None, {"unlabelled": reviews(9)}, True)):
-        chosen, _ = choose(replace(OPEN, vectors=given), reviews(50), 2, tagging=False)
-        settled, data = prepare(chosen, {"train": reviews(50), **more}, quiet=True)
-        model = build(settled, data)
-        assert isinstance(model, Convolution)
-        assert model.hiding == hiding
+    monkeypatch.setattr(building, "ENOUGH", enough)
+    given = str(word_vectors(tmp_path / "vectors.txt")) if vectors else None
+    chosen, _ = choose(replace(OPEN, vectors=given), reviews(50), 2, tagging=False)
+    texts = {"train": reviews(50)} | ({"unlabelled": reviews(unlabelled)} if unlabelled else {})
+    model = building.build(*prepare(chosen, texts, quiet=True))
+    assert isinstance(model, Convolution)
+    assert model.hiding == hiding
 
 
 def test_empty_texts_that_are_left_out_are_counted(

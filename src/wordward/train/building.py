@@ -16,6 +16,8 @@ from wordward.train.data import Data
 from wordward.train.evidence import fit_spoken
 from wordward.train.word_vectors import text_vectors
 
+ENOUGH = 1_000  # texts to learn from, from which on phrases learn something from those alone
+
 
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
     """The model, initialised as configured; a convolution also by what the training texts tell of their words."""
@@ -32,8 +34,8 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
     words, counts = data.vocabulary.words, data.learnt.counts
     pairs = model.pairs is not None
     spoken = fit_spoken(data.train, words, len(data.classes), letters=not config.vectors, pairs=pairs)
-    # Phrases of vectors that the labelled texts alone have taught know less than the evidence does.
-    model.hiding = bool(config.vectors) or data.unlabelled is not None
+    # Phrases of vectors that few texts have taught, and no others, know less than the evidence does.
+    model.hiding = bool(config.vectors) or data.unlabelled is not None or len(data.train.rows) >= ENOUGH
     if not config.vectors:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], len(words), config.model.dim)
