@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reviews import reviews, write_csv
+from reviews import reviews, write_conll, write_csv
 from rich.cells import cell_len
 from rich.console import Console
 from small_training import copied
@@ -22,10 +22,12 @@ from wordward.cli.main import main
 from wordward.config.model import PRESETS
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import built, named, setting_names, to_toml
+from wordward.datasets import Example
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import load_run
 from wordward.support import files
 
+TOKENS = [(who, "10\u00a0000", "times") for who in "abcdefghijkl"]  # of which the second holds a no-break space
 FILMS = [("fine", "good"), ("dull", "bad")]
 SMALL = [
     "--dim",
@@ -564,21 +566,21 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("flag", "value", "wanted"),
     [
-        ("epochs", "0", "--epochs must be 1 or more, but is 0"),
-        ("patience", "0", "--patience must be 1 or more"),
-        ("batch-size", "0", "--batch-size must be 1 or more"),
-        ("hidden", "-3", "--hidden must be 1 or more, but is -3"),
-        ("max-length", "0", "--max-length must be 1 or more, or None"),
-        ("limit", "0", "--limit must be 1 or more, or None"),
+        ("epochs", "0", "--epochs must be a whole number, 1 or more, but is 0"),
+        ("patience", "0", "--patience must be a whole number, 1 or more"),
+        ("batch-size", "0", "--batch-size must be a whole number, 1 or more"),
+        ("hidden", "-3", "--hidden must be a whole number, 1 or more, but is -3"),
+        ("max-length", "0", "--max-length must be a whole number, 1 or more, or None"),
+        ("limit", "0", "--limit must be a whole number, 1 or more, or None"),
         ("learning-rate", "nan", "--learning-rate must be greater than 0, but is nan"),
         ("decay", "1.5", "--decay must be greater than 0 and at most 1"),
         ("averaging", "1.0", "--averaging must be 0 or more and less than 1"),
         ("averaging", "-0.1", "--averaging must be 0 or more and less than 1"),
         ("word-dropout", "1", "--word-dropout must be 0 or more and less than 1"),
         ("dev-share", "1", "--dev-share must be between 0 and 1"),
-        ("seed", "-1", "--seed must be 0 or more"),
-        ("seed", "1" * 30, "--seed must be 0 or more and less than 2**64"),
-        ("min-documents", "0", "--min-documents must be 1 or more"),
+        ("seed", "-1", "--seed must be a whole number, 0 or more"),
+        ("seed", "1" * 30, "--seed must be a whole number, 0 or more and less than 2**64"),
+        ("min-documents", "0", "--min-documents must be a whole number, 1 or more"),
         ("epsilon", "-1", "--epsilon must be greater than 0"),
         ("method", "magic", "unknown method 'magic'"),
     ],
@@ -797,6 +799,19 @@ def test_tag_column_of_another_file(conll_file: Path, tmp_path: Path, capsys: py
     capsys.readouterr()
     assert main(["predict", folder, "--file", str(other), "--tag-column", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 80
+
+
+def test_the_tokens_of_a_file_are_tagged_as_they_stand_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A token with a no-break space is one token."""
+    rows = [Example(" ".join(words), tokens=words, tags=("O", "B", "O")) for words in TOKENS]
+    texts = write_conll(tmp_path / "t.conll", rows)
+    run = str(tmp_path / "run")
+    assert main(["train", str(texts), "--out", run, "--method", "baseline", *SMALL]) == 0
+    assert main(["predict", run, "--file", str(texts), "--quiet"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [tuple(each["token"] for each in record["tokens"]) for record in records] == TOKENS
 
 
 def test_answers_before_a_bad_byte_are_kept(

@@ -109,7 +109,7 @@ def test_switches_can_be_swept(arguments: list[str]) -> None:
         ("epochs=1,many", "epochs=many, but epochs must be a whole number"),
         ("epsilon=x", "epsilon must be a number or None"),
         ("tokenizer=words,letters", "words or authors or punctuation or whitespace"),
-        ("epochs=1,0", "epochs must be 1 or more, but is 0"),
+        ("epochs=1,0", "epochs must be a whole number, 1 or more, but is 0"),
         ("k=3,500", "k must be less than"),
         ("device=cpu,warp", "cannot be used here"),
         ("train=nowhere.csv", "nowhere.csv"),

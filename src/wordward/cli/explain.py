@@ -164,6 +164,7 @@ class Explain:
         from wordward.datasets import Example, sample
 
         if source := self._source(run):
+            check_texts(self.text, source)
             examples = sample(self._read(run, source), self.limit)
         else:
             self._hint()

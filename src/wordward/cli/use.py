@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
@@ -16,6 +16,8 @@ from wordward.cli.texts import check_texts, is_split, opened, texts_in, texts_of
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
+    from wordward.datasets import Example
+    from wordward.runs.given import Text
     from wordward.runs.metrics import ClassScores
     from wordward.runs.run import Run
 
@@ -125,12 +127,12 @@ class Predict:
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
         else:
-            texts = list(self.texts) if self.file is None else self._read(run, self.file)
+            texts = self.texts if self.file is None else self._read(run, self.file)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
             raise UsageError(f"{failed} of the texts could not be read; see the error in their lines")
 
-    def _answer(self, run: "Run", parts: Iterable[list[str]], total: int | None) -> int:
+    def _answer(self, run: "Run", parts: "Iterable[Sequence[Text]]", total: int | None) -> int:
         """Print one answer per text, some texts at a time; returns how many could not be read."""
         from wordward.support.console import progress
 
@@ -145,9 +147,10 @@ class Predict:
                 bars.advance(bar, len(texts))
         return failed
 
-    def _read(self, run: "Run", file: str) -> list[str]:
+    def _read(self, run: "Run", file: str) -> "list[Example]":
+        """The texts of a file; a tagger's with the tokens that a file of tokens has."""
         columns = {name: getattr(self, name) for name in READ}
-        return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
+        return texts_in(run, file, labelled=False, quiet=self.quiet, **columns)
 
 
 def json_line(record: Any) -> str:
