@@ -258,3 +258,23 @@ def test_test_texts_that_cannot_be_scored_lose_nothing(
     assert "best epoch 1" in said
     assert "expected a label that the model knows (bad, good); got 'middling'" in said
     assert main(["predict", run, "the film was warm"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "test", "said"),
+    [
+        ("text,stars\nnew,good\n", "test.csv", "expected a column 'label'"),
+        ("the\tD\nfilm\tN\n\nit\tD\n", "test.conll", "expected a label; it has a tag for every token instead"),
+    ],
+)
+def test_test_texts_that_cannot_be_scored_are_told_of_first(
+    texts: str, test: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, run = write_csv(tmp_path / "t.csv", reviews(60)), tmp_path / "run"
+    (tmp_path / test).write_text(texts, encoding="utf-8")
+    how = ["--kind", "convolution", "--method", "baseline", "--device", "cpu", "--epochs", "1"]
+    assert main(["train", str(train), "--test", str(tmp_path / test), "--out", str(run), *how]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path / test}" in error
+    assert said in error
+    assert not run.exists()

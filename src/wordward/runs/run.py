@@ -335,9 +335,15 @@ class Run(Reader):
         examples = self.examples(texts)
         if not examples:
             raise DataError("expected texts with labels to score the model on; there are none", source or None)
-        to_score = partial(self.encode, labelled=True, source=source)
-        corpus = encoded(to_score, examples, self.labels, quiet=quiet) if self.tagging else to_score(examples)
+        corpus = self.encode_to_score(examples, source=source, quiet=quiet)
         return self.evaluate_corpus(corpus, source, quiet=quiet)
+
+    def encode_to_score(self, examples: Sequence[Example], *, source: str = "", quiet: bool = True) -> Corpus:
+        """Labelled examples as ids, for `evaluate_corpus`: tags that a tagger does not know will count as wrong.
+
+        Unless `quiet`, says which tags these are.
+        """
+        return encoded(partial(self.encode, labelled=True, source=source), examples, self.labels, quiet=quiet)
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""

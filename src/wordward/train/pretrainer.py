@@ -150,9 +150,10 @@ class Pretrainer:
 
     def fit(self) -> None:
         """Train until the last epoch or minute, keeping the best model."""
-        deadline = self.record.deadline(self.config.minutes)
+        deadline, begun = self.record.deadline(self.config.minutes), self.record.epoch
         while self.record.epoch < self.config.epochs:
-            if self.record.out_of_time(deadline, self.team):
+            if self.record.epoch and self.record.out_of_time(deadline, self.team):
+                self.record.say_out_of_time(self.config.minutes, trained=self.record.epoch > begun)
                 return
             self._epoch(deadline)
             self._close_epoch()
