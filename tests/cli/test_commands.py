@@ -80,6 +80,20 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
     files.check_file(os.devnull, flag)  # no place for another file is needed beside a device
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["check RUN x.csv --json {} --card", "explain RUN word --html {} --json", "attack RUN x.csv --csv {} --out"],
+)
+def test_one_file_for_two_things_is_refused(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command.format("both").split(), str(tmp_path / "both")]) in (1, 2)
+    said = capsys.readouterr().err
+    assert "both, which holds one of them: name two files" in said
+    assert {word for word in command.split() if word.startswith("--")} <= set(said.split())
+
+
 @pytest.mark.parametrize("learns", [True, False])
 def test_a_classifier_that_has_learnt_nothing_is_told_of_with_what_may_help(
     learns: bool, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -532,6 +546,21 @@ def test_bad_settings_get_a_clear_error(
     shown = capsys.readouterr()
     assert status != 0
     assert wanted in " ".join((shown.err + shown.out).replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("evaluate RUN FILE", "predict RUN --file FILE", "explain RUN --file FILE", "attack RUN FILE"),
+        *("check RUN FILE", "augment RUN FILE --out new.csv", "yardsticks RUN FILE", "report RUN --test FILE"),
+    ],
+)
+def test_a_run_of_single_texts_takes_no_pairs(
+    command: str, run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = command.replace("RUN", run).replace("FILE", str(csv_file)).split()
+    assert main([*asked, "--pair-column", "text"]) in (1, 2)
+    assert "was trained on single texts, not on pairs of them: leave --pair-column out" in capsys.readouterr().err
 
 
 def test_wrong_kind_of_folder(run: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

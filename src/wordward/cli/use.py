@@ -2,17 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import BufferedReader
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Format, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_texts, is_split, opened, texts_in, texts_of
+from wordward.cli.standard import json_line, standard_input
+from wordward.cli.texts import check_texts, is_file, is_split, opened, texts_in, texts_of
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
@@ -43,10 +42,11 @@ class Evaluate:
     device: Device = "auto"
 
     def __call__(self) -> None:
+        from wordward.datasets.incoming import called
         from wordward.runs.metrics import by_class, intervals_to_json
 
         run = opened(self, self.run)
-        source = "standard input" if self.data == "-" else self.data
+        source = called(self.data)
         if is_split(run, self.data):
             evaluation = run.evaluate_corpus(run.split(self.data), source, quiet=False)
         else:
@@ -153,11 +153,6 @@ class Predict:
         return texts_in(run, file, labelled=False, quiet=self.quiet, **columns)
 
 
-def json_line(record: Any) -> str:
-    """A record as JSON for standard output, escaped where that is not UTF-8."""
-    return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
-
-
 def _say_doubts(text: str) -> None:
     """Say so where a text is the name of a file, or like that of a file of texts."""
     from wordward.datasets.files import ENDINGS
@@ -167,37 +162,6 @@ def _say_doubts(text: str) -> None:
         say(f"{text} is read as a text; for the texts in that file give --file {text}")
     elif text.lower().endswith(tuple(ENDINGS)) and not any(map(str.isspace, text)):
         say(f"there is no file {text}, so it is read as a text; texts in a file are given with --file")
-
-
-def is_file(name: str) -> bool:
-    """Whether a text is also the name of a file, which may be meant."""
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long, or with a character that no name holds
-        return False
-
-
-def standard_input() -> Iterator[list[str]]:
-    """The lines of standard input, as many at a time as have come."""
-    rest, number = b"", 0
-    incoming = cast(BufferedReader, sys.stdin.buffer)
-    while True:
-        received = incoming.read1(1 << 16)
-        *lines, rest = (rest + received).split(b"\n")
-        if not received and rest:
-            lines = [rest]
-        texts: list[str] = []
-        for line in lines:
-            number += 1
-            try:
-                texts.append(line.decode().rstrip("\r"))
-            except UnicodeDecodeError as error:
-                yield texts  # the lines before it get their answers
-                raise UsageError(f"standard input, line {number}: expected UTF-8 ({error})") from None
-        if texts:
-            yield texts
-        if not received:
-            return
 
 
 @dataclass(frozen=True)

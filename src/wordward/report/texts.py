@@ -6,7 +6,7 @@ from typing import Any
 
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example
-from wordward.datasets.incoming import STANDARD_INPUT
+from wordward.datasets.incoming import STANDARD_INPUT, called
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
@@ -40,7 +40,7 @@ def texts_to_score(
         several = bool(runs[0].among)
         read = read_as(replace(data, limit=None, **(columns or {})), test, several_labels=several)
         examples = runs[0].examples(read)
-        source = "standard input" if test == STANDARD_INPUT else test
+        source = called(test)
         corpora = [run.encode_to_score(examples, source=source, quiet=quiet or run is not runs[0]) for run in runs]
         strange = set(corpora[0].unknown)
         return Tested(source, [each for each in examples if not strange.intersection(each.names)], corpora)

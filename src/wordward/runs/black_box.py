@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import torch
@@ -84,10 +84,7 @@ class BlackBox(FromElsewhere, Run):
 
     vocabulary: Strings
     model: TextFunction
-
-    @property
-    def has_gradients(self) -> bool:
-        return False
+    has_gradients: ClassVar[bool] = False
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]

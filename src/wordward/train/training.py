@@ -13,6 +13,7 @@ from wordward.config.settings import TrainConfig, given_of
 from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of, sample
 from wordward.datasets.example import label_names
+from wordward.datasets.incoming import called
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
 from wordward.runs.missing import beside
@@ -161,7 +162,7 @@ def with_model(
     chosen = None
     if is_open(config):
         if "train" not in given:
-            with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
+            with waiting(f"reading {Path(called(config.data.train)).name}", quiet=quiet):
                 given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
         whole, unlabelled = given["train"], bool(config.data.unlabelled)
         labels = {example.label for example in whole}  # a limit leaves out texts, but no label
