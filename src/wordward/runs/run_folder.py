@@ -79,8 +79,14 @@ def create(path: str | Path, *, force: bool = False) -> Path:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Hold a run folder while training into it; refuse one that another process holds."""
+def held(folder: Path, *, first: bool = True) -> Iterator[None]:
+    """Hold a run folder while training into it; refuse one that another process holds.
+
+    Of several processes that train together only the `first` holds it.
+    """
+    if not first:
+        yield
+        return
 
     def busy() -> None:
         raise RunError(

@@ -1,7 +1,6 @@
 """Fine-tuning a Hugging Face model into a run folder, with any method."""
 
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def fine_tune(
             quiet=quiet,
         )
     yardstick = yardstick_of(texts.in_words(), quiet=quiet) if team.first else None
-    with run_folder.held(folder) if team.first else nullcontext(), transformers_quietly() as transformers:
+    with run_folder.held(folder, first=team.first), transformers_quietly() as transformers:
         if resume and run_folder.begun(folder):
             run_folder.check_labels(folder, texts.data.classes)
         if not resume and team.first:

@@ -16,8 +16,8 @@ from wordward.train.beliefs import Beliefs
 from wordward.train.finetuning_data import Order
 from wordward.train.learnt import Learnt
 from wordward.train.record import Record
-from wordward.train.step import FUSED, settled_precision
 from wordward.train.teacher import Teacher
+from wordward.train.updater import FUSED, settled_precision
 
 WARM_UP = 0.1  # share of the steps
 

@@ -1,7 +1,6 @@
 """Language-model pre-training: the LSTM reads running text; the model that is best on held-out text is kept."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -94,7 +93,7 @@ def pretrain(
         run_folder.check_vocabulary(folder, vocabulary)
         checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
-    with run_folder.held(folder) if processes.first else nullcontext():
+    with run_folder.held(folder, first=processes.first):
         _begin(trainer, folder, force=force, resume=resume)
         with processes.interruptible(), threads_for(config.model.hidden):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)

@@ -1,7 +1,6 @@
 """Training a run: from its settings to a folder that holds the best model."""
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from wordward.runs.initial import network
 from wordward.runs.missing import beside
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
-from wordward.support.errors import SettingError
+from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import Given, read_as, with_given
 from wordward.text.vocabulary import UNK
@@ -28,7 +27,6 @@ from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
 from wordward.train.standing import standing
-from wordward.train.step import DivergedError
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
 from wordward.train.yardstick import yardstick_of
@@ -141,7 +139,7 @@ def _train_network(
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
-    with run_folder.held(folder) if processes.first else nullcontext():
+    with run_folder.held(folder, first=processes.first):
         _begin(trainer, force=force, resume=resume)
         with (
             processes.interruptible(),
