@@ -60,14 +60,14 @@ def open_function(
 
 @dataclass(frozen=True)
 class OfStrings:
-    """The rule of sense for ids of `Strings`."""
+    """The rule of `wordward.attack.sense`, asked about ids of `Strings`: each is judged as its word in lower case."""
 
     judge: Any
     strings: Strings
     learnt: Vocabulary
 
     def of(self, label: int, word: int, toward: int) -> Any:
-        """What is judged of one swap."""
+        """What `judge` says of the swap of one word for another in a text of this label."""
         return self.judge.of(label, self._learnt(word), self._learnt(toward))
 
     def speaks(self, label: int, word: int, *, comes: bool) -> bool:

@@ -87,8 +87,7 @@ def _load(source: str) -> tuple[bool, Any]:
     tagging = _head(named)
     if tagging is None:
         raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))
-    kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    model, told = pretrained(source, kind)
+    model, told = pretrained(source, f"AutoModel{HEADS[tagging]}")
     if missing := sorted(told["missing_keys"]):
         raise RunError(
             f"the weights of {source} lack {', '.join(missing[:3])}, so what it would predict is drawn at random: "

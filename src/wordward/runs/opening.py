@@ -91,7 +91,7 @@ def _with_pairs(run: Any, column: str | None) -> Any:
 
 
 def _open(source: Any, *, device: str, labels: Sequence[str], paired: bool) -> Run:
-    """The model as it is."""
+    """What `source` names, as a run; `paired`: a function is tried with two texts."""
     of_object = partial(_of_object, device=device, labels=labels, paired=paired)
     if not isinstance(source, str | Path):
         return of_object(source, type(source).__name__)

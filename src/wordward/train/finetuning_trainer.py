@@ -68,7 +68,7 @@ class RunTrainer(AdversarialTrainer):
         return self.halves and self.state.max_steps > 0 and self.state.global_step <= self.state.max_steps // 2
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
-        """In halves only in the second."""
+        """The losses of the KL methods by name; in halves there are none in the first."""
         if self.halves:
             step, half = self.state.global_step, self.state.max_steps // 2
             if step < half:

@@ -152,7 +152,7 @@ def _kind(config: PretrainConfig) -> str | None:
 def _encoded(
     examples: list[Example], config: PretrainConfig
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """As `_texts`, of texts in memory."""
+    """The vocabulary, the texts to read, and those held out, of texts in memory."""
     given = {id(example): at for at, example in enumerate(examples)}
     examples = sample(examples, config.limit, seed=config.seed, in_order=False)
     kept, held_out = hold_out(examples, config.held_out_share, seed=config.seed)

@@ -28,7 +28,7 @@ KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 
 
 def parse(choices: Sequence[str]) -> dict[str, list[str]]:
-    """`epsilon=1,2.5,5` as a setting and the values to try."""
+    """The values to try of each setting, by its name, from choices such as `epsilon=1,2.5,5`."""
     found: dict[str, list[str]] = {}
     for choice in choices:
         name, equals, values = choice.partition("=")
