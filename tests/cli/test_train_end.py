@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_tiny import saved
 from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.main import main
@@ -278,3 +279,18 @@ def test_test_texts_that_cannot_be_scored_are_told_of_first(
     assert f"{tmp_path / test}" in error
     assert said in error
     assert not run.exists()
+
+
+def test_test_texts_of_a_hugging_face_model_may_have_its_labels_as_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = saved(tmp_path / "tiny", id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
+    train = write_csv(tmp_path / "t.csv", reviews(40))
+    test = write_csv(tmp_path / "test.csv", [Example("a warm film", "1"), Example("a dull film", "BAD")])
+    given = ["train", str(train), "--test", str(test), "--model", str(model), "--out", str(tmp_path / "run")]
+    how = ["--method", "baseline", "--device", "cpu", "--epochs", "1"]
+    assert main([*given, *how]) == 0
+    assert f"(2 texts of {test})" in " ".join(capsys.readouterr().err.split())
+    write_csv(test, [Example("a warm film", "2")])
+    assert main([*given, *how, "--force"]) == 1
+    assert "line 2: expected a label that the model knows (bad, good); got '2'" in capsys.readouterr().err
