@@ -403,9 +403,9 @@ def test_the_model_is_left_as_it_was(run: Run) -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: AttackSettings(max_swaps=0), "max_swaps must be 1 or more, but is 0"),
-    (lambda: AttackSettings(rescore=-1), "rescore must be 1 or more"),
-    (lambda: AttackSettings(beam=0), "beam must be 1 or more"),
+    (lambda: AttackSettings(max_swaps=0), "max_swaps must be a whole number, 1 or more, but is 0"),
+    (lambda: AttackSettings(rescore=-1), "rescore must be a whole number, 1 or more"),
+    (lambda: AttackSettings(beam=0), "beam must be a whole number, 1 or more"),
     (lambda: AttackSettings(max_share=0.0), "max_share must be greater than 0 and at most 1"),
     (lambda: AttackSettings(max_share=1.5), "max_share must be greater than 0 and at most 1"),
     (lambda: AttackSettings(sense="changed"), "sense must be any or kept"),  # type: ignore[arg-type]

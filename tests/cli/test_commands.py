@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reviews import reviews, write_csv
+from reviews import reviews, write_conll, write_csv
 from rich.cells import cell_len
 from rich.console import Console
 from small_training import copied
@@ -22,10 +22,12 @@ from wordward.cli.main import main
 from wordward.config.model import PRESETS
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import built, named, setting_names, to_toml
+from wordward.datasets import Example
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import load_run
 from wordward.support import files
 
+TOKENS = [(who, "10\u00a0000", "times") for who in "abcdefghijkl"]  # of which the second holds a no-break space
 FILMS = [("fine", "good"), ("dull", "bad")]
 SMALL = [
     "--dim",
@@ -76,6 +78,20 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
     assert said in capsys.readouterr().err
     monkeypatch.setattr(files, "TemporaryFile", None)
     files.check_file(os.devnull, flag)  # no place for another file is needed beside a device
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["check RUN x.csv --json {} --card", "explain RUN word --html {} --json", "attack RUN x.csv --csv {} --out"],
+)
+def test_one_file_for_two_things_is_refused(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command.format("both").split(), str(tmp_path / "both")]) in (1, 2)
+    said = capsys.readouterr().err
+    assert "both, which holds one of them: name two files" in said
+    assert {word for word in command.split() if word.startswith("--")} <= set(said.split())
 
 
 @pytest.mark.parametrize("learns", [True, False])
@@ -532,6 +548,21 @@ def test_bad_settings_get_a_clear_error(
     assert wanted in " ".join((shown.err + shown.out).replace("│", " ").split())
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("evaluate RUN FILE", "predict RUN --file FILE", "explain RUN --file FILE", "attack RUN FILE"),
+        *("check RUN FILE", "augment RUN FILE --out new.csv", "yardsticks RUN FILE", "report RUN --test FILE"),
+    ],
+)
+def test_a_run_of_single_texts_takes_no_pairs(
+    command: str, run: str, csv_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = command.replace("RUN", run).replace("FILE", str(csv_file)).split()
+    assert main([*asked, "--pair-column", "text"]) in (1, 2)
+    assert "was trained on single texts, not on pairs of them: leave --pair-column out" in capsys.readouterr().err
+
+
 def test_wrong_kind_of_folder(run: str, csv_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lm = str(tmp_path / "lm")
     sizes = ["--dim", "10", "--hidden", "10", "--epochs", "1", "--streams", "4", "--device", "cpu", "--quiet"]
@@ -564,21 +595,21 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("flag", "value", "wanted"),
     [
-        ("epochs", "0", "--epochs must be 1 or more, but is 0"),
-        ("patience", "0", "--patience must be 1 or more"),
-        ("batch-size", "0", "--batch-size must be 1 or more"),
-        ("hidden", "-3", "--hidden must be 1 or more, but is -3"),
-        ("max-length", "0", "--max-length must be 1 or more, or None"),
-        ("limit", "0", "--limit must be 1 or more, or None"),
+        ("epochs", "0", "--epochs must be a whole number, 1 or more, but is 0"),
+        ("patience", "0", "--patience must be a whole number, 1 or more"),
+        ("batch-size", "0", "--batch-size must be a whole number, 1 or more"),
+        ("hidden", "-3", "--hidden must be a whole number, 1 or more, but is -3"),
+        ("max-length", "0", "--max-length must be a whole number, 1 or more, or None"),
+        ("limit", "0", "--limit must be a whole number, 1 or more, or None"),
         ("learning-rate", "nan", "--learning-rate must be greater than 0, but is nan"),
         ("decay", "1.5", "--decay must be greater than 0 and at most 1"),
         ("averaging", "1.0", "--averaging must be 0 or more and less than 1"),
         ("averaging", "-0.1", "--averaging must be 0 or more and less than 1"),
         ("word-dropout", "1", "--word-dropout must be 0 or more and less than 1"),
         ("dev-share", "1", "--dev-share must be between 0 and 1"),
-        ("seed", "-1", "--seed must be 0 or more"),
-        ("seed", "1" * 30, "--seed must be 0 or more and less than 2**64"),
-        ("min-documents", "0", "--min-documents must be 1 or more"),
+        ("seed", "-1", "--seed must be a whole number, 0 or more"),
+        ("seed", "1" * 30, "--seed must be a whole number, 0 or more and less than 2**64"),
+        ("min-documents", "0", "--min-documents must be a whole number, 1 or more"),
         ("epsilon", "-1", "--epsilon must be greater than 0"),
         ("method", "magic", "unknown method 'magic'"),
     ],
@@ -797,6 +828,19 @@ def test_tag_column_of_another_file(conll_file: Path, tmp_path: Path, capsys: py
     capsys.readouterr()
     assert main(["predict", folder, "--file", str(other), "--tag-column", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 80
+
+
+def test_the_tokens_of_a_file_are_tagged_as_they_stand_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A token with a no-break space is one token."""
+    rows = [Example(" ".join(words), tokens=words, tags=("O", "B", "O")) for words in TOKENS]
+    texts = write_conll(tmp_path / "t.conll", rows)
+    run = str(tmp_path / "run")
+    assert main(["train", str(texts), "--out", run, "--method", "baseline", *SMALL]) == 0
+    assert main(["predict", run, "--file", str(texts), "--quiet"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [tuple(each["token"] for each in record["tokens"]) for record in records] == TOKENS
 
 
 def test_answers_before_a_bad_byte_are_kept(

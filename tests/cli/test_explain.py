@@ -131,6 +131,12 @@ def test_standard_input(run: str, capsys: pytest.CaptureFixture[str], monkeypatc
     assert [record["text"] for record in lines(capsys)] == ["the film was dull", "the cäst"]
 
 
+def test_texts_beside_standard_input_are_refused(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They would not be explained."""
+    said = refused(capsys, run, "-", "--text", TEXT)
+    assert "expected texts as arguments or in a file; got 1 and --file -: leave one out" in said
+
+
 def test_a_taggers_focus_by_word_and_by_number(tagger: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["the film Are warm", "well this cast are dull"]
     assert main(["explain", tagger, *texts, "--focus", "Are", "--label", "c", "--json", "-"]) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_tiny import saved
 from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.cli.main import main
@@ -258,3 +259,38 @@ def test_test_texts_that_cannot_be_scored_lose_nothing(
     assert "best epoch 1" in said
     assert "expected a label that the model knows (bad, good); got 'middling'" in said
     assert main(["predict", run, "the film was warm"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "test", "said"),
+    [
+        ("text,stars\nnew,good\n", "test.csv", "expected a column 'label'"),
+        ("the\tD\nfilm\tN\n\nit\tD\n", "test.conll", "expected a label; it has a tag for every token instead"),
+    ],
+)
+def test_test_texts_that_cannot_be_scored_are_told_of_first(
+    texts: str, test: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, run = write_csv(tmp_path / "t.csv", reviews(60)), tmp_path / "run"
+    (tmp_path / test).write_text(texts, encoding="utf-8")
+    how = ["--kind", "convolution", "--method", "baseline", "--device", "cpu", "--epochs", "1"]
+    assert main(["train", str(train), "--test", str(tmp_path / test), "--out", str(run), *how]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path / test}" in error
+    assert said in error
+    assert not run.exists()
+
+
+def test_test_texts_of_a_hugging_face_model_may_have_its_labels_as_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = saved(tmp_path / "tiny", id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
+    train = write_csv(tmp_path / "t.csv", reviews(40))
+    test = write_csv(tmp_path / "test.csv", [Example("a warm film", "1"), Example("a dull film", "BAD")])
+    given = ["train", str(train), "--test", str(test), "--model", str(model), "--out", str(tmp_path / "run")]
+    how = ["--method", "baseline", "--device", "cpu", "--epochs", "1"]
+    assert main([*given, *how]) == 0
+    assert f"(2 texts of {test})" in " ".join(capsys.readouterr().err.split())
+    write_csv(test, [Example("a warm film", "2")])
+    assert main([*given, *how, "--force"]) == 1
+    assert "line 2: expected a label that the model knows (bad, good); got '2'" in capsys.readouterr().err

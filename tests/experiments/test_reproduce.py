@@ -357,8 +357,8 @@ def test_what_is_recorded_is_said_and_not_trained(
     ("flags", "said"),
     [
         (("--rows", "advt", "iadvtt"), "expected rows of imdb (baseline, random, "),
-        (("--seeds", "0"), "seeds must be 1 or more, but is 0"),
-        (("--jobs", "0"), "jobs must be 1 or more, but is 0"),
+        (("--seeds", "0"), "seeds must be a whole number, 1 or more, but is 0"),
+        (("--jobs", "0"), "jobs must be a whole number, 1 or more, but is 0"),
     ],
 )
 def test_what_would_train_nothing_is_refused(

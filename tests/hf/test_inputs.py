@@ -311,7 +311,7 @@ class TestSettings:
         [
             ({"refresh": "soon"}, "refresh must be auto, batch, epoch or a number of steps"),
             ({"epsilon": -1.0}, "epsilon must be greater than 0"),
-            ({"unlabelled_batch_size": 0}, "unlabelled_batch_size must be 1 or more"),
+            ({"unlabelled_batch_size": 0}, "unlabelled_batch_size must be a whole number, 1 or more"),
         ],
     )
     def test_what_no_method_can_use(self, wrong: Any, said: str):

@@ -35,8 +35,9 @@ from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.graphed import GraphedWindow
 from wordward.train.pretrainer import Pretrainer
 from wordward.train.pretraining import pretrain
-from wordward.train.step import Stepper, Updater
+from wordward.train.step import Stepper
 from wordward.train.training import train
+from wordward.train.updater import Updater
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SIZES = ModelSettings(dim=12, hidden=16, head=8, word_dropout=0.0, head_dropout=0.0)

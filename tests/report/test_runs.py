@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from reported import METHOD, SMALL, Page, evaluated, hard, numbers
-from reviews import reviews, write_conll, write_csv
+from reviews import reviews, tagged, write_conll, write_csv
 
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.wording import stretches
@@ -91,6 +91,27 @@ def test_a_tagger_without_a_tag_to_flag_has_no_attack(tmp_path: Path) -> None:
     assert "What changes its mind" in page.headings
     assert "Nearest words" in page.headings
     assert "Macro-F1 on 8 dev sentences" in page.text
+
+
+@pytest.mark.parametrize("kinds", [1, 9])  # beyond ten labels the page lists mix-ups in the place of a square
+def test_tags_that_the_model_does_not_know_count_as_wrong(
+    kinds: int, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange = [Example("the film", tokens=("the", "film"), tags=("c", f"X{kind}")) for kind in range(kinds)]
+    test = write_conll(tmp_path / "test.conll", [*tagged(20, seed=3), *strange])
+    out, written = tmp_path / "page.html", tmp_path / "page.json"
+    asked = ["--test", str(test), "--against", str(runs / "tagger2"), "--json", str(written), "--device", "cpu"]
+    assert main(["report", str(runs / "tagger"), *asked, "--attack", "30", "--out", str(out)]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count(f"{kinds} tag{' ' if kinds == 1 else 's '}that the model does not know count") == 1
+    page = Page(out)
+    rows = page.rows["Which tags it mixes up"]
+    assert [row[0] for row in rows if "X" in row[0]] == (["is X0"] if kinds == 1 else [f"X{at}" for at in range(9)])
+    assert main(["evaluate", str(runs / "tagger"), str(test), "--json", "--device", "cpu"]) == 0
+    assert (
+        json.loads(written.read_text())["runs"]["tagger"]["test"]["error"]
+        == json.loads(capsys.readouterr().out)["error"]
+    )
 
 
 def test_taggers_that_flag_a_tag_or_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

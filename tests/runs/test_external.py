@@ -265,6 +265,7 @@ class TestAFunction:
             (lambda texts: [[1.0]] * len(texts), "two labels or more"),
             (lambda texts: [[0.5, 0.5]], "gave 1 for 2"),
             (lambda texts: ["good"] * len(texts), "two labels or more"),
+            (lambda texts: None, "must give probabilities for each text, but gave None"),
             (lambda texts: texts[5], r"failed on 1 text '.*': IndexError"),
         ],
     )

@@ -336,7 +336,7 @@ def test_limits_and_jobs_of_the_command(folder: Path, tmp_path: Path, capsys: py
     command = ["explain", str(folder / "run"), "--file", str(folder / "test.csv"), "--device", "cpu"]
     for flag in ("limit", "jobs"):
         assert main([*command, f"--{flag}", "0"]) == 1
-        assert f"{flag} must be 1 or more, but is 0" in capsys.readouterr().err
+        assert f"{flag} must be a whole number, 1 or more, but is 0" in capsys.readouterr().err
     assert main([*command, "--json", str(tmp_path / "x.jsonl"), "--top", "0"]) == 1
     assert list(tmp_path.iterdir()) == []  # what cannot be asked leaves nothing behind
     asked = [(None, MANY - 1, True), (None, MANY, True), (None, MANY, False), (3, 2, True), (2, 9, False)]

@@ -34,8 +34,8 @@ from wordward.train.building import adversaries, build
 from wordward.train.data import Data, prepare
 from wordward.train.pretrainer import Pretrainer
 from wordward.train.pretraining import pretrain
-from wordward.train.step import DivergedError, Stepper
-from wordward.train.training import train
+from wordward.train.step import Stepper
+from wordward.train.training import DivergedError, train
 
 
 @pytest.fixture(scope="module")

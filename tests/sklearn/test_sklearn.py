@@ -34,8 +34,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.sklearn import TextClassifier
 from wordward.train import choosing
-from wordward.train.step import DivergedError
-from wordward.train.training import train
+from wordward.train.training import DivergedError, train
 
 SMALL: Any = {"dim": 8, "hidden": 8, "head": 4, "epochs": 2, "batch_size": 16, "learning_rate": 0.02}
 LOUD: Any = {"error_score": "raise"}

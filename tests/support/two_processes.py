@@ -26,8 +26,9 @@ from wordward.text.corpus import Batch, Stream
 from wordward.train.building import adversaries, build
 from wordward.train.data import prepare
 from wordward.train.pretraining import pretrain
-from wordward.train.step import DivergedError, Stepper, Updater
-from wordward.train.training import train
+from wordward.train.step import Stepper
+from wordward.train.training import DivergedError, train
+from wordward.train.updater import Updater
 
 CPU = torch.device("cpu")
 # A head of very few units may be dead for a text, whose gradient is then only rounding.

@@ -140,7 +140,7 @@ def test_what_cannot_be_used_is_refused(conll_file: Path, tmp_path: Path) -> Non
         TrainingSettings(augment=5, augment_edits=("tyop",))
     with pytest.raises(SettingError, match="give how many"):
         TrainingSettings(augment_edits=("typo",))
-    with pytest.raises(SettingError, match="augment must be 1 or more, or None"):
+    with pytest.raises(SettingError, match="augment must be a whole number, 1 or more, or None"):
         TrainingSettings(augment=0)
     with pytest.raises(SettingError, match="these have tags"):
         train(config(conll_file, augment=5), tmp_path / "run", quiet=True)

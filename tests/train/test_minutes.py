@@ -11,11 +11,11 @@ from small_training import config
 
 import wordward.train.record
 from wordward.cli.main import main
-from wordward.config import TrainConfig
+from wordward.config import ModelSettings, PretrainConfig, TrainConfig
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
-from wordward.train import train
+from wordward.train import pretrain, train
 
 
 def test_time_ends_an_epoch_and_dev_is_scored(
@@ -95,3 +95,12 @@ def test_minutes_that_are_used_up_are_told_of(tmp_path: Path, capsys: pytest.Cap
     assert said.endswith("which has trained for 1.5 of 0.5; give more")
     record.say_out_of_time(0.5, trained=True)
     assert capsys.readouterr().err == "stopping: 0.5 minutes are over\n"
+
+
+def test_a_language_model_tells_of_minutes_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = PretrainConfig(minutes=1e-9, window=5, streams=2, model=ModelSettings(dim=8, hidden=8), device="cpu")
+    texts = [each.text for each in reviews(40)]
+    assert pretrain(settings, tmp_path / "lm", texts=texts)["epochs"] == 1
+    assert "stopping: 1e-09 minutes are over" in capsys.readouterr().err
+    assert pretrain(settings, tmp_path / "lm", texts=texts, resume=True)["epochs"] == 1
+    assert "nothing was trained: `minutes` are those of the whole run" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reviews import tagged, write_conll
 
 import wordward.train.sweep
 from wordward.cli.main import main
@@ -109,7 +110,7 @@ def test_switches_can_be_swept(arguments: list[str]) -> None:
         ("epochs=1,many", "epochs=many, but epochs must be a whole number"),
         ("epsilon=x", "epsilon must be a number or None"),
         ("tokenizer=words,letters", "words or authors or punctuation or whitespace"),
-        ("epochs=1,0", "epochs must be 1 or more, but is 0"),
+        ("epochs=1,0", "epochs must be a whole number, 1 or more, but is 0"),
         ("k=3,500", "k must be less than"),
         ("device=cpu,warp", "cannot be used here"),
         ("train=nowhere.csv", "nowhere.csv"),
@@ -126,6 +127,15 @@ def test_a_bad_sweep_leaves_the_old_result(
     assert wanted in shown.err
     assert shown.err.startswith("wordward: ")
     assert {path.name: path.read_bytes() for path in (tmp_path / "sweep").iterdir()} == before
+
+
+def test_a_value_that_does_not_fit_the_texts_is_refused_before_any_trial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["train", str(write_conll(tmp_path / "t.conll", tagged(40))), "--out", str(tmp_path / "sweep"), *QUICK]
+    assert main([*given, "--kind", "spelling", "--method", "baseline", "--sweep", "augment=None,10"]) == 1
+    assert "--augment is for texts with one label each, but these have tags" in capsys.readouterr().err
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_texts_are_read_once_to_check(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

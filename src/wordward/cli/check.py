@@ -69,20 +69,20 @@ class Check:
         self._check()
         from wordward.attack.checking import check
         from wordward.datasets import sample
+        from wordward.datasets.incoming import called
         from wordward.support.workers import jobs_for
 
         run = opened(self, self.model)
         whole = self._examples(run)
         examples = sample(whole, self.limit)
         warn(run)
-        source = "standard input" if self.texts == "-" else self.texts
         with naming(self.texts), holding(self, *FILES):
             found = check(
                 run,
                 examples,
                 self.settings,
                 sense_from=self._sense_from(run, whole),
-                source=source,
+                source=called(self.texts),
                 jobs=jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu),
                 quiet=self.quiet,
             )

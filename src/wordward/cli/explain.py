@@ -11,19 +11,20 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
+from wordward.cli.standard import standard_input
 from wordward.cli.texts import (
     SPLITS,
     check_counts,
     check_files,
     check_texts,
     holding,
+    is_file,
     is_split,
     naming,
     opened,
     texts_of,
     warn,
 )
-from wordward.cli.use import is_file, standard_input
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class Explain:
         from wordward.datasets import Example, sample
 
         if source := self._source(run):
+            check_texts(self.text, source)
             examples = sample(self._read(run, source), self.limit)
         else:
             self._hint()

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from wordward.cli.errors import UsageError
-from wordward.cli.use import json_line
+from wordward.cli.standard import json_line
 from wordward.explain.explanation import Explanation, from_json, to_json
 from wordward.explain.figure import figure
 from wordward.explain.html import html_fragment, page

@@ -9,7 +9,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import holding
+from wordward.cli.texts import check_files, holding
 from wordward.config.fields import Name
 
 
@@ -61,10 +61,6 @@ class Report:
 
     def _check(self) -> None:
         """Refuse a page that cannot be written before any time is spent."""
-        from wordward.support.files import check_file
-
-        check_file(self.out, "out")
-        if self.json is not None:
-            check_file(self.json, "json")
+        check_files(self, "out", "json")
         if Path(self.out).suffix.lower() not in (".html", ".htm"):
             raise UsageError(f"--out {self.out}: expected a name that ends in .html")

@@ -54,17 +54,26 @@ def texts_in(
     **columns: Any,
 ) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
+    from wordward.datasets.incoming import called
     from wordward.support.console import waiting
     from wordward.text.chosen import read_as
 
     chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
-    with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
+    with waiting(f"reading {Path(called(file)).name}", quiet=quiet):
         data = replace(run.config.data, limit=None, **chosen)
         several = run.several_labels or bool(run.among)
         examples = read_as(
             data, file, labelled=labelled, group_column=group_column, several_labels=several, quiet=quiet
         )
     return run.examples(examples)
+
+
+def is_file(name: str) -> bool:
+    """Whether a text is also the name of a file, which may be meant."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a character that no name holds
+        return False
 
 
 @contextmanager
@@ -88,10 +97,14 @@ def check_texts(texts: Sequence[str], file: str | None) -> None:
 
 
 def check_files(command: object, *names: str) -> None:
-    """Refuse files of these settings that cannot be written, before time is spent on their content."""
+    """Refuse files of these settings that cannot be written, before time is spent on their content, or are one."""
+    settings: dict[str, str] = {}  # by the file that they name
     for name in names:
         if (path := getattr(command, name)) not in (None, "-"):
             check_file(path, name)
+            other = settings.setdefault(str(Path(path).resolve()), name)
+            if other != name and (Path(path).is_file() or not Path(path).exists()):
+                raise UsageError(f"--{other} and --{name} are both {path}, which holds one of them: name two files")
 
 
 @contextmanager

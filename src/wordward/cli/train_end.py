@@ -27,12 +27,13 @@ def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
 
 def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
     """What a trained model scores on labelled texts that it has not seen, in a line; its result.json keeps it."""
+    from wordward.datasets.incoming import called
     from wordward.runs.metrics import intervals_to_json
     from wordward.runs.opening import load_run
     from wordward.runs.run_folder import save_test
 
     run = load_run(folder, device=device)
-    source = "standard input" if file == "-" else file
+    source = called(file)
     examples = texts_in(run, file, quiet=quiet)
     evaluation = run.evaluate(examples, source=source, quiet=quiet)
     scores = intervals_to_json(evaluation.scores)

@@ -2,20 +2,21 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import BufferedReader
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Format, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_texts, is_split, opened, texts_in, texts_of
+from wordward.cli.standard import json_line, standard_input
+from wordward.cli.texts import check_texts, is_file, is_split, opened, texts_in, texts_of
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
+    from wordward.datasets import Example
+    from wordward.runs.given import Text
     from wordward.runs.metrics import ClassScores
     from wordward.runs.run import Run
 
@@ -41,10 +42,11 @@ class Evaluate:
     device: Device = "auto"
 
     def __call__(self) -> None:
+        from wordward.datasets.incoming import called
         from wordward.runs.metrics import by_class, intervals_to_json
 
         run = opened(self, self.run)
-        source = "standard input" if self.data == "-" else self.data
+        source = called(self.data)
         if is_split(run, self.data):
             evaluation = run.evaluate_corpus(run.split(self.data), source, quiet=False)
         else:
@@ -125,12 +127,12 @@ class Predict:
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
         else:
-            texts = list(self.texts) if self.file is None else self._read(run, self.file)
+            texts = self.texts if self.file is None else self._read(run, self.file)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
             raise UsageError(f"{failed} of the texts could not be read; see the error in their lines")
 
-    def _answer(self, run: "Run", parts: Iterable[list[str]], total: int | None) -> int:
+    def _answer(self, run: "Run", parts: "Iterable[Sequence[Text]]", total: int | None) -> int:
         """Print one answer per text, some texts at a time; returns how many could not be read."""
         from wordward.support.console import progress
 
@@ -145,14 +147,10 @@ class Predict:
                 bars.advance(bar, len(texts))
         return failed
 
-    def _read(self, run: "Run", file: str) -> list[str]:
+    def _read(self, run: "Run", file: str) -> "list[Example]":
+        """The texts of a file; a tagger's with the tokens that a file of tokens has."""
         columns = {name: getattr(self, name) for name in READ}
-        return [example.text for example in texts_in(run, file, labelled=False, quiet=self.quiet, **columns)]
-
-
-def json_line(record: Any) -> str:
-    """A record as JSON for standard output, escaped where that is not UTF-8."""
-    return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
+        return texts_in(run, file, labelled=False, quiet=self.quiet, **columns)
 
 
 def _say_doubts(text: str) -> None:
@@ -164,37 +162,6 @@ def _say_doubts(text: str) -> None:
         say(f"{text} is read as a text; for the texts in that file give --file {text}")
     elif text.lower().endswith(tuple(ENDINGS)) and not any(map(str.isspace, text)):
         say(f"there is no file {text}, so it is read as a text; texts in a file are given with --file")
-
-
-def is_file(name: str) -> bool:
-    """Whether a text is also the name of a file, which may be meant."""
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long, or with a character that no name holds
-        return False
-
-
-def standard_input() -> Iterator[list[str]]:
-    """The lines of standard input, as many at a time as have come."""
-    rest, number = b"", 0
-    incoming = cast(BufferedReader, sys.stdin.buffer)
-    while True:
-        received = incoming.read1(1 << 16)
-        *lines, rest = (rest + received).split(b"\n")
-        if not received and rest:
-            lines = [rest]
-        texts: list[str] = []
-        for line in lines:
-            number += 1
-            try:
-                texts.append(line.decode().rstrip("\r"))
-            except UnicodeDecodeError as error:
-                yield texts  # the lines before it get their answers
-                raise UsageError(f"standard input, line {number}: expected UTF-8 ({error})") from None
-        if texts:
-            yield texts
-        if not received:
-            return
 
 
 @dataclass(frozen=True)

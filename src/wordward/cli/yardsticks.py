@@ -53,7 +53,8 @@ class Yardsticks:
         from wordward.runs.opening import open_model
         from wordward.support.console import say
 
-        runs = [open_model(model, device=self.device) for model in self.given[:-1]]
+        pair = self.columns.pair_column
+        runs = [open_model(model, device=self.device, pair_column=pair) for model in self.given[:-1]]
         chosen, rest = zip(*(self._texts(run) for run in runs), strict=True)
         warn(*runs)
         if not rest[0]:

@@ -211,7 +211,7 @@ class TrainConfig(Remembering):
 
 
 def without_unused(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run by name but for those that it did not use, which now are refused."""
+    """The settings of a run folder, by name, but for those that it did not use: older versions let them stand."""
     methods = parse_methods(values.get("method", TrainConfig.method))
     unused = {"decay"} if values.get("schedule") == "linear" else set()
     unused |= {"self_training"} if all(method.recipe.needs_labels for method in methods) else set()
@@ -222,7 +222,7 @@ Settings = TypeVar("Settings", bound="TrainingSettings | PretrainConfig")
 
 
 def filled(settings: Settings, defaults: Mapping[str, float] | None = None) -> Settings:
-    """The settings with their defaults, or these, where no number is given."""
+    """The settings with a number where it was left open: of these defaults, else of our own models'."""
     defaults = defaults or (READING if isinstance(settings, PretrainConfig) else OURS)
     return replace(settings, **{name: defaults[name] for name in defaults if name not in given(settings, *defaults)})
 

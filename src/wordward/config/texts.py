@@ -59,7 +59,7 @@ class DataSettings(Remembering):
         rules.check_choices(self)
         rules.check(self, rules.COUNT_OR_NONE, "limit")
         rules.check(self, rules.SHARE, "dev_share")
-        rules.check(self, rules.NOT_NEGATIVE_OR_NONE, "split_seed")
+        rules.check(self, rules.SEED_OR_NONE, "split_seed")
         files = "train", "dev", "test", "unlabelled"
         if len(incoming := [name for name in files if getattr(self, name) == "-"]) > 1:
             raise SettingError(

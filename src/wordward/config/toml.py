@@ -40,7 +40,7 @@ def _plain(settings: Any) -> dict[str, Any]:
 
 
 def from_toml(kind: type[Config], text: str, *, source: str = "the file") -> Config:
-    """What `to_toml` wrote, or part of it; what is left out has its default."""
+    """The config that a TOML text gives, such as `to_toml` writes; what it leaves out has its default."""
     return built(kind, named(parsed(text), kind, source=source))
 
 

@@ -24,6 +24,11 @@ def is_incoming(path: Path) -> bool:
     )
 
 
+def called(path: str | Path) -> str:
+    """What messages call a file of a command line: by its path, or standard input."""
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
 def shown(path: Path) -> object:
     """What messages call a file: its path, or what it is a copy of."""
     return _names.get(path, path)
@@ -37,7 +42,7 @@ def is_copy(path: Path) -> bool:
 @cache
 def kept(path: Path) -> Path:
     """All that comes in, as a file; the same one each time it is asked for."""
-    name = "standard input" if str(path) == STANDARD_INPUT else str(path)
+    name = called(path)
     copy = Path(_folder().name) / str(len(_names))
     try:
         if is_hub_set(path):

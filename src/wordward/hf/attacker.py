@@ -7,7 +7,8 @@ from torch import nn
 
 from wordward.attack import Attacked, AttackSettings, attack_texts
 from wordward.hf.texts import Text, examples_of, given_as_words
-from wordward.runs.external import in_memory, with_positive
+from wordward.runs.external import in_memory
+from wordward.runs.opening import with_positive
 
 
 def attack(

@@ -9,8 +9,9 @@ from wordward.explain import explainer
 from wordward.explain.explainer import Explanations
 from wordward.hf.settings import AdversarialSettings
 from wordward.hf.texts import Text, examples_of, given_as_words
-from wordward.runs.external import in_memory, with_positive
+from wordward.runs.external import in_memory
 from wordward.runs.external_run import ExternalRun
+from wordward.runs.opening import with_positive
 
 
 def explain(

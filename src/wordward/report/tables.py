@@ -24,6 +24,7 @@ def numbers(report: Report) -> dict[str, Any]:
     metric = first.run.config.training.criterion
     scored = [scored for subject in report.subjects for scored in (subject.dev, subject.test) if scored]
     counted = confusion(first.scored.confusion) if first.scored else []
+    confused = *first.run.labels, *(first.scored.unknown if first.scored else ())
     dev_metric = learnt[0].run.config.training.criterion if learnt else metric
     accuracies = under_attack(report)
     return {
@@ -36,7 +37,8 @@ def numbers(report: Report) -> dict[str, Any]:
         "dev_metric": dev_metric,
         "learning_curves": learning_curves(learnt, dev_metric),
         "confusion": counted,
-        "mixups": mixups(counted, first.run.labels) if len(first.run.labels) > LABELS else None,
+        "confused": confused,
+        "mixups": mixups(counted, confused) if len(confused) > LABELS else None,
         "under_attack": accuracies,
         "few_judged": few_to_judge_by(first.run) if "kept" in first.attacks and "swap" in first.edits else None,
         "OFTEN": OFTEN,

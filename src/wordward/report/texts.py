@@ -6,7 +6,7 @@ from typing import Any
 
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example
-from wordward.datasets.incoming import STANDARD_INPUT
+from wordward.datasets.incoming import STANDARD_INPUT, called
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples, read_as, split_examples
@@ -21,7 +21,7 @@ class Tested:
     """Test texts as each run reads them."""
 
     source: str
-    examples: list[Example]  # empty where only word numbers are known
+    examples: list[Example]  # to attack and show: without those of unknown tags; none where only ids are known
     corpora: list[Corpus]
 
 
@@ -30,7 +30,8 @@ def texts_to_score(
 ) -> Tested | None:
     """The texts of a file, or of a split of the corpus that all runs are on; None where none are asked for.
 
-    `columns`: settings of data that the file is read with where the first run's do not fit.
+    `columns`: settings of data that the file is read with where the first run's do not fit. Unless `quiet`, says
+    which tags of the texts are unknown to the runs: they count as wrong.
     """
     if test is None:
         return None
@@ -39,8 +40,10 @@ def texts_to_score(
         several = bool(runs[0].among)
         read = read_as(replace(data, limit=None, **(columns or {})), test, several_labels=several)
         examples = runs[0].examples(read)
-        source = "standard input" if test == STANDARD_INPUT else test
-        return Tested(source, examples, [run.encode(examples, labelled=True, source=source) for run in runs])
+        source = called(test)
+        corpora = [run.encode_to_score(examples, source=source, quiet=quiet or run is not runs[0]) for run in runs]
+        strange = set(corpora[0].unknown)
+        return Tested(source, [each for each in examples if not strange.intersection(each.names)], corpora)
     if other := {run.config.data.corpus for run in runs} - {data.corpus}:
         raise SettingError(
             "test",

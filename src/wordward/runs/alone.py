@@ -29,7 +29,7 @@ _known: WeakKeyDictionary[nn.Module, tuple[Any, Alone | None]] = WeakKeyDictiona
 
 
 def remembered(run: Run, model: nn.Module) -> Evidence | None:
-    """As `evidence_alone`; the words are read again only if the weights of the model have changed."""
+    """What words speak for to a run, by `evidence_alone`; they are read again only if the model has changed."""
     state = run.paired, fingerprint(model)
     if model not in _known or _known[model][0] != state:
         _known[model] = state, read_alone(run)
@@ -55,10 +55,11 @@ def read_alone(run: Run) -> Alone | None:
 
 
 def evidence_alone(run: Run, read: Alone | None) -> Evidence | None:
-    """The log-odds of each label for a word alone, over those of most words and in their deviations.
+    """What each word of a run speaks for: the log-odds of each label where it is read alone.
 
-    None where words say nothing. Words that are not read have an infinite variance, as those that no training text
-    holds; words near them foretell what they speak for.
+    They are told from their median over the words, in standard deviations. None where words say nothing. Words
+    that are not read have an infinite variance, as those that no training text holds; words near them foretell
+    what they speak for.
     """
     if read is None or len(run.labels) < 2:
         return None

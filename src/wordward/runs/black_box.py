@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import torch
@@ -60,14 +60,14 @@ def open_function(
 
 @dataclass(frozen=True)
 class OfStrings:
-    """The rule of sense for ids of `Strings`."""
+    """The rule of `wordward.attack.sense`, asked about ids of `Strings`: each is judged as its word in lower case."""
 
     judge: Any
     strings: Strings
     learnt: Vocabulary
 
     def of(self, label: int, word: int, toward: int) -> Any:
-        """What is judged of one swap."""
+        """What `judge` says of the swap of one word for another in a text of this label."""
         return self.judge.of(label, self._learnt(word), self._learnt(toward))
 
     def speaks(self, label: int, word: int, *, comes: bool) -> bool:
@@ -84,10 +84,7 @@ class BlackBox(FromElsewhere, Run):
 
     vocabulary: Strings
     model: TextFunction
-
-    @property
-    def has_gradients(self) -> bool:
-        return False
+    has_gradients: ClassVar[bool] = False
 
     @cached_property
     def text(self) -> TextSettings:  # type: ignore[override]

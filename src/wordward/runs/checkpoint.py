@@ -24,7 +24,7 @@ AFRESH = f"delete {POINTER} to start this run from the beginning"
 
 
 def save_weights(folder: Path, model: nn.Module, vocabulary: Vocabulary) -> None:
-    """The model, marked with the vocabulary it belongs to."""
+    """Write the weights of a model, marked with the vocabulary that they belong to."""
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     _save_tensors(folder / WEIGHTS, tensors, {"vocabulary": vocabulary.fingerprint})
 

@@ -17,7 +17,7 @@ class Yardstick(NamedTuple):
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> "Yardstick | None":
-        """The one in a result; None where there is none, as in runs of older versions."""
+        """The yardstick that a result.json holds; None if it holds none, as those of older versions."""
         entry = result.get("yardstick")
         if not entry:
             return None
@@ -26,7 +26,7 @@ class Yardstick(NamedTuple):
         )
 
     def entry(self, seconds: float) -> dict[str, Any]:
-        """What a result holds of it."""
+        """The yardstick as result.json holds it, with the seconds that it took."""
         return {
             "name": self.name,
             "dev": {name: interval.value for name, interval in self.scores.items()},
@@ -35,7 +35,7 @@ class Yardstick(NamedTuple):
         }
 
     def standing(self, criterion: str, score: float) -> Literal["better", "worse", "even"]:
-        """How a run's score stands to this one: even within the standard error of the difference.
+        """Whether a run's score is better or worse than the yardstick's; even: by no more than a standard error.
 
         Both are measured on the same texts, so the run's score is taken to vary as much as the yardstick's.
         """

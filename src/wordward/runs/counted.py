@@ -1,8 +1,9 @@
-"""In which labelled texts words stand, counted for a model whose training texts are not known."""
+"""A model that wordward did not train: where its files lie, and its words as they are counted in labelled texts."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,6 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.runs.given import Text, as_example
 from wordward.runs.label_cells import decided
-from wordward.runs.sources import place_of
 from wordward.support.errors import RunError
 from wordward.text.corpus import Corpus, label_numbers
 from wordward.text.tokenizers import split_words
@@ -34,10 +34,7 @@ class FromElsewhere:
     source: str | None
     counted: Counted | None
     among: tuple[str, ...]  # labels of which it is the no and yes of one; none: it gives each text one label
-
-    @property
-    def trained_here(self) -> bool:
-        return False
+    trained_here: ClassVar[bool] = False
 
     def example(self, text: Text) -> Example:
         """A text with its label; that of one of several labels at once is its no or yes."""
@@ -46,7 +43,7 @@ class FromElsewhere:
     @property
     def place(self) -> Path:
         """Where its files lie; of a function, the Python file that names it."""
-        return self.folder if self.source is None else place_of(self.source)
+        return self.folder if self.source is None else _place_of(self.source)
 
     @property
     def weights(self) -> list[Path]:
@@ -60,6 +57,19 @@ class FromElsewhere:
 
     def class_counts(self) -> Tensor | None:
         return None if self.counted is None else self.counted.counts
+
+
+def _place_of(source: str) -> Path:
+    """The folder of a model, of one of the hub that in the cache; of `module:name` the file."""
+    if Path(source).is_dir():
+        return Path(source)
+    module, named, _ = source.partition(":")
+    if named:
+        return Path(getattr(sys.modules.get(module.removesuffix(".py")), "__file__", None) or source)
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(source, "config.json")
+    return Path(cached).parent if isinstance(cached, str) else Path(source)
 
 
 def count_words(examples: Sequence[Example], labels: Sequence[str], source: str = "") -> Counted:

@@ -22,7 +22,7 @@ from wordward.runs.hub import (
     pretrained,
     transformers_quietly,
 )
-from wordward.runs.pieces import PieceVocabulary, separator_of
+from wordward.runs.pieces import PieceVocabulary
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
 
@@ -57,19 +57,16 @@ def in_memory(
     )
 
 
-def open_hub(source: str, device: torch.device, *, positive: str | None = None) -> ExternalRun:
+def open_hub(source: str, device: torch.device) -> ExternalRun:
     """The model of a folder that `save_pretrained` wrote, or of that name on the hub, with its own labels."""
     check_folder(source)
     tagging, model = _load(source)
     tokenizer = load_tokenizer(source, tagging=tagging)
-    run = in_memory(model.to(device).eval(), tokenizer, tagging=tagging, name=source)
-    return replace(with_positive(run, positive), source=source)
+    return replace(in_memory(model.to(device).eval(), tokenizer, tagging=tagging, name=source), source=source)
 
 
-def open_pair(
-    model: nn.Module, tokenizer: Any, device: torch.device | None, *, name: str = "", positive: str | None = None
-) -> ExternalRun:
-    """A model that is in memory, with its tokenizer; `device`: where to put it, None for where it is."""
+def open_pair(model: nn.Module, tokenizer: Any, device: torch.device, *, name: str) -> ExternalRun:
+    """A model that is in memory, with its tokenizer, which is moved to the device and called by this name."""
     if not getattr(tokenizer, "is_fast", False):
         raise SettingError(
             "tokenizer",
@@ -79,33 +76,8 @@ def open_pair(
     head = _head([type(model).__name__])
     if head is None:
         raise SettingError("model", _no_head(type(model).__name__, type(model).__name__))
-    model = model if device is None else model.to(device)  # in its own mode, and in eval mode while it is asked
-    return with_positive(in_memory(model, tokenizer, tagging=head, name=name), positive)
-
-
-def with_positive(run: ExternalRun, tag: str | None) -> ExternalRun:
-    """The run with the tag of a tagger that counts, or of one label among several at once."""
-    if tag is None:
-        return run
-    if isinstance(run, SeveralOfModel):
-        return run.deciding(tag)
-    if not run.tagging or tag not in run.labels:
-        what = f"among the tags of {run.folder}, {', '.join(run.labels)}" if run.tagging else "for a tagger only"
-        raise SettingError("positive", f"expected `positive` {what}; got {tag!r}")
-    return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
-
-
-def with_pairs(run: Any, column: str | None) -> Any:
-    """The run of a model whose texts are two, the second from this column; None: as it is."""
-    if column is None or run.config.data.pair_column is not None:
-        return run
-    if run.trained_here or run.tagging:
-        what = "gives tags to one text" if run.tagging else "was trained on single texts"
-        raise SettingError("pair_column", f"{run.folder} {what}, not on pairs of them: leave `pair_column` out")
-    run = replace(run, config=replace(run.config, data=replace(run.config.data, pair_column=column)))
-    if isinstance(run, ExternalRun):
-        run.model.separator = separator_of(run.tokenizer, run.model.model)
-    return run
+    model = model.to(device)  # in its own mode, and in eval mode while it is asked
+    return in_memory(model, tokenizer, tagging=head, name=name)
 
 
 def _load(source: str) -> tuple[bool, Any]:
@@ -115,8 +87,7 @@ def _load(source: str) -> tuple[bool, Any]:
     tagging = _head(named)
     if tagging is None:
         raise RunError(_no_head(source, " and ".join(named) or "not named in its config.json"))
-    kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    model, told = pretrained(source, kind)
+    model, told = pretrained(source, f"AutoModel{HEADS[tagging]}")
     if missing := sorted(told["missing_keys"]):
         raise RunError(
             f"the weights of {source} lack {', '.join(missing[:3])}, so what it would predict is drawn at random: "

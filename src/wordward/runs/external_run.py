@@ -33,7 +33,7 @@ class CheckedLogits(LogitsModel):
         self.labels, self.tagging, self.which = labels, tagging, which
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, classes), or (batch, time, classes)."""
+        """Logits: (batch, classes), or of a tagger (batch, time, classes); a model that gives others is refused."""
         logits = super().forward(ids, mask)
         if logits.shape[-1] != self.labels:
             raise SettingError(
@@ -46,7 +46,7 @@ class CheckedLogits(LogitsModel):
         return self.decided(logits)
 
     def decided(self, logits: Tensor) -> Tensor:
-        """Of the logits of all labels at once, (batch, classes), the no and yes of the one that is asked about."""
+        """The logits of all labels, (batch, classes); if one is asked about, of its no and yes, (batch, 2)."""
         return logits if self.which is None else yes_or_no(logits[:, self.which])
 
     def asking(self, which: int | None) -> "CheckedLogits":

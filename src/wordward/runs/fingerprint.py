@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def fingerprint(model: nn.Module) -> bytes:
-    """What is another, almost surely, once the weights of a model have changed.
+    """Bytes that, almost surely, are others once any weight of a model has changed.
 
     By the sum of each row: those of whole tables depend on how many threads add them up. Not by `_version`, which
     fused optimizers do not count.

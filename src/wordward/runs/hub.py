@@ -58,7 +58,7 @@ def transformers_quietly() -> Iterator[Any]:
 
 
 def load_tokenizer(source: str, *, tagging: bool) -> Any:
-    """The tokenizer of a model, a fast one, with padding."""
+    """The tokenizer of a folder or of a model on the hub; refused if it is not fast, or has no token to pad with."""
     check_folder(source)
     folder = Path(source)
     if folder.is_dir() and not any(any(folder.glob(name)) for name in TOKENIZERS):
@@ -113,8 +113,9 @@ def load_model(source: str, *, tagging: bool, labels: Sequence[str], whole: bool
     """
     check_folder(source)
     names = {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
-    kind = f"AutoModelFor{'Token' if tagging else 'Sequence'}Classification"
-    model, told = pretrained(source, kind, num_labels=len(labels), **names, ignore_mismatched_sizes=True)
+    model, told = pretrained(
+        source, f"AutoModel{HEADS[tagging]}", num_labels=len(labels), **names, ignore_mismatched_sizes=True
+    )
     absent = sorted([*told["missing_keys"], *(str(each[0]) for each in told["mismatched_keys"])])
     if whole and absent:
         raise RunError(
@@ -212,7 +213,7 @@ def longest(model: nn.Module, tokenizer: Any) -> int:
 
 
 def multiple_of(model: nn.Module) -> int:
-    """Of how many pieces a model reads multiples only: such a model fills texts up itself, after they were masked."""
+    """What the pieces of a batch must be a multiple of, mostly 1: else the model fills texts up, after the mask."""
     config: Any = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
     if kind == "longformer":

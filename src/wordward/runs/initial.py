@@ -156,7 +156,7 @@ def check_fits_task(kind: str, *, tagging: bool) -> None:
 
 
 def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bool) -> Model:
-    """A model of the configured kind and sizes, at random."""
+    """A new model of the configured kind and sizes, its weights drawn at random."""
     check_fits_task(config.model.kind, tagging=tagging)
     if tagging:
         beside = Spelling(words, classes) if config.model.kind == "spelling" else None

@@ -15,8 +15,11 @@ from torch import nn
 from wordward.config.settings import TrainConfig
 from wordward.runs import black_box, external, lstm, run_folder, transformer
 from wordward.runs.counted import Counted
+from wordward.runs.external_run import ExternalRun
 from wordward.runs.missing import beside, is_path
+from wordward.runs.pieces import separator_of
 from wordward.runs.run import Run
+from wordward.runs.several import SeveralLabels
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import RunError, SettingError
@@ -36,10 +39,8 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
     `positive`: a tagger's tag whose F0.5 counts and which attacks make it miss, instead of the one of its training.
     """
     config = run_folder.load_config(path, TrainConfig)
-    if positive is not None:
-        config = _flagging(positive, config, path)
     kind = lstm if config.transformer is None else transformer
-    return kind.open_run(Path(path), config, pick_device(device))
+    return with_positive(kind.open_run(Path(path), config, pick_device(device)), positive)
 
 
 def open_model(
@@ -55,24 +56,55 @@ def open_model(
     `labels` name those of a function, in the order of its probabilities. `pair_column`: the model reads two texts,
     the second from this column of a file; a run of pairs has its own.
     """
-    run = _open(source, device=device, positive=positive, labels=labels, paired=pair_column is not None)
-    return external.with_pairs(run, pair_column)
+    run = _open(source, device=device, labels=labels, paired=pair_column is not None)
+    return _with_pairs(with_positive(run, positive), pair_column)
 
 
-def _open(source: Any, *, device: str, positive: str | None, labels: Sequence[str], paired: bool) -> Run:
-    of_object = partial(_of_object, device=device, positive=positive, labels=labels, paired=paired)
+def with_positive(run: Any, tag: str | None) -> Any:
+    """The run with the tag of a tagger that counts, or of one label among several at once; None: as it is."""
+    if tag is None:
+        return run
+    if isinstance(run, SeveralLabels):
+        return run.deciding(tag)
+    if not run.tagging:
+        raise SettingError(
+            "positive", f"positive names a tag of a tagger, but {run.folder} gives each text one label: leave it out"
+        )
+    if tag not in run.labels:
+        raise SettingError(
+            "positive", f"expected `positive` among the tags of {run.folder}, {', '.join(run.labels)}; got {tag!r}"
+        )
+    return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
+
+
+def _with_pairs(run: Any, column: str | None) -> Any:
+    """The run of a model whose texts are two, the second from this column; None: as it is."""
+    if column is None or run.config.data.pair_column is not None:
+        return run
+    if run.trained_here or run.tagging:
+        what = "gives tags to one text" if run.tagging else "was trained on single texts"
+        raise SettingError("pair_column", f"{run.folder} {what}, not on pairs of them: leave `pair_column` out")
+    run = replace(run, config=replace(run.config, data=replace(run.config.data, pair_column=column)))
+    if isinstance(run, ExternalRun):
+        run.model.separator = separator_of(run.tokenizer, run.model.model)
+    return run
+
+
+def _open(source: Any, *, device: str, labels: Sequence[str], paired: bool) -> Run:
+    """What `source` names, as a run; `paired`: a function is tried with two texts."""
+    of_object = partial(_of_object, device=device, labels=labels, paired=paired)
     if not isinstance(source, str | Path):
         return of_object(source, type(source).__name__)
     name, folder = str(source), Path(source)
     if (folder / run_folder.CONFIG).exists():
-        return load_run(folder, device=device, positive=positive)
+        return load_run(folder, device=device)
     if folder.is_file():
         raise RunError(_no_file(folder))
     if (folder / "config.json").exists() or (not folder.exists() and _may_be_on_hub(name)):
         if not folder.exists():
             say(f"{name} is no folder here: looking for it on the Hugging Face hub")
         try:
-            return external.open_hub(name, pick_device(device), positive=positive)
+            return external.open_hub(name, pick_device(device))
         except RunError as error:
             if folder.exists():
                 raise
@@ -133,15 +165,13 @@ def _imported(source: str) -> Any:
     return found() if not takes else found
 
 
-def _of_object(
-    given: Any, name: str, *, device: str, positive: str | None, labels: Sequence[str], paired: bool
-) -> Run:
+def _of_object(given: Any, name: str, *, device: str, labels: Sequence[str], paired: bool) -> Run:
     """A model with its tokenizer (a tuple, or an object that has both), or a function."""
     pair = given
     if isinstance(getattr(given, "model", None), nn.Module) and getattr(given, "tokenizer", None) is not None:
         pair = given.model, given.tokenizer  # a pipeline of transformers
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], nn.Module):
-        return external.open_pair(*pair, pick_device(device), name=name, positive=positive)
+        return external.open_pair(*pair, pick_device(device), name=name)
     if isinstance(given, nn.Module):
         raise SettingError("model", f"{name} is a model without its tokenizer: give both, as (model, tokenizer)")
     if not callable(getattr(given, "predict_proba", given)):
@@ -149,12 +179,7 @@ def _of_object(
             f"{name} is {type(given).__name__}; expected (model, tokenizer), or a function from a list of "
             "texts to probabilities"
         )
-    run = black_box.open_function(given, name=name, labels=labels, paired=paired)
-    if positive is None:
-        return run
-    if not isinstance(run, black_box.SeveralOfFunction):
-        raise SettingError("positive", f"positive names a tag of a tagger, but {name} gives each text one label")
-    return run.deciding(positive)
+    return black_box.open_function(given, name=name, labels=labels, paired=paired)
 
 
 def _may_be_on_hub(name: str) -> bool:
@@ -185,17 +210,3 @@ def short_names(folders: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     raise RunError(f"expected different runs; got {', '.join(map(str, folders))}: name each once")
-
-
-def _flagging(tag: str, config: TrainConfig, path: str | Path) -> TrainConfig:
-    """The settings of a run whose `positive` is another tag."""
-    labels = run_folder.load_labels(path)
-    if config.task != "tag":
-        raise SettingError(
-            "positive", f"positive names a tag of a tagger, but {path} gives each text one label: leave it out"
-        )
-    if tag not in labels:
-        raise SettingError(
-            "positive", f"expected `positive` among the tags of {path}, {', '.join(labels)}; got {tag!r}"
-        )
-    return replace(config, training=replace(config.training, positive=tag))

@@ -17,7 +17,7 @@ class Reader(ABC):
         """Tokenise an example: its words with their places in the text, and the ids that `encode` would give."""
 
     def read_all(self, examples: Sequence[Example]) -> list[Reading]:
-        """As `read` for each example, together where that is faster."""
+        """The reading of each example, in order; found together where that is faster than one by one."""
         return [self.read(example) for example in examples]
 
     @abstractmethod
@@ -39,9 +39,9 @@ class Reader(ABC):
         return new if np.array_equal(self.ids_of(text), new.ids) else None
 
     def swapped_rows(self, swaps: Sequence[tuple[Row, int, int, str]]) -> list[Row | None]:
-        """As `swapped` for each row, position, word and new text."""
+        """What `swapped` gives for each row, position, word and new text."""
         return [self.swapped(*swap) for swap in swaps]
 
     def ids_alone(self, stretches: Sequence[str]) -> list[list[int]] | None:
-        """The ids of what stands between blanks, wherever that is; None where what is around it matters."""
+        """The ids of each stretch of text between blanks; None for a model that reads it by what is around it."""
         return None

@@ -96,7 +96,7 @@ class Reading:
 
     @cached_property
     def found(self) -> Words:
-        """The words."""
+        """The words, and how the ids are made of them; found when they are first asked for."""
         return self._find()
 
     @cached_property

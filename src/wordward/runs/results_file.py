@@ -108,7 +108,7 @@ class ResultsFile:
         return done
 
     def records(self, read: Callable[[dict[str, Any]], Read]) -> Iterator[Read]:
-        """What `read` makes of each line."""
+        """What `read` makes of the record in each line, in order; a damaged line is refused."""
         if not self.done:
             return
         with self.path.open(encoding="utf-8", errors="replace", newline="\n") as file:

@@ -73,6 +73,12 @@ class Run(Reader):
     counted: Counted | None = None
     among: tuple[str, ...] = ()
 
+    # Whether `wordward train` made it, so that its folder tells how; not so a model that was only opened.
+    trained_here: ClassVar[bool] = True
+    # Whether what moves a prediction can be computed; not so for a function from texts to probabilities.
+    has_gradients: ClassVar[bool] = True
+    # Whether a text may get several labels at once, each by a yes or no of its own.
+    several_labels: ClassVar[bool] = False
     # Tokens whose gradients are computed at once, at most: an LSTM, which reads word by word, takes many.
     tokens_at_once: ClassVar[int] = 1 << 16
     # `wordward.explain.explain` and `wordward.attack.attack_texts`: entered by those rooms, which stand above this.
@@ -97,16 +103,6 @@ class Run(Reader):
         return self.folder / TRANSFORMER if self.config.transformer else self.folder
 
     @property
-    def trained_here(self) -> bool:
-        """Whether `wordward train` made it, so that its folder tells how; not so a model that was only opened."""
-        return True
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether what moves a prediction can be computed; not so for a function from texts to probabilities."""
-        return True
-
-    @property
     def is_on_cpu(self) -> bool:
         """Whether it computes on the cores of this machine; what a function computes on is not known."""
         return self.has_gradients and self.device.type == "cpu"
@@ -115,11 +111,6 @@ class Run(Reader):
     def tokens_read(self) -> int:
         """Tokens of texts that the model predicts at once, at most, where there are many."""
         return TOKENS
-
-    @property
-    def several_labels(self) -> bool:
-        """Whether a text may get several labels at once, each by a yes or no of its own."""
-        return False
 
     @property
     def positive(self) -> int | None:
@@ -335,9 +326,15 @@ class Run(Reader):
         examples = self.examples(texts)
         if not examples:
             raise DataError("expected texts with labels to score the model on; there are none", source or None)
-        to_score = partial(self.encode, labelled=True, source=source)
-        corpus = encoded(to_score, examples, self.labels, quiet=quiet) if self.tagging else to_score(examples)
+        corpus = self.encode_to_score(examples, source=source, quiet=quiet)
         return self.evaluate_corpus(corpus, source, quiet=quiet)
+
+    def encode_to_score(self, examples: Sequence[Example], *, source: str = "", quiet: bool = True) -> Corpus:
+        """Labelled examples as ids, for `evaluate_corpus`: tags that a tagger does not know will count as wrong.
+
+        Unless `quiet`, says which tags these are.
+        """
+        return encoded(partial(self.encode, labelled=True, source=source), examples, self.labels, quiet=quiet)
 
     def evaluate_corpus(self, corpus: Corpus, source: str = "", *, quiet: bool = True) -> Evaluation:
         """Like `evaluate`, for texts that are encoded already."""

@@ -79,8 +79,14 @@ def create(path: str | Path, *, force: bool = False) -> Path:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Hold a run folder while training into it; refuse one that another process holds."""
+def held(folder: Path, *, first: bool = True) -> Iterator[None]:
+    """Hold a run folder while training into it; refuse one that another process holds.
+
+    Of several processes that train together only the `first` holds it.
+    """
+    if not first:
+        yield
+        return
 
     def busy() -> None:
         raise RunError(
@@ -106,10 +112,7 @@ def begun(folder: Path) -> bool:
 
 def load_config(path: str | Path, kind: type[Config]) -> Config:
     """The settings of a run."""
-    refuse_pipes(Path(path))
-    file = Path(path) / CONFIG
-    if not file.exists():
-        raise RunError(f"{path} is not a run folder: it holds no {CONFIG}")
+    file = _file_in(path, CONFIG)
     with readable(file):
         text = file.read_text(encoding="utf-8", errors="replace")
     try:
@@ -128,12 +131,18 @@ def config_text(path: str | Path) -> str:
 
 def load_vocabulary(path: str | Path) -> Vocabulary:
     """The vocabulary of a run."""
-    refuse_pipes(Path(path))
-    file = Path(path) / VOCABULARY
-    if not file.exists():
-        raise RunError(f"{path} is not a run folder: it holds no {VOCABULARY}")
+    file = _file_in(path, VOCABULARY)
     with readable(file):
         return Vocabulary.load(file)
+
+
+def _file_in(path: str | Path, name: str) -> Path:
+    """A file that every run has; a folder without it is refused."""
+    refuse_pipes(Path(path))
+    file = Path(path) / name
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it holds no {name}")
+    return file
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -22,9 +22,7 @@ from wordward.text.corpus import Corpus
 class SeveralLabels(Run):
     """Predicts and is scored; what is explained and attacked is one label's yes or no, as `deciding` gives it."""
 
-    @property
-    def several_labels(self) -> bool:
-        return True
+    several_labels: ClassVar[bool] = True
 
     @abstractmethod
     def _yes_or_no(self, which: int) -> tuple[type[Run], Any]:

@@ -116,7 +116,10 @@ def ask(
             f"{texts[0][:60]!r}: {type(error).__name__}: {error}"
         ) from error
     answered = answered.detach().cpu().numpy() if isinstance(answered, Tensor) else answered
-    answers = list(answered)
+    try:
+        answers = list(answered)
+    except TypeError:
+        raise RunError(f"{name} must give probabilities for each text, but gave {_shown(answered)}") from None
     if len(answers) != len(texts):
         raise RunError(f"{name} must give probabilities for each text, but gave {len(answers)} for {len(texts)}")
     return [_row(answer, labels, name, several) for answer in answers]

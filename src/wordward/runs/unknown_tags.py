@@ -16,9 +16,9 @@ NAMED = 5  # tags that a line names
 def encoded(
     encode: Callable[[Sequence[Example]], Corpus], examples: Sequence[Example], labels: Sequence[str], *, quiet: bool
 ) -> Corpus:
-    """The sentences as `encode` encodes them, unknown tags numbered after `labels`.
+    """Labelled texts as `encode` encodes them; tags that are not among `labels` are numbered after these.
 
-    Where most tags are unknown they are another task's, which `encode` refuses.
+    Where most tags are unknown they are another task's, which `encode` refuses. Unless `quiet`, says which these are.
     """
     tags = Counter(tag for example in examples for tag in example.tags or ())
     known = {label: number for number, label in enumerate(labels)}

@@ -36,7 +36,7 @@ class Remembering:
 
 
 def given_names(settings: Remembering) -> set[str]:
-    """Names of the settings that were given, its parts' included; None where that is the default counts as not."""
+    """Names of the settings that were given, those of its parts too; a None that is the default was not given."""
     found, known = set(), settings._given
     for item in fields(settings):  # type: ignore[arg-type]
         value = getattr(settings, item.name)

@@ -7,10 +7,16 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from wordward.support.errors import SettingError
 
+
+def _whole(value: Any) -> bool:
+    """Whether this is a whole number, numpy's too."""
+    return hasattr(value, "__index__")
+
+
 Rule = tuple[str, Callable[[Any], bool]]  # what is accepted, in words and as a test
-WHOLE: Rule = "a whole number", lambda value: hasattr(value, "__index__")  # numpy's, too
-COUNT: Rule = "1 or more", lambda value: 1 <= value < inf
-COUNT_OR_NONE: Rule = "1 or more, or None", lambda value: value is None or 1 <= value < inf
+WHOLE: Rule = "a whole number", _whole
+COUNT: Rule = "a whole number, 1 or more", lambda value: _whole(value) and value >= 1
+COUNT_OR_NONE: Rule = f"{COUNT[0]}, or None", lambda value: value is None or COUNT[1](value)
 POSITIVE: Rule = "greater than 0", lambda value: 0 < value < inf
 ABOVE_ZERO: Rule = "greater than 0", lambda value: value > 0  # inf, too: no bound
 POSITIVE_OR_NONE: Rule = "greater than 0, or None", lambda value: value is None or 0 < value < inf
@@ -18,8 +24,8 @@ FACTOR: Rule = "greater than 0 and at most 1", lambda value: 0 < value <= 1
 SHARE: Rule = "between 0 and 1", lambda value: 0 < value < 1
 DROPOUT: Rule = "0 or more and less than 1", lambda value: 0 <= value < 1
 NOT_NEGATIVE: Rule = "0 or more", lambda value: 0 <= value < inf
-SEED: Rule = "0 or more and less than 2**64", lambda value: 0 <= value < 1 << 64
-NOT_NEGATIVE_OR_NONE: Rule = "0 or more, or None", lambda value: value is None or 0 <= value < inf
+SEED: Rule = "a whole number, 0 or more and less than 2**64", lambda value: _whole(value) and 0 <= value < 1 << 64
+SEED_OR_NONE: Rule = f"{SEED[0]}, or None", lambda value: value is None or SEED[1](value)
 
 
 def check(settings: Any, rule: Rule, *names: str) -> None:

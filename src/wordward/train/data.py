@@ -11,6 +11,7 @@ import numpy as np
 
 from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
+from wordward.datasets.incoming import called
 from wordward.perturbation.objective import Average
 from wordward.runs import run_folder
 from wordward.runs.entities import mark_entities
@@ -163,7 +164,7 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
 def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tuple[TrainConfig, Data]:
     """The user's own texts, part of them held out if there are none for dev; the config with a tokenizer for them."""
     data = config.data
-    with waiting(f"reading {'standard input' if data.train == '-' else Path(data.train).name}", quiet=quiet):
+    with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
         labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
         tagging = labelled[0].tags is not None
         say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)

@@ -20,7 +20,7 @@ def say_doubts(examples: Sequence[Example], *, quiet: bool) -> None:
 
 
 def _missing(examples: Sequence[Example]) -> str:
-    """That some labels are what tables write where there is none; empty where there are no such labels."""
+    """A message on labels that tables write for a missing value; empty if there are none."""
     found = [example for example in examples if (example.label or "").strip().casefold() in MISSING]
     if not found:
         return ""
@@ -33,7 +33,7 @@ def _missing(examples: Sequence[Example]) -> str:
 
 
 def _several(examples: Sequence[Example]) -> str:
-    """That some labels are others joined by "|", as for models that give several; empty where none is."""
+    """A message on labels that are others joined by "|", as for models that give several; empty if there are none."""
     labels = {example.label or "" for example in examples}
     joined = sorted(label for label in labels if "|" in label and labels & set(map(str.strip, label.split("|"))))
     if not joined:
@@ -45,7 +45,7 @@ def _several(examples: Sequence[Example]) -> str:
 
 
 def _contradictory(examples: Sequence[Example]) -> str:
-    """That the same text occurs with different labels, ignoring white space; empty where none does."""
+    """A message on texts that occur with different labels, white space ignored; empty if there are none."""
     first: dict[str, Example] = {}
     other: dict[str, Example] = {}
     for example in examples:

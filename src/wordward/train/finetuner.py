@@ -35,7 +35,7 @@ from wordward.train.halves import Ended, say_pace
 from wordward.train.learnt import Learnt
 from wordward.train.lora import merged
 from wordward.train.record import Record, tolerance
-from wordward.train.step import CHECKED, diverged
+from wordward.train.updater import CHECKED, diverged
 
 
 class FineTuning(transformers.TrainerCallback):

@@ -1,7 +1,6 @@
 """Fine-tuning a Hugging Face model into a run folder, with any method."""
 
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
 from wordward.text.chosen import Given
 from wordward.train.finetuning_checkpoint import last_checkpoint
-from wordward.train.finetuning_start import encode, start_of
+from wordward.train.finetuning_start import Encoded, encode, start_of
 from wordward.train.halves import say_unreached
 from wordward.train.record import Record, say_compared
 from wordward.train.yardstick import yardstick_of
@@ -43,15 +42,10 @@ def fine_tune(
     from wordward.train.finetuner import FineTuning  # needs transformers, and says so less plainly
 
     texts = encode(start, quiet=quiet)
-    if not quiet:  # it compares dev with train
-        say(texts.describe())
-    if start.may_know_dev:
-        say(
-            f"texts held out for dev flatter {config.transformer} if it has learnt them before: give others as `dev`",
-            quiet=quiet,
-        )
+    if not quiet:
+        _say_start(texts)
     yardstick = yardstick_of(texts.in_words(), quiet=quiet) if team.first else None
-    with run_folder.held(folder) if team.first else nullcontext(), transformers_quietly() as transformers:
+    with run_folder.held(folder, first=team.first), transformers_quietly() as transformers:
         if resume and run_folder.begun(folder):
             run_folder.check_labels(folder, texts.data.classes)
         if not resume and team.first:
@@ -73,6 +67,16 @@ def fine_tune(
         if not start.may_know_dev:
             say_compared(result, texts.config, quiet=quiet)
         return team.agree(result)
+
+
+def _say_start(texts: Encoded) -> None:
+    """Say what is about to be learnt from what, and where the scores on dev may flatter."""
+    say(texts.describe())
+    if texts.start.may_know_dev:
+        say(
+            f"texts held out for dev flatter {texts.config.transformer} if it has learnt them before: give others as "
+            "`dev`"
+        )
 
 
 def _finished(folder: Path, config: TrainConfig, *, quiet: bool) -> dict[str, Any] | None:

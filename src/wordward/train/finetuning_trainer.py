@@ -16,8 +16,8 @@ from wordward.train.beliefs import Beliefs
 from wordward.train.finetuning_data import Order
 from wordward.train.learnt import Learnt
 from wordward.train.record import Record
-from wordward.train.step import FUSED, settled_precision
 from wordward.train.teacher import Teacher
+from wordward.train.updater import FUSED, settled_precision
 
 WARM_UP = 0.1  # share of the steps
 
@@ -68,7 +68,7 @@ class RunTrainer(AdversarialTrainer):
         return self.halves and self.state.max_steps > 0 and self.state.global_step <= self.state.max_steps // 2
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
-        """In halves only in the second."""
+        """The losses of the KL methods by name; in halves there are none in the first."""
         if self.halves:
             step, half = self.state.global_step, self.state.max_steps // 2
             if step < half:

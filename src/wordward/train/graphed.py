@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.models import NONE, LanguageModel
-from wordward.train.step import PRECISIONS, Updater
+from wordward.train.updater import PRECISIONS, Updater
 
 WARM_UP = 3
 SPARE = 1.1  # space reserved for the targets in a cluster, relative to the largest window so far

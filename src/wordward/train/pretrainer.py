@@ -23,7 +23,7 @@ from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import Reader
 from wordward.train.graphed import GraphedWindow
 from wordward.train.record import Record
-from wordward.train.step import Updater
+from wordward.train.updater import Updater
 
 
 class Pretrainer:
@@ -123,13 +123,8 @@ class Pretrainer:
         """Write everything needed to resume from here."""
         self.team.meet(self.device)
         if self.team.first:
-            state = {
-                "steps": self.updater.steps,
-                "tokens": self.tokens,
-                "scaler": self.updater.scaler.state_dict(),
-            }
-            tensors = checkpoint.pack(self.model, self.updater.optimizer)
-            checkpoint.save_checkpoint(self.folder, tensors, state | self.record.state())
+            state = {**self.updater.state(), "tokens": self.tokens, **self.record.state()}
+            checkpoint.save_checkpoint(self.folder, self.updater.tensors(), state)
         self._fork_rng()
 
     def _fork_rng(self) -> None:
@@ -142,17 +137,16 @@ class Pretrainer:
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Take over what `save` wrote."""
         self.record.load({"loss": 0.0, "counted": 0, **state})
-        checkpoint.unpack(tensors, self.model, self.updater.optimizer)
-        self.updater.steps, self.tokens = state["steps"], state["tokens"]
-        if state["scaler"]:  # none was needed before, on a device that computes in fp32
-            self.updater.scaler.load_state_dict(state["scaler"])
+        self.updater.load(tensors, state)
+        self.tokens = state["tokens"]
         self._fork_rng()
 
     def fit(self) -> None:
         """Train until the last epoch or minute, keeping the best model."""
-        deadline = self.record.deadline(self.config.minutes)
+        deadline, begun = self.record.deadline(self.config.minutes), self.record.epoch
         while self.record.epoch < self.config.epochs:
-            if self.record.out_of_time(deadline, self.team):
+            if self.record.epoch and self.record.out_of_time(deadline, self.team):
+                self.record.say_out_of_time(self.config.minutes, trained=self.record.epoch > begun)
                 return
             self._epoch(deadline)
             self._close_epoch()

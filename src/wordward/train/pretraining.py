@@ -1,7 +1,6 @@
 """Language-model pre-training: the LSTM reads running text; the model that is best on held-out text is kept."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -94,7 +93,7 @@ def pretrain(
         run_folder.check_vocabulary(folder, vocabulary)
         checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
-    with run_folder.held(folder) if processes.first else nullcontext():
+    with run_folder.held(folder, first=processes.first):
         _begin(trainer, folder, force=force, resume=resume)
         with processes.interruptible(), threads_for(config.model.hidden):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
@@ -153,7 +152,7 @@ def _kind(config: PretrainConfig) -> str | None:
 def _encoded(
     examples: list[Example], config: PretrainConfig
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """As `_texts`, of texts in memory."""
+    """The vocabulary, the texts to read, and those held out, of texts in memory."""
     given = {id(example): at for at, example in enumerate(examples)}
     examples = sample(examples, config.limit, seed=config.seed, in_order=False)
     kept, held_out = hold_out(examples, config.held_out_share, seed=config.seed)

@@ -67,7 +67,7 @@ class Record:
 
     @contextmanager
     def writing_checkpoint(self) -> Iterator[None]:
-        """Measure how long it takes."""
+        """Measure how long the block takes to write a checkpoint, which decides when the next is due."""
         began = time.monotonic()
         yield
         now = time.monotonic()
@@ -97,7 +97,7 @@ class Record:
 
     @property
     def kept(self) -> str:
-        """What is left of a run that cannot go on."""
+        """Which model is left of a run that cannot go on, for a message."""
         if not (epoch := self.saved["epoch"]):
             return "no epoch has finished, so there is no model yet"
         return f"the best model so far (epoch {epoch}) is kept in {self.folder}"
@@ -171,7 +171,7 @@ class Record:
         self._loss, self.losses = None, 0
 
     def close_dev_epoch(self, criterion: str, dev: dict[str, Interval], **rest: Any) -> None:
-        """As `close_epoch`, where the `criterion` among the scores on dev decides."""
+        """End an epoch by its scores on dev, of which that of the `criterion` decides; `rest` as of `close_epoch`."""
         value = dev[criterion].value
         scores = {"dev": {name: interval.value for name, interval in dev.items()}}
         said = f"dev {criterion} {value:.4f}"

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,94 +16,12 @@ from wordward.perturbation.tap import Pass
 from wordward.support.console import say
 from wordward.support.device import release
 from wordward.support.distributed import ALONE, Team
-from wordward.support.errors import DivergedError
 from wordward.text.corpus import Batch
-from wordward.train.averaging import MovingAverage
 from wordward.train.beliefs import Beliefs
 from wordward.train.learnt import Learnt
+from wordward.train.updater import Updater
 
-PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
 RISING = 0.05  # share of all steps in which a linear schedule's learning rate rises
-FUSED = ("cpu", "cuda")  # devices on which one kernel updates weights and both of Adam's means: half the time
-CHECKED = 50  # steps between checks of the loss on a GPU, since each check waits for it
-
-
-def settled_precision(asked: str, device: torch.device) -> str:
-    """The precision to compute with; auto is the device's fastest."""
-    return asked if asked != "auto" else "fp16" if device.type == "cuda" else "fp32"
-
-
-class Updater:
-    """Adam with clipping and mixed precision; remembers the first step whose loss was not finite.
-
-    Several processes add up their gradients before they are clipped, so all make the same update.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        device: torch.device,
-        *,
-        clip: float,
-        precision: str,
-        averaging: float = 0.0,
-        team: Team = ALONE,
-    ) -> None:
-        self.model, self.device, self.clip, self.team = model, device, clip, team
-        self.precision = settled_precision(precision, device)
-        self.check_every = 1 if device.type == "cpu" else CHECKED  # steps between two checks of the loss
-        self.optimizer = torch.optim.Adam(model.parameters(), fused=device.type in FUSED)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
-        self.average = MovingAverage(model, averaging) if averaging else None
-        self.steps = 0
-        self._broken = torch.full((), -1, device=device)
-
-    def autocast(self, *, cache: bool = True) -> Any:
-        """The context for forward passes; inside a CUDA graph, without the cache of casts."""
-        if self.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=PRECISIONS[self.precision], cache_enabled=cache)
-
-    def begin(self, learning_rate: float) -> None:
-        """Start a step: set the learning rate, clear the gradients."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
-        self.optimizer.zero_grad(set_to_none=True)
-
-    def backward(self, loss: Tensor) -> Tensor:
-        """Backpropagate a loss; returns it detached."""
-        self.scaler.scale(loss).backward()
-        return loss.detach()
-
-    def finish(self, loss: Tensor) -> Tensor:
-        """Clip and update; returns the step's losses, one or several, over all processes, still on the device."""
-        loss = self.team.add_up(self.model.parameters(), loss)  # where one overflowed, all get inf and skip
-        self.scaler.unscale_(self.optimizer)
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self._broken = torch.where((self._broken < 0) & ~loss.isfinite().all(), self.steps, self._broken)
-        self.steps += 1
-        if self.average is not None:
-            self.average.update(self.steps)
-        return loss
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """The model as it is scored and saved: with averaged weights if averaging is on."""
-        return nullcontext() if self.average is None else self.average.in_place()
-
-    def refuse_broken(self, kept: str) -> None:
-        """Stop if a loss was NaN or infinite (waits for the device)."""
-        if (step := int(self._broken)) >= 0:
-            raise diverged(step + 1, kept)
-
-
-def diverged(step: int, kept: str) -> DivergedError:
-    """The error of a loss that is not finite; `kept` says what is left of the run."""
-    return DivergedError(
-        f"the loss is not finite at step {step}; {kept}. "
-        "Lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
-    )
 
 
 class Stepper:
@@ -273,6 +190,18 @@ class Stepper:
     def _share(self, batch: Batch) -> float:
         """The weight of a mean over these rows in the mean over the whole batch."""
         return batch.shares.texts if self.average == "sentences" else batch.shares.tokens
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside `updater.tensors`."""
+        predicted = self.beliefs.state() if self.beliefs else None
+        return {**self.updater.state(), "recent": self.learnt.state(), "predicted": predicted}
+
+    def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Take over what `updater.tensors` and `state` gave."""
+        self.updater.load(tensors, state)
+        self.learnt.load(state["recent"])
+        if self.beliefs:
+            self.beliefs.load(state["predicted"])
 
     def refresh(self) -> None:
         """Search nearest words again, so that a run resumed here continues exactly as if never stopped."""

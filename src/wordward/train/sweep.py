@@ -21,14 +21,14 @@ from wordward.support.errors import RunError, SettingError
 from wordward.support.files import refuse_pipes, write
 from wordward.support.remembering import changed, given_names
 from wordward.train.building import adversaries, build, with_fitting_k
-from wordward.train.data import prepare
+from wordward.train.data import prepare, settle
 from wordward.train.training import DivergedError, inputs_of, train, with_model
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 
 
 def parse(choices: Sequence[str]) -> dict[str, list[str]]:
-    """`epsilon=1,2.5,5` as a setting and the values to try."""
+    """The values to try of each setting, by its name, from choices such as `epsilon=1,2.5,5`."""
     found: dict[str, list[str]] = {}
     for choice in choices:
         name, equals, values = choice.partition("=")
@@ -164,11 +164,11 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
 
             start_of(config, texts)
             continue
-        training = config.training
-        reads = config.data, config.text, config.task, config.pretrained, config.model.kind
-        reads = (*reads, training.seed, training.positive, training.criterion, training.self_training)
+        reads = config.data, config.text, config.pretrained, config.model.kind, config.training.seed
         if data is None or reads != former:
-            former, (_, data) = reads, prepare(config, texts, quiet=True)
+            former, (config, data) = reads, prepare(config, texts, quiet=True)
+        else:
+            config, data = settle(config, data)
         adversaries(with_fitting_k(config, data), data, build(config, data))
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wordward.config.settings import TrainConfig
+from wordward.datasets.incoming import called
 from wordward.runs.label_cells import with_names
 from wordward.support.console import waiting
 from wordward.text.chosen import read_as
@@ -15,8 +16,8 @@ def check_tested(config: TrainConfig, classes: tuple[str, ...], *, tagging: bool
     file = config.data.test
     if not file or tagging:
         return
-    with waiting(f"reading {'standard input' if file == '-' else Path(file).name}", quiet=quiet):
+    with waiting(f"reading {Path(called(file)).name}", quiet=quiet):
         examples = read_as(replace(config.data, limit=None), file, quiet=True)
         if config.transformer is not None:  # whose labels may be given as numbers
             examples = with_names(classes, examples)
-        label_numbers(examples, classes, config.text, tagging=False, source=file)
+        label_numbers(examples, classes, config.text, tagging=False, source=called(file))

@@ -182,20 +182,13 @@ class Trainer:
     def _write(self) -> None:
         extra = self.unlabelled
         state = {
-            "steps": self.stepper.updater.steps,
+            **self.stepper.state(),
             "labelled": [self.labelled.epoch, self.labelled.at],
             "unlabelled": [extra.epoch, extra.at] if extra else None,
-            "scaler": self.stepper.updater.scaler.state_dict(),
-            "recent": self.stepper.learnt.state(),
-            "predicted": self.stepper.beliefs.state() if self.stepper.beliefs else None,
             "augmented": self.augmenter.state() if self.augmenter else None,
             "data": self.data.fingerprint,
         }
-        updater = self.stepper.updater
-        tensors = checkpoint.pack(self.model, updater.optimizer)
-        if updater.average is not None:
-            tensors |= updater.average.tensors()
-        checkpoint.save_checkpoint(self.folder, tensors, state | self.record.state())
+        checkpoint.save_checkpoint(self.folder, self.stepper.updater.tensors(), state | self.record.state())
 
     def result(self, stopped: bool, yardstick: dict[str, Any] | None) -> dict[str, Any]:
         """The result, as written to result.json."""
@@ -210,15 +203,7 @@ class Trainer:
         """Take over what `save` wrote."""
         self.record.check_data(state, self.data)
         self.record.load(state | {"epoch": state["labelled"][0]})
-        checkpoint.unpack(tensors, self.model, self.stepper.updater.optimizer)
-        self.stepper.updater.steps = state["steps"]
-        if self.stepper.updater.average is not None:
-            self.stepper.updater.average.load(tensors)
-        if state["scaler"]:  # none was needed before, on a device that computes in fp32
-            self.stepper.updater.scaler.load_state_dict(state["scaler"])
-        self.stepper.learnt.load(state["recent"])
-        if self.stepper.beliefs:
-            self.stepper.beliefs.load(state["predicted"])
+        self.stepper.load(tensors, state)
         if self.augmenter:
             self.augmenter.load(state["augmented"])
             self.labelled.read(self.augmenter.joined(self.data.train))

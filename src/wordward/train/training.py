@@ -1,7 +1,6 @@
 """Training a run: from its settings to a folder that holds the best model."""
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,13 @@ from wordward.config.settings import TrainConfig, given_of
 from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of, sample
 from wordward.datasets.example import label_names
+from wordward.datasets.incoming import called
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.initial import network
 from wordward.runs.missing import beside
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
-from wordward.support.errors import SettingError
+from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import Given, read_as, with_given
 from wordward.text.vocabulary import UNK
@@ -27,7 +27,6 @@ from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
 from wordward.train.standing import standing
-from wordward.train.step import DivergedError
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
 from wordward.train.yardstick import yardstick_of
@@ -140,7 +139,7 @@ def _train_network(
         say(_describe(trainer))
         _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
     yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
-    with run_folder.held(folder) if processes.first else nullcontext():
+    with run_folder.held(folder, first=processes.first):
         _begin(trainer, force=force, resume=resume)
         with (
             processes.interruptible(),
@@ -161,7 +160,7 @@ def with_model(
     chosen = None
     if is_open(config):
         if "train" not in given:
-            with waiting(f"reading {Path(config.data.train).name}", quiet=quiet):
+            with waiting(f"reading {Path(called(config.data.train)).name}", quiet=quiet):
                 given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
         whole, unlabelled = given["train"], bool(config.data.unlabelled)
         labels = {example.label for example in whole}  # a limit leaves out texts, but no label

@@ -1,0 +1,37 @@
+"""Standard input as texts, and records on standard output."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import BufferedReader
+from typing import Any, cast
+
+from wordward.cli.errors import UsageError
+
+
+def standard_input() -> Iterator[list[str]]:
+    """The lines of standard input, as many at a time as have come."""
+    rest, number = b"", 0
+    incoming = cast(BufferedReader, sys.stdin.buffer)
+    while True:
+        received = incoming.read1(1 << 16)
+        *lines, rest = (rest + received).split(b"\n")
+        if not received and rest:
+            lines = [rest]
+        texts: list[str] = []
+        for line in lines:
+            number += 1
+            try:
+                texts.append(line.decode().rstrip("\r"))
+            except UnicodeDecodeError as error:
+                yield texts  # the lines before it get their answers
+                raise UsageError(f"standard input, line {number}: expected UTF-8 ({error})") from None
+        if texts:
+            yield texts
+        if not received:
+            return
+
+
+def json_line(record: Any) -> str:
+    """A record as JSON for standard output, escaped where that is not UTF-8."""
+    return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
