@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from any_model import bert_table
 from untrained import a_run
 
 from wordward.runs import input_table
@@ -17,17 +17,9 @@ from wordward.support.errors import DataError, SettingError
 from wordward.text.vocabulary import SPECIALS
 
 
-def bert(folder: Path, words: list[str], table: torch.Tensor) -> Path:
-    """A folder with the two files that are read of a BERT."""
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", *words]) + "\n")
-    save_file({"embeddings.word_embeddings.weight": torch.cat([table[:1] * 0, table])}, folder / "model.safetensors")
-    return folder
-
-
 def test_a_folder_gives_its_input_table(tmp_path: Path) -> None:
     run, table = a_run(), torch.randn(3, 5)
-    space = word_space(run, str(bert(tmp_path / "bert", ["good", "zebra", "dull"], table)))
+    space = word_space(run, str(bert_table(tmp_path / "bert", ["good", "zebra", "dull"], table)))
     assert space is not None
     words = run.vocabulary.words
     assert {words[at] for at in space.known.nonzero().flatten()} == {"good", "dull"}
@@ -66,7 +58,7 @@ def test_a_table_is_poor_where_it_agrees_too_rarely(tmp_path: Path, monkeypatch:
     good = torch.randn(700, 4)
     like = of_many_words(good + 0.1 * torch.randn(700, 4))
     random = of_many_words(torch.randn(700, 16))
-    folder = bert(tmp_path / "bert", list(like.vocabulary.words[len(SPECIALS) :]), good[len(SPECIALS) :])
+    folder = bert_table(tmp_path / "bert", list(like.vocabulary.words[len(SPECIALS) :]), good[len(SPECIALS) :])
     monkeypatch.setattr(module, "installed_model", lambda: folder)
     for run, low, high in ((like, 0.8, 1.0), (random, 0.0, 0.15)):
         space = word_space(run, str(folder))
@@ -80,7 +72,7 @@ def test_a_table_is_poor_where_it_agrees_too_rarely(tmp_path: Path, monkeypatch:
 
 
 def test_few_words_tell_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = bert(tmp_path / "bert", ["good", "dull"], torch.randn(2, 4))
+    folder = bert_table(tmp_path / "bert", ["good", "dull"], torch.randn(2, 4))
     monkeypatch.setattr(module, "installed_model", lambda: folder)
     assert word_space(a_run()) is None
 

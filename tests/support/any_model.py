@@ -1,5 +1,6 @@
 """Models that wordward did not train: a Hugging Face folder made by transformers alone, and functions on texts."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 from hf_tiny import bert, word_pieces
 from reviews import BLAME, PRAISE, reviews
+from safetensors.torch import save_file
 
 from wordward.datasets import Example
 
@@ -48,6 +50,15 @@ class Guard:
     def __call__(self, texts: Sequence[str]) -> Any:
         self.asked += texts
         return [[1 - good(text), good(text)] for text in texts]
+
+
+def bert_table(folder: Path, words: list[str], table: torch.Tensor) -> Path:
+    """A folder with what is read of a BERT: its pieces, and their vectors (pieces, dim)."""
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", *words]) + "\n")
+    (folder / "config.json").write_text(json.dumps({"hidden_size": table.shape[1]}))
+    save_file({"embeddings.word_embeddings.weight": torch.cat([table[:1] * 0, table])}, folder / "model.safetensors")
+    return folder
 
 
 def word_vectors(path: Path) -> Path:

@@ -1,5 +1,8 @@
 """Word vectors, and the dropout after them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -10,9 +13,10 @@ class Words(nn.Module):
     """Word vectors and the dropout after them; the dropout is the site where r is added.
 
     If `rescaled`, the table keeps unit deviation, which epsilon relies on, and each vector gets its scale back after
-    the dropout.
+    the dropout. The last rows may be kept apart while the others are trained.
     """
 
+    apart: Tensor | None
     scale: Tensor | None
     shift: Tensor | None
 
@@ -20,6 +24,7 @@ class Words(nn.Module):
         super().__init__()
         self.table = nn.Embedding(size, dim, padding_idx=PAD)  # starts at N(0, 1)
         self.dropout = nn.Dropout(dropout)
+        self.register_buffer("apart", None, persistent=False)
         self.register_buffer("scale", torch.ones(dim) if rescaled else None)
         self.register_buffer("shift", torch.zeros(dim) if rescaled else None)
 
@@ -29,3 +34,20 @@ class Words(nn.Module):
         if self.scale is None or self.shift is None:
             return vectors
         return torch.addcmul(self.shift, vectors, self.scale)
+
+    def keep_apart(self, first: int) -> None:
+        """Leave only the first rows in the table, so that no time goes into others, which training never reads."""
+        rows = self.table.weight.detach()
+        self.apart = rows[first:].clone()
+        self.table.weight.data = rows[:first].clone()  # the same parameter, with its hooks
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """The table with the rows that are kept apart, to be scored or saved."""
+        kept = self.table.weight
+        if self.apart is not None:
+            self.table.weight = nn.Parameter(torch.cat([kept.detach(), self.apart]), requires_grad=False)
+        try:
+            yield
+        finally:
+            self.table.weight = kept

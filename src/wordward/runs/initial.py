@@ -73,21 +73,22 @@ def from_language_model(model: Classifier | Tagger, language_model: LanguageMode
 def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary, dim: int | None = None) -> int:
     """Fill the first `dim` columns (all) of the words that a file or a BERT's folder has vectors for, normalised.
 
-    Returns how many words there were.
+    Returns how many words of the texts there were.
     """
     dim = dim or table.embedding_dim
     rows, found = _rows_for(vocabulary, Path(path), dim)
-    if not found:
+    ids = torch.tensor(sorted(found), dtype=torch.long)
+    counts = vocabulary.counts[ids.numpy()]
+    if not counts.any():
         raise DataError("expected vectors of words in the texts; found none", path)
-    ids = torch.tensor(sorted(found))
-    set_vectors(table, torch.from_numpy(rows)[ids], vocabulary.counts[ids.numpy()], ids)
-    return len(found)
+    set_vectors(table, torch.from_numpy(rows)[ids], counts, ids)
+    return int((counts > 0).sum())
 
 
 @torch.no_grad()
 def set_vectors(table: nn.Embedding, vectors: Tensor, counts: np.ndarray, ids: Tensor | None = None) -> None:
-    """Fill the first columns of these ids (all) with vectors, normalised."""
-    mean, deviation = _moments(vectors, np.maximum(counts, 1))
+    """Fill the first columns of these ids (all) with vectors, normalised as those of the counted words are."""
+    mean, deviation = _moments(vectors, counts)
     rows = slice(None) if ids is None else ids
     table.weight[rows, : vectors.shape[1]] = ((vectors - mean) / deviation).to(table.weight)
     table.weight[PAD] = 0
@@ -178,5 +179,6 @@ def build(config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging:
         from_language_model(model, language_model, vocabulary.counts)
     if config.vectors:
         found = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary, config.model.dim)
-        say(f"{config.vectors} has vectors for {found:,} of the {len(vocabulary):,} words", quiet=quiet)
+        words = np.count_nonzero(vocabulary.counts[len(SPECIALS) : vocabulary.plain])
+        say(f"{config.vectors} has vectors for {found:,} of the {words:,} words of the texts", quiet=quiet)
     return model

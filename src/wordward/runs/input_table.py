@@ -67,6 +67,12 @@ def input_table(folder: Path) -> tuple[dict[str, int], np.ndarray]:
     return {piece: at for at, piece in enumerate(pieces[: len(table)])}, table
 
 
+def plain_words(folder: Path) -> list[str]:
+    """The words of two letters and more that the folder's table has as a whole, the commonest first."""
+    pieces, _ = input_table(folder)
+    return [piece for piece in pieces if len(piece) > 1 and piece.isalpha() and piece.islower()]
+
+
 def pieces_of(word: str, pieces: dict[str, int]) -> list[int]:
     """The pieces of a word, the longest first; none if a character is unknown."""
     found: list[int] = []

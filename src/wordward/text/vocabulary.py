@@ -125,6 +125,15 @@ class Vocabulary:
         forms = shared([forms_of(word) for word in self.words[len(SPECIALS) :]])
         return Vocabulary((*self.words, *forms), np.concatenate([self.counts, np.zeros(len(forms), np.int64)]))
 
+    def with_others(self, words: Iterable[str]) -> "Vocabulary":
+        """The vocabulary, and after its own words those of `words` that it lacks, which no text has."""
+        others = [word for word in dict.fromkeys(words) if word not in self._ids]
+        return Vocabulary((*self.words, *others), np.concatenate([self.counts, np.zeros(len(others), np.int64)]))
+
+    def first(self, count: int) -> "Vocabulary":
+        """The first `count` ids alone."""
+        return Vocabulary(self.words[:count], self.counts[:count])
+
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} words, {self.fingerprint})"
 

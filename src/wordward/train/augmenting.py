@@ -39,9 +39,12 @@ class Augmenter:
         *,
         quiet: bool,
         team: Team = ALONE,
+        reader: Run | None = None,
     ) -> None:
+        """`reader`: encodes what is learnt from; by default the run that is attacked."""
         assert settings.augment is not None
         self.run, self.examples, self.quiet, self.team = run, examples, quiet, team
+        self.reader = reader or run
         self.count, self._seed = min(settings.augment, len(examples)), settings.seed
         self._settings = AttackSettings(settings.augment_edits or EDITS, sense="kept")
         self.texts = self._drawn(0)
@@ -76,7 +79,7 @@ class Augmenter:
 
     def joined(self, train: Corpus) -> Any:
         """The training texts followed by this epoch's others, encoded."""
-        more = self.run.encode(self.texts, labelled=True)
+        more = self.reader.encode(self.texts, labelled=True)
         assert train.labels is not None
         assert more.labels is not None
         return replace(train, rows=Joined(train.rows, more.rows), labels=[*train.labels, *more.labels])

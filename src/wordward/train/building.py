@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from wordward.config.settings import TrainConfig
@@ -21,11 +22,22 @@ ENOUGH = 1_000  # texts to learn from, from which on phrases learn something fro
 
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
     """The model, initialised as configured; a convolution also by what the training texts tell of their words."""
-    classes = len(data.classes)
-    model = initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
+    model = initial.build(config, data.vocabulary, len(data.classes), tagging=data.tagging, quiet=quiet)
     if isinstance(model, Convolution):
         with waiting("counting words and their neighbours", quiet=quiet):
             _count_words(model, config, data)
+    return _in_training(model, data)
+
+
+def network_of(config: TrainConfig, data: Data) -> Model:
+    """A model of the same sizes, at random."""
+    return _in_training(initial.network(config, data.vocabulary, len(data.classes), tagging=data.tagging), data)
+
+
+def _in_training(model: Model, data: Data) -> Model:
+    """The model, without the vectors of words that no text to learn from has."""
+    if data.others:
+        model.words.keep_apart(data.met)
     return model
 
 
@@ -39,7 +51,7 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
     if not config.vectors:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], len(words), config.model.dim)
-        initial.set_vectors(model.words.table, vectors, counts)
+        initial.set_vectors(model.words.table, vectors, np.maximum(counts, 1))
     linear = spoken.words
     model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
     if model.pairs is not None:

@@ -15,6 +15,7 @@ from wordward.datasets.incoming import called
 from wordward.perturbation.objective import Average
 from wordward.runs import run_folder
 from wordward.runs.entities import mark_entities
+from wordward.runs.input_table import plain_words
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
 from wordward.text.chosen import Given, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
@@ -43,6 +44,7 @@ class Data:
     tagging: bool
     positive: int | None = None  # the class whose F0.5 counts
     examples: Sequence[Example] = ()  # the training texts as they were, for one that attacks them
+    others: int = 0  # words that no text to learn from has, known by their vectors alone: the last ids
 
     @cached_property
     def fingerprint(self) -> str:
@@ -105,6 +107,11 @@ class Data:
         shares = np.bincount(labels) / len(labels)
         entropy = float(-(shares * np.log(np.maximum(shares, 1e-12))).sum())
         return entropy * (len(labels) / len(self.train.rows) if average == "sentences" else 1.0)
+
+    @property
+    def met(self) -> int:
+        """How many ids texts to learn from may have."""
+        return len(self.vocabulary) - self.others
 
     @property
     def learnt(self) -> Vocabulary:
@@ -177,6 +184,9 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
         )
         if config.model.kind == "spelling":
             vocabulary = vocabulary.with_forms()
+        own = len(vocabulary)
+        if _knows_others(config):
+            vocabulary = vocabulary.with_others(plain_words(Path(str(config.vectors))))
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
@@ -189,7 +199,14 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
     else:
         unlabelled = encoded(extra, None, data.unlabelled) if extra else None
     kept = labelled if config.training.augment else ()
-    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, examples=kept)
+    others = len(vocabulary) - own
+    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, examples=kept, others=others)
+
+
+def _knows_others(config: TrainConfig) -> bool:
+    """Whether a convolution's word vectors tell of words that no text has: where all words of the texts are known."""
+    every = config.text.min_documents == 1 and config.text.max_vocabulary is None
+    return every and config.model.kind == "convolution" and bool(config.vectors) and Path(config.vectors).is_dir()
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:

@@ -1,5 +1,8 @@
 """A run in progress: epochs of labelled and unlabelled batches; the best model on dev is kept."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -64,7 +67,9 @@ class Trainer:
     def _make_augmenter(self) -> Augmenter:
         data = self.data
         run = LstmRun(self.folder, self.config, data.learnt, data.classes, self.model, self.device)
-        return Augmenter(run, data.examples, self.config.training, quiet=self.quiet, team=self.team)
+        reader = replace(run, vocabulary=data.learnt.first(data.met))
+        given = data.examples, self.config.training
+        return Augmenter(run, *given, quiet=self.quiet, team=self.team, reader=reader)
 
     def fit(self) -> None:
         """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
@@ -120,7 +125,8 @@ class Trainer:
     def _augment(self, deadline: float | None) -> None:
         """Before an epoch, the first excepted, look for texts that fool the model as it is now."""
         if self.augmenter is not None and self.record.epoch and not self.labelled.at:
-            self.augmenter(self.record.epoch, deadline)
+            with self.model.words.whole():
+                self.augmenter(self.record.epoch, deadline)
             self.labelled.read(self.augmenter.joined(self.data.train))
 
     def _check(self) -> None:
@@ -144,7 +150,7 @@ class Trainer:
         """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from, if one is due."""
         settings = self.config.training
         falling = settings.schedule == "linear"
-        with self.stepper.updater.averaged():
+        with self._as_scored():
             dev = self.team.agree(self._dev())
             self.record.close_dev_epoch(
                 settings.criterion,
@@ -163,8 +169,14 @@ class Trainer:
 
     def save_model(self) -> None:
         """Save the weights as they are now, averaged if averaging is on."""
-        with self.stepper.updater.averaged():
+        with self._as_scored():
             self._save_weights()
+
+    @contextmanager
+    def _as_scored(self) -> Iterator[None]:
+        """The model as it is scored and saved: averaged if averaging is on, with all rows of its table."""
+        with self.stepper.updater.averaged(), self.model.words.whole():
+            yield
 
     def _fork_rng(self) -> None:
         self.team.fork_rng(self.device, seed=self.config.training.seed, steps=self.stepper.updater.steps)

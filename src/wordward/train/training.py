@@ -14,7 +14,6 @@ from wordward.datasets import Example, examples_of, sample
 from wordward.datasets.example import label_names
 from wordward.datasets.incoming import called
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.initial import network
 from wordward.runs.missing import beside
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
@@ -22,7 +21,7 @@ from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import Given, read_as, with_given
 from wordward.text.vocabulary import UNK
-from wordward.train.building import with_fitting_k
+from wordward.train.building import network_of, with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import say_compared
@@ -132,8 +131,7 @@ def _train_network(
     if resume and run_folder.begun(folder):
         run_folder.check_vocabulary(folder, data.vocabulary)
         run_folder.check_labels(folder, data.classes)
-        make = partial(network, settled, data.vocabulary, len(data.classes), tagging=data.tagging)
-        checkpoint.check_resumable(folder, make)
+        checkpoint.check_resumable(folder, partial(network_of, settled, data))
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
@@ -193,7 +191,8 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     if not data.tagging:
         counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
         unlabelled = [] if data.unlabelled is None else [data.unlabelled.rows]
-        where = standing([data.train.rows, *unlabelled], data.vocabulary.words)
+        where = standing([data.train.rows, *unlabelled], data.vocabulary.words[: data.met])
+        where = torch.nn.functional.pad(where, (0, 0, 0, data.others))
         checkpoint.save_class_counts(folder, counts, data.vocabulary, where)
 
 
@@ -201,9 +200,10 @@ def _describe(trainer: Trainer) -> str:
     """What is about to be trained on what, in one line."""
     data = trainer.data
     several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
+    more = f" and {data.others:,} more by their vectors" if data.others else ""
     return (
         f"{trainer.config.method} on {trainer.device}{several}: {data.describe()}, "
-        f"{len(data.vocabulary):,} words ({_unknown(trainer.config, data)})"
+        f"{data.met:,} words{more} ({_unknown(trainer.config, data)})"
     )
 
 

@@ -1,0 +1,130 @@
+"""What a run learns from: words that no text has are known by their vectors."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from any_model import bert_table
+from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
+
+from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.datasets import Example
+from wordward.runs import run_folder
+from wordward.runs.input_table import vectors_of
+from wordward.runs.lstm import LstmRun
+from wordward.runs.opening import load_run
+from wordward.text.vocabulary import UNK
+from wordward.train.augmenting import Augmenter
+from wordward.train.trainer import Trainer
+from wordward.train.training import train
+
+UNSEEN = ("splendid", "dreadful")
+OTHERS = ("was", "and", "said", "friend", "of", "mine")
+PIECES = [*PRAISE, *BLAME, *THINGS, *OPENINGS, *OTHERS, *UNSEEN, "x", "##ing", "Bright"]
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """A BERT's table in which words of praise are alike, and words of blame, also two that no text has."""
+    table = torch.randn(len(PIECES), 8, generator=torch.Generator().manual_seed(0))
+    for at, piece in enumerate(PIECES):
+        table[at, 0] = 4.0 * ((piece in (*PRAISE, "splendid")) - (piece in (*BLAME, "dreadful")))
+    return bert_table(tmp_path / "bert", PIECES, table)
+
+
+def config(vectors: Path, **settings: Any) -> TrainConfig:
+    training = TrainingSettings(device="cpu", **{"epochs": 20, **settings})
+    return TrainConfig("iadvt", vectors=str(vectors), model=ModelSettings(kind="convolution"), training=training)
+
+
+@pytest.fixture
+def trained(vectors: Path, tmp_path: Path) -> LstmRun:
+    train(config(vectors), tmp_path / "run", train=reviews(120), quiet=True)
+    run = load_run(tmp_path / "run")
+    assert isinstance(run, LstmRun)
+    return run
+
+
+def test_words_that_no_text_has_are_known_by_their_vectors(trained: LstmRun) -> None:
+    words = trained.vocabulary
+    assert set(UNSEEN) <= set(words.words)
+    assert not {"x", "##ing", "Bright"} & set(words.words)
+    assert all(words.counts[words[word]] == 0 for word in UNSEEN)
+    assert not {words[word] for word in UNSEEN} & set(words.candidates(1).tolist())  # nothing points at them
+    good, bad = trained.predict([f"the film was {word}" for word in UNSEEN])
+    assert (good.label, bad.label) == ("good", "bad")
+    (found,) = trained.explain(["the film was splendid"])
+    assert found.places[3].known
+
+
+def test_training_leaves_them_as_they_were(trained: LstmRun, vectors: Path) -> None:
+    words, dim = trained.vocabulary, 8
+    table = trained.model.words.table.weight.detach()
+    counted = [word for word in words.words[3:] if words.counts[words[word]] and word in PIECES]
+    known = vectors_of(counted, vectors)[0].astype(np.float64)
+    weights = words.counts[[words[word] for word in counted]]
+    mean = np.average(known, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((known - mean) ** 2, axis=0, weights=weights))
+    for word in UNSEEN:
+        expected = (vectors_of([word], vectors)[0][0] - mean) / deviation
+        np.testing.assert_allclose(table[words[word], :dim], expected, rtol=1e-4, atol=1e-5)
+        assert not table[words[word], dim:].any()  # no text tells what they speak for
+    seen = (vectors_of(["warm"], vectors)[0][0] - mean) / deviation
+    assert np.abs(table[words["warm"], :dim].numpy() - seen).max() > 0.01
+
+
+@pytest.mark.parametrize("text", [{"min_documents": 2}, {"max_vocabulary": 20}])
+def test_only_where_all_words_of_the_texts_are_known(text: dict[str, Any], vectors: Path, tmp_path: Path) -> None:
+    asked = replace(config(vectors, epochs=1), text=TextSettings(**text))
+    train(asked, tmp_path / "run", train=reviews(60), quiet=True)
+    assert not set(UNSEEN) & set(load_run(tmp_path / "run").learnt.words)
+
+
+def test_what_an_attack_put_in_is_read_as_training_reads(trained: LstmRun) -> None:
+    reader = replace(trained, vocabulary=trained.vocabulary.first(trained.vocabulary["splendid"]))
+    given = [Example("the splendid film", "good")] * 3
+    found = Augmenter(trained, given, TrainingSettings(augment=2), quiet=True, reader=reader)
+    texts = trained.encode(given, labelled=True)
+    rows = list(found.joined(texts).rows)
+    assert len(rows) == 5
+    assert all(trained.vocabulary["splendid"] == row[1] for row in rows[:3])
+    assert all(row[1] == UNK for row in rows[3:])
+
+
+def test_they_are_attacked_with_the_model_as_it_is_scored(vectors: Path, tmp_path: Path) -> None:
+    """Dev texts, and texts that are attacked to be learnt from, may have words that training does not."""
+    texts = [*reviews(60), *[Example("the film was warm", "good"), Example("the film was dull", "bad")] * 5]
+    dev = [Example("the film was splendid", "good"), Example("the film was dreadful", "bad")] * 4
+    result = train(config(vectors, augment=20), tmp_path / "run", train=texts, dev=dev, quiet=True)
+    assert result["augmented"]["attacked"] > 0
+    assert result["dev"]["error"] == 0
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.9])
+def test_stopped_and_resumed_is_never_stopped(averaging: float, vectors: Path, tmp_path: Path) -> None:
+    asked = config(vectors, epochs=3, checkpoint_steps=1, averaging=averaging)
+    texts = reviews(80)
+    train(asked, tmp_path / "whole", train=texts, quiet=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "save", _stopping_at(5, Trainer.save))
+        assert train(asked, tmp_path / "cut", train=texts, quiet=True)["stopped"]
+    train(TrainConfig(), tmp_path / "cut", train=texts, resume=True, quiet=True)
+    whole, cut = (load_run(tmp_path / name).weights[0].read_bytes() for name in ("whole", "cut"))
+    assert whole == cut
+    assert len(run_folder.read_metrics(tmp_path / "cut")) == 3
+
+
+def _stopping_at(step: int, save: Callable[..., None]) -> Callable[..., None]:
+    calls = []
+
+    def saving(self: Trainer, written: bool = True) -> None:
+        save(self, written)
+        calls.append(1)
+        if len(calls) == step:
+            raise KeyboardInterrupt
+
+    return saving
