@@ -98,7 +98,7 @@ def load_standing(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
     if found is None:
         return None
     if found.dim() != 2 or len(found) != len(vocabulary) or not bool(found.isfinite().all()):
-        raise RunError(f"{file} is damaged: expected a vector for each of {len(vocabulary)} words as `standing`")
+        raise RunError(f"{file} is damaged: expected a vector for each of {len(vocabulary)} words as standing")
     return found.float()
 
 

@@ -16,6 +16,8 @@ SHARED = 20  # neighbours that count for an ending as much as those of the endin
 OWN = 5  # neighbours that count for a word as much as those of its ending
 MOST = 50_000  # words that have a vector, the commonest
 TOKENS = 3_000_000  # that are read
+PIECE = 50_000  # of them at a time
+NOTHING = np.zeros(0, np.int64)
 
 
 def standing(corpora: Sequence[Sequence[np.ndarray]], words: Sequence[str]) -> Tensor:
@@ -32,9 +34,7 @@ def standing(corpora: Sequence[Sequence[np.ndarray]], words: Sequence[str]) -> T
     vectors = torch.zeros(len(words), DIM)
     if size == first:
         return vectors
-    rows = (np.append(row, PAD) for row in _read(chain(*corpora)))
-    text = np.concatenate([[PAD], *rows]).astype(np.int64)
-    sides = [_counts(text[1:], text[:-1], size), _counts(text[:-1], text[1:], size)]
+    sides = _beside(chain(*corpora), size)
     endings = [_endings(words[first:size], length) for length in range(1, ENDING + 1)]
     both = torch.from_numpy(np.concatenate([_beyond_chance(side[first:], endings) for side in sides], axis=1))
     _, directions = torch.linalg.eigh(both.T @ both)  # ascending: the last have most
@@ -42,13 +42,27 @@ def standing(corpora: Sequence[Sequence[np.ndarray]], words: Sequence[str]) -> T
     return vectors
 
 
-def _read(rows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    read = 0
+def _beside(rows: Iterable[np.ndarray], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """How often what is directly to the left, and to the right, of each word, (size, neighbours) each."""
+    left, right = _counts(NOTHING, NOTHING, size), _counts(NOTHING, NOTHING, size)
+    for text in _pieces(rows):
+        left += _counts(text[1:], text[:-1], size)
+        right += _counts(text[:-1], text[1:], size)
+    return left, right
+
+
+def _pieces(rows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Texts with padding around each, some together, up to TOKENS words in all."""
+    read, held, piece = 0, 1, [[PAD]]
     for row in rows:
         if read > TOKENS:
-            return
-        read += len(row)
-        yield row
+            break
+        read, held = read + len(row), held + len(row) + 1
+        piece += [row, [PAD]]
+        if held > PIECE:
+            yield np.concatenate(piece).astype(np.int64)
+            held, piece = 1, [[PAD]]
+    yield np.concatenate(piece).astype(np.int64)
 
 
 def _counts(words: np.ndarray, beside: np.ndarray, size: int) -> np.ndarray:
