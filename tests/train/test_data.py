@@ -13,7 +13,9 @@ from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
+from wordward.explain.kin import Kin
 from wordward.runs import run_folder
+from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.input_table import vectors_of
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
@@ -75,6 +77,14 @@ def test_training_leaves_them_as_they_were(trained: LstmRun, vectors: Path) -> N
         assert not table[words[word], dim:].any()  # no text tells what they speak for
     seen = (vectors_of(["warm"], vectors)[0][0] - mean) / deviation
     assert np.abs(table[words["warm"], :dim].numpy() - seen).max() > 0.01
+
+
+def test_they_do_not_blur_what_words_near_each_other_speak_for(trained: LstmRun) -> None:
+    known, evidence = trained.vocabulary["splendid"], evidence_of(trained)
+    assert evidence is not None
+    without = replace(trained, vocabulary=trained.vocabulary.first(known))
+    alone = Evidence(evidence.evidence[:known], evidence.variance[:known])
+    torch.testing.assert_close(Kin(trained, evidence, None).evidence[:known], Kin(without, alone, None).evidence)
 
 
 @pytest.mark.parametrize("text", [{"min_documents": 2}, {"max_vocabulary": 20}])

@@ -26,7 +26,7 @@ def show_gains(found: Gains, tested: int, attacked: int) -> None:
         table.add_row(name, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}")
     console.print(table)
     for name, gain in found.fewer_errors.items():
-        console.print(f"{best} against the {name}: {_points(gain)} fewer errors, {_verdict(gain)}")
+        console.print(f"{best} against the {name}: {_points(gain, 'fewer errors', 'more errors')}, {_verdict(gain)}")
     swaps = list(found.more_right)
     heads = ["no swap" if n == 0 else f"{n} swap{'s' if n > 1 else ''}" for n in swaps]
     title = f"accuracy (%) on {attacked:,} of them when words are swapped, sense kept, with 95 % intervals"
@@ -38,18 +38,20 @@ def show_gains(found: Gains, tested: int, attacked: int) -> None:
     for n, gain in found.more_right.items():
         if n:
             most = f"after up to {n} swap{'s' if n > 1 else ''}"
-            console.print(
-                f"{best} against the {next(iter(found.accuracy))} {most}: {_points(gain)} more right, "
-                f"{_verdict(gain)}"
-            )
+            points = _points(gain, "more right", "fewer right")
+            console.print(f"{best} against the {next(iter(found.accuracy))} {most}: {points}, {_verdict(gain)}")
 
 
 def _short(accuracy: Interval) -> str:
     return f"{100 * accuracy.value:.1f} ({100 * accuracy.low:.0f}-{100 * accuracy.high:.0f})"
 
 
-def _points(gain: Interval) -> str:
-    return f"{100 * gain.value:.1f} points ({100 * gain.low:.1f} to {100 * gain.high:.1f})"
+def _points(gain: Interval, better: str, worse: str) -> str:
+    """A gain in percentage points, with its interval; a loss is told as one."""
+    told = better if gain.value >= 0 else worse
+    if gain.value < 0:
+        gain = Interval(-gain.value, -gain.high, -gain.low)
+    return f"{100 * gain.value:.1f} points ({100 * gain.low:.1f} to {100 * gain.high:.1f}) {told}"
 
 
 def _verdict(gain: Interval) -> str:

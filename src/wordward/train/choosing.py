@@ -177,5 +177,5 @@ def _model(kind: str, vectors: Path | None) -> ModelSettings:
     elif vectors is not None:
         dim = vectors_width(file_at_hand(str(vectors)))
     hidden, dropout = (100, 0.5) if kind == "spelling" else (64, 0.3)
-    pairs = kind == "convolution"
+    pairs = kind == "convolution" and vectors is None  # phrases of good vectors tell more than pairs do
     return ModelSettings(kind=kind, dim=dim, hidden=hidden, word_dropout=dropout, pairs=pairs)  # type: ignore[arg-type]
