@@ -82,6 +82,6 @@ def counted_by_model(run: Run, evidence: Evidence) -> Tensor | None:
         return None
     told = run.table()[:, run.model.dim :].float()
     told = told - told.mean(-1, keepdim=True)
-    sure = evidence.variance.reciprocal()  # 0 of words that no text holds
+    sure = evidence.variance.reciprocal()  # least of words that no text holds, 0 of special ones
     slope = (sure * told * evidence.evidence).sum() / (sure * told.square()).sum().clamp(min=1e-6)
     return told * slope.clamp(min=0)
