@@ -14,9 +14,10 @@ from untrained import a_run
 
 from wordward.datasets import DataError, Example
 from wordward.explain import explainer
+from wordward.explain.directions import pointed_at
 from wordward.explain.explainer import Explainer, explain
 from wordward.explain.explanation import Explanation, Place, from_json, to_json
-from wordward.explain.pulls import _strongest, pointed_at
+from wordward.explain.pulls import _strongest
 from wordward.models import Tagger
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.reading import Row

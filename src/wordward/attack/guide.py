@@ -13,7 +13,8 @@ from wordward.attack.rough import Rough
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
-from wordward.explain.pulls import anywhere, noise_for
+from wordward.explain.directions import anywhere
+from wordward.explain.pulls import noise_for
 from wordward.explain.whole_words import Whole, by_themselves, whole_words, with_wholes
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import BLOCK

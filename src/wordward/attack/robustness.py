@@ -17,7 +17,7 @@ from wordward.attack.sense import Judge
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError, Example
-from wordward.explain.pulls import pointed_at
+from wordward.explain.directions import pointed_at
 from wordward.perturbation.tap import evaluating
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.reading import Row, target_of

@@ -6,25 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.explain.directions import anywhere
 from wordward.explain.labels import Labels, numbered
 from wordward.explain.whole_words import Pieces, Whole, WholeWords, whole_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
-from wordward.perturbation.nearest import largest
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
 from wordward.perturbation.tap import evaluating, gradient_at
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run
-from wordward.support.device import at_once
+from wordward.support.device import at_once, searching
 from wordward.text.batches import small_batches
 from wordward.text.corpus import Batch
 
 TEXTS = 32  # explained at a time, at most
-COSINES = 1 << 22  # computed at a time, at most: more take longer, beyond a CPU's caches
 
 
 class BatchPulls(NamedTuple):
@@ -180,7 +178,9 @@ def gradient_of(
     with torch.enable_grad():
         clean = adversary.tap.run(forward, watch=True)
         checked_mask(batch.mask, clean.ids)
-        return gradient_at(raised(adversary, clean.logits, batch, counted), clean.shift), clean.logits
+        with searching(batch.mask.device):  # what a word is pulled by needs no more digits; the logits have them all
+            gradient = gradient_at(raised(adversary, clean.logits, batch, counted), clean.shift)
+        return gradient, clean.logits
 
 
 def raised(adversary: Adversary, logits: Tensor, batch: Batch, counted: Tensor | None) -> Tensor:
@@ -214,50 +214,3 @@ def _toward_words(adversary: Adversary, found: Found, batch: Batch, top: int) ->
     cosines = torch.where(length > 0, along / length, 0.0)
     strengths, best = found.strengths.topk(min(top, found.strengths.shape[-1]), dim=-1)
     return found.candidates.gather(-1, best), strengths, cosines.gather(-1, best)
-
-
-def anywhere(
-    adversary: Adversary, ids: Tensor, r: Tensor, where: Tensor, *, allowed: Tensor, top: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """For a free perturbation r: the allowed words in the directions closest to it, how far it goes, and cosines.
-
-    (batch, time, top) each, zeros but `where` (batch, time).
-    """
-    nearest_cosines, nearest = pointed_at(r[where], ids[where], adversary.tap.table(), allowed=allowed, top=top)
-    words = torch.zeros(*ids.shape, nearest.shape[-1], dtype=nearest.dtype, device=nearest.device)
-    cosines = torch.zeros_like(words, dtype=r.dtype)
-    words[where], cosines[where] = nearest, nearest_cosines.to(r.dtype)
-    return words, cosines * r.norm(dim=-1, keepdim=True), cosines
-
-
-@torch.no_grad()
-def pointed_at(
-    vectors: Tensor, ids: Tensor, table: Tensor, *, allowed: Tensor, top: int, block: int = COSINES
-) -> tuple[Tensor, Tensor]:
-    """cos(r, w_k - w) and k of the `top` allowed words it is largest for: two (n, top), largest first.
-
-    `vectors` (n, dim) are the perturbations of words `ids` (n,). The word itself, like any word with
-    the same vector, has cosine 0.
-    """
-    wide = table.dtype if table.device.type == "mps" else torch.float64  # MPS has no double precision
-    table = table.to(wide)
-    middle = table[allowed].mean(0)  # a common offset, which would cost products their digits
-    table = table - middle
-    targets, top = table[allowed], min(top, len(allowed))
-    rows = max(1, at_once(block, table.device) // len(allowed))  # at a time: never (n, allowed, dim)
-    order = ids.argsort()  # the distances of a word that comes often are computed once for many
-    found = [_pointed_at(vectors[part].to(wide), ids[part], table, targets, top) for part in order.split(rows)]
-    cosines, columns = (torch.cat(parts)[order.argsort()] for parts in zip(*found, strict=True))
-    return cosines, allowed[columns]
-
-
-def _pointed_at(r: Tensor, ids: Tensor, table: Tensor, targets: Tensor, top: int) -> tuple[Tensor, Tensor]:
-    """The largest cosines of `r` with the ways from the words `ids`, which are sorted, to targets, and their rows."""
-    words, which = ids.unique_consecutive(return_inverse=True)
-    squares, own_squares = targets.square().sum(-1), table[words].square().sum(-1, keepdim=True)
-    squared_distances = own_squares + squares - 2 * (table[words] @ targets.T)  # (words, targets)
-    undefined = squared_distances <= 64 * torch.finfo(table.dtype).eps * (own_squares + squares)
-    nearness = torch.where(undefined, 0.0, squared_distances.clamp(min=0).rsqrt())
-    r = F.normalize(r, dim=-1, eps=torch.finfo(table.dtype).tiny)
-    cosines = (r @ targets.T).sub_((r * table[ids]).sum(-1, keepdim=True)).mul_(nearness[which])
-    return largest(cosines, top)
