@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from reviews import reviews, write_csv
-from small_training import config
+from small_training import SMALL, config
 
 import wordward.train.record
 from wordward.cli.main import main
@@ -16,6 +16,7 @@ from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.train import pretrain, train
+from wordward.train.trainer import Trainer
 
 
 def test_time_ends_an_epoch_and_dev_is_scored(
@@ -78,6 +79,30 @@ def test_resume_takes_the_flags_it_was_started_with(tmp_path: Path, capsys: pyte
     assert len(run_folder.read_metrics(Path(lm))) == 2
     assert main([*command, "--resume", "--window", "20"]) == 1
     assert "--window came with it, not as the run has it" in capsys.readouterr().err
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_fewer_epochs_than_trained_are_refused_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a checkpoint before the best epoch, an earlier epoch would come out as the best."""
+    texts = write_csv(tmp_path / "t.csv", reviews(40))
+    monkeypatch.setattr(wordward.train.record, "RARELY", 1e9)  # one checkpoint, after the first epoch
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "fit", Trainer._fit)  # killed before it writes the last one
+        train(config(texts, epochs=3), tmp_path / "run", quiet=True)
+    before = contents(tmp_path / "run")
+    with pytest.raises(SettingError, match=r"epochs must be at least 3, as many as .* has trained already, but is 2"):
+        train(config(texts, epochs=2), tmp_path / "run", resume=True, quiet=True)
+    assert contents(tmp_path / "run") == before
+    assert train(config(texts, epochs=3), tmp_path / "run", resume=True, quiet=True)["epochs"] == 3
+    reading = PretrainConfig(texts=(str(texts),), epochs=2, streams=4, window=10, model=SMALL, device="cpu")
+    pretrain(reading, tmp_path / "lm", quiet=True)
+    with pytest.raises(SettingError, match="epochs must be at least 2"):
+        pretrain(replace(reading, epochs=1), tmp_path / "lm", resume=True, quiet=True)
 
 
 def test_resume_of_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.pretrainer import Pretrainer
+from wordward.train.record import check_epochs
 from wordward.train.tracking import check_tracker
 
 
@@ -107,7 +108,9 @@ def _to_resume(folder: Path, asked: PretrainConfig, *, given: bool) -> PretrainC
     run_folder.check_writable(folder)
     if not given and kept.texts == (IN_MEMORY,):
         raise RunError(f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`")
-    return replace(kept, **given_of(asked, "epochs", "minutes", "device"))
+    config = replace(kept, **given_of(asked, "epochs", "minutes", "device"))
+    check_epochs(folder, config.epochs)
+    return config
 
 
 def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:

@@ -16,6 +16,7 @@ from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
+from wordward.support.errors import SettingError
 from wordward.train.data import Data
 from wordward.train.tracking import Tracker, flat, tracked
 
@@ -256,6 +257,17 @@ class Record:
             counts = [line["augmented"] for line in lines if "augmented" in line]
             result["augmented"] = {name: sum(count[name] for count in counts) for name in ("attacked", "added")}
         return result
+
+
+def check_epochs(folder: Path, epochs: int) -> None:
+    """Refuse to resume a run for fewer epochs than it has trained: an earlier one could replace the best of them."""
+    done = max((line["epoch"] for line in run_folder.read_metrics(folder)), default=0)
+    if epochs < done:
+        raise SettingError(
+            "epochs",
+            f"epochs must be at least {done}, as many as {folder} has trained already, but is {epochs}: give more "
+            f"to train on, or leave it out; the best model so far is in {folder} as it is",
+        )
 
 
 def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:

@@ -24,7 +24,7 @@ from wordward.text.vocabulary import UNK
 from wordward.train.building import network_of, with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
-from wordward.train.record import say_compared
+from wordward.train.record import check_epochs, say_compared
 from wordward.train.standing import standing
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
@@ -243,4 +243,6 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
     changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
-    return replace(kept, training=replace(kept.training, **changed))
+    training = replace(kept.training, **changed)
+    check_epochs(folder, training.epochs)
+    return replace(kept, training=training)
