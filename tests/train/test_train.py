@@ -1,6 +1,7 @@
 """Training: every method learns, runs go on as if never stopped, bad input is refused with nothing lost."""
 
 import errno
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -588,11 +589,13 @@ def test_a_very_long_text_is_said_with_what_to_do(
     extra.write_text("the film was warm " * 20 + "\n")
     given = replace(config(csv_file, epochs=1), method="random-kl")
     train(replace(given, data=replace(given.data, unlabelled=str(extra))), tmp_path / "extra")
-    assert "the longest text has 81 words" in capsys.readouterr().err
+    assert "the longest text (line 1 of extra.txt) has 81 words" in capsys.readouterr().err
     with csv_file.open("a", encoding="utf-8") as file:
         file.write(f"{'the film was warm ' * 10},good\n" * 20)  # so that not all of them are held out
     train(config(csv_file, epochs=1), tmp_path / "long")
-    assert "the longest text has 41 words, and its whole batch" in capsys.readouterr().err
+    said = re.search(r"the longest text \(line (\d+) of reviews.csv\) has 41 words", capsys.readouterr().err)
+    assert said
+    assert "the film was warm the film" in csv_file.read_text().splitlines()[int(said[1]) - 1]
     settings = config(csv_file, epochs=1)
     train(replace(settings, text=replace(settings.text, max_length=20)), tmp_path / "cut")
     assert "the longest text" not in capsys.readouterr().err

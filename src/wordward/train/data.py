@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class Data:
     positive: int | None = None  # the class whose F0.5 counts
     examples: Sequence[Example] = ()  # the training texts as they were, for one that attacks them
     others: int = 0  # words that no text to learn from has, known by their vectors alone: the last ids
+    longest: str = ""  # where the longest text stands, if that is known
 
     @cached_property
     def fingerprint(self) -> str:
@@ -199,8 +201,19 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
     else:
         unlabelled = encoded(extra, None, data.unlabelled) if extra else None
     kept = labelled if config.training.augment else ()
-    others = len(vocabulary) - own
-    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, examples=kept, others=others)
+    read: list[tuple[Sequence[Example], Corpus, str | None]]
+    read = [(labelled, train, data.train), (held_out, dev, data.dev or data.train)]
+    if unlabelled and not isinstance(extra, Texts):
+        read.append((extra, unlabelled, data.unlabelled))
+    more: Any = {"examples": kept, "others": len(vocabulary) - own, "longest": _place_of_longest(read)}
+    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, **more)
+
+
+def _place_of_longest(read: Sequence[tuple[Sequence[Example], Corpus, str | None]]) -> str:
+    """The line and file of the longest text, as a message has them after it; empty where there is no line."""
+    examples, corpus, source = max(read, key=lambda each: each[1].lengths.max())
+    line = examples[int(corpus.lengths.argmax())].line
+    return f" (line {line} of {Path(called(str(source))).name})" if line else ""
 
 
 def _knows_others(config: TrainConfig) -> bool:

@@ -135,7 +135,7 @@ def _train_network(
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
-        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
+        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()), data.longest)
     yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
     with run_folder.held(folder, first=processes.first):
         _begin(trainer, force=force, resume=resume)
@@ -217,12 +217,13 @@ def _unknown(config: TrainConfig, data: Data) -> str:
     return f"{counts[UNK] / counts.sum():.1%} of the words of the dev texts unknown"
 
 
-def _warn_of_length(longest: int) -> None:
+def _warn_of_length(longest: int, place: str) -> None:
     """A single text may use up all memory, and the system then kills the run without a message."""
     if longest > LONG:
         say(
-            f"the longest text has {longest:,} words, and its whole batch takes as much time and memory per text: "
-            "`max_length` cuts texts, a smaller `batch_size` takes fewer at once"
+            f"the longest text{place} has {longest:,} words, and takes time and memory for all of them in each "
+            "epoch: shorten it or leave it out, or give `max_length`, which cuts all texts; where many are as long, "
+            "a smaller `batch_size` takes fewer at once"
         )
 
 
