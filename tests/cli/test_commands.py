@@ -859,7 +859,7 @@ def test_predicted_tags_are_a_file_that_can_be_evaluated_and_trained_on(
     assert [list(example.tags or ()) for example in found] == [[each["label"] for each in row] for row in given]
     assert main(["evaluate", tagger, str(again), "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["classes"].values()
-    assert {each["precision"] for each in scores if each["count"]} == {1.0}
+    assert {each["precision"] for each in scores if each["support"]} == {1.0}
     assert main(["predict", tagger, "a cast", " ", "--conll"]) == 1
     shown = capsys.readouterr()
     assert len(shown.out.strip().splitlines()) == 2
