@@ -521,6 +521,21 @@ def test_one_class_is_refused_with_its_file(tmp_path: Path) -> None:
         train(config(path), tmp_path / "run", quiet=True)
 
 
+@pytest.mark.parametrize("model", [None, "a-model"])
+def test_one_class_is_refused_before_a_model_is_looked_for(
+    model: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked_for(*_: object, **__: object) -> None:
+        raise AssertionError("a model was looked for")
+
+    monkeypatch.setattr("wordward.train.training.choose", looked_for)
+    monkeypatch.setattr("wordward.train.finetuning.start_of", looked_for)
+    path = write_csv(tmp_path / "one.csv", [replace(each, label="good") for each in reviews(20)])
+    settings = TrainConfig(data=DataSettings(train=str(path)), transformer=model)
+    with pytest.raises(DataError, match=r"one\.csv: expected two classes or more; found \['good'\]"):
+        train(settings, tmp_path / "run", quiet=True)
+
+
 def test_a_full_disk_is_said_and_the_run_goes_on(
     csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """The texts that settings name: read, shortened, some held out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +29,7 @@ def labelled_examples(
     """
     data, given = config.data, given or {}
     whole = given.get("train") or read_as(replace(data, limit=None), data.train, quiet=quiet)
-    if len(whole) == 1 and whole[0].tags is not None:
-        raise DataError(
-            f"expected sentences with an empty line between two of them; found one, of {len(whole[0].tags)} tokens",
-            data.train,
-        )
-    classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
+    classes = labels_to_learn(whole, data.train)  # a limit leaves out texts, but no label
     _warn_of_labels(whole, classes, quiet=quiet)
     labelled = sample(whole, data.limit, labels=label_names, in_order=False)
     if "dev" in given:
@@ -47,6 +42,15 @@ def labelled_examples(
         many = "text that is also learnt is" if left == 1 else "texts that are also learnt are"
         say(f"{left:,} {many} left out of dev", quiet=quiet)
     return learnt, held_out, classes
+
+
+def labels_to_learn(examples: Sequence[Example], source: object) -> tuple[str, ...]:
+    """The labels or tags of texts to learn from; refuses texts from which none can be told from another."""
+    if len(examples) == 1 and (tags := examples[0].tags) is not None:
+        raise DataError(
+            f"expected sentences with an empty line between two of them; found one, of {len(tags)} tokens", source
+        )
+    return check_labels(examples, source)
 
 
 def _apart(labelled: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:

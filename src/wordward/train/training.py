@@ -19,7 +19,7 @@ from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
 from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
-from wordward.text.chosen import Given, read_as, with_given
+from wordward.text.chosen import Given, labels_to_learn, read_as, with_given
 from wordward.text.vocabulary import UNK
 from wordward.train.building import network_of, with_fitting_k
 from wordward.train.choosing import choose, is_open
@@ -98,6 +98,8 @@ def train(
     if chosen:
         say(chosen, quiet=quiet)
     if config.transformer is not None:
+        if not (resume or config.data.corpus):
+            _read_first(config.data, given, quiet=quiet)
         from wordward.train.finetuning import fine_tune
 
         return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet, team=processes)
@@ -151,16 +153,22 @@ def _train_network(
         return processes.agree(result)
 
 
+def _read_first(data: DataSettings, given: dict[str, list[Example]], *, quiet: bool) -> list[Example]:
+    """The texts to learn from, refused where they cannot be, before a model is looked for and loaded."""
+    if "train" not in given:
+        with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
+            given["train"] = read_as(replace(data, limit=None), data.train, quiet=quiet)
+    labels_to_learn(given["train"], data.train)
+    return given["train"]
+
+
 def with_model(
     config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool
 ) -> tuple[TrainConfig, str | None]:
     """The config with a model that suits the texts, which are read only once, and what was chosen, if it was open."""
     chosen = None
     if is_open(config):
-        if "train" not in given:
-            with waiting(f"reading {Path(called(config.data.train)).name}", quiet=quiet):
-                given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
-        whole, unlabelled = given["train"], bool(config.data.unlabelled)
+        whole, unlabelled = _read_first(config.data, given, quiet=quiet), bool(config.data.unlabelled)
         labels = {example.label for example in whole}  # a limit leaves out texts, but no label
         examples = sample(whole, config.data.limit, labels=label_names, in_order=False)
         tagging = bool(examples) and examples[0].tags is not None
