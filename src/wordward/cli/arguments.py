@@ -40,7 +40,7 @@ class FileColumns:
     format: Format = None
     """Kind of the file; by default as in the run."""
     skip_empty: bool = False
-    """Leave out texts that are empty, as a run trained with it does."""
+    """Leave out texts that are empty or lack a label that is needed, as a run trained with it does."""
 
     def given(self) -> dict[str, Any]:
         """Those that are given, as settings of data."""
