@@ -72,7 +72,9 @@ def with_positive(run: Any, tag: str | None) -> Any:
         )
     if tag not in run.labels:
         raise SettingError(
-            "positive", f"expected `positive` among the tags of {run.folder}, {', '.join(run.labels)}; got {tag!r}"
+            "positive",
+            f"expected a tag that {run.folder} knows for `positive`; got {tag!r}: give one of "
+            f"{', '.join(run.labels)}",
         )
     return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
 
