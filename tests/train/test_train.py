@@ -464,7 +464,7 @@ def test_bad_settings_are_refused(csv_file: Path, tmp_path: Path) -> None:
         pick_device("warp-drive")
     conll = tmp_path / "x.conll"
     conll.write_text("a\tc\nb\ti\n\n" * 4)
-    with pytest.raises(DataError, match="positive label among c, i"):
+    with pytest.raises(DataError, match="expected one of the tags c, i for `positive`; got"):
         prepare(config(conll, positive="z"))
 
 

@@ -120,7 +120,7 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
             raise
         raise type(error)(error.message, shown(path), error.line) from None  # not the name of a copy
     if not count:
-        inside = "files path/<class>/*.txt" if columns.labelled else "one or more files *.txt"
+        inside = f"files {path.name}/<label>/*.txt" if columns.labelled else "one or more files *.txt"
         raise DataError(f"expected {inside if kind == 'folder' else 'one or more texts'}; found none", shown(path))
     if left:
         parts = " and ".join(f"{number:,} {lacking}" for lacking, number in left.items())
@@ -212,7 +212,7 @@ def _folder(path: Path, columns: Columns) -> Iterator[Example]:
         if not hidden and file.name.lower().endswith((".txt", ".txt.gz", ".txt.xz")) and file.is_file():
             if columns.labelled and len(parts) > 2:
                 raise DataError(
-                    f"expected texts as {path.name}/<class>/*.txt; found this one deeper: move it up, or name the "
+                    f"expected texts as {path.name}/<label>/*.txt; found this one deeper: move it up, or name the "
                     "folder that contains those of the classes",
                     file,
                 )

@@ -110,7 +110,7 @@ def _open(source: Any, *, device: str, labels: Sequence[str], paired: bool) -> R
         except RunError as error:
             if folder.exists():
                 raise
-            raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
+            raise RunError(f"{name} is not a run folder ({beside(name)}); {error}") from None
     if not folder.exists() and PYTHON.fullmatch(name):
         return replace(of_object(_imported(name), name), source=name)
     if is_path(name) and not folder.exists() and folder.suffix.lower() not in PICKLES:

@@ -262,7 +262,7 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
     wanted = config.training.positive
     if wanted is not None:
         if wanted not in data.classes:
-            raise DataError(f"expected a positive label among {', '.join(data.classes)}; got {wanted!r}")
+            raise DataError(f"expected one of the tags {', '.join(data.classes)} for `positive`; got {wanted!r}")
         return data.classes.index(wanted)
     if len(data.classes) != 2:
         return None
