@@ -12,8 +12,9 @@ from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
 from wordward.attack import edit_search, proposals, search
+from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked, Change
-from wordward.attack.attacker import attack, goal_of
+from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
 from wordward.attack.checking import check
 from wordward.attack.edits import SPELLINGS, Edit

@@ -23,7 +23,8 @@ from safetensors.torch import load_file
 from serving import serving
 
 from wordward.attack import rough
-from wordward.attack.attacker import attack, goal_of
+from wordward.attack.aim import goal_of
+from wordward.attack.attacker import attack
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked
-from wordward.attack.attacker import attack, cases_of, goal_of
+from wordward.attack.attacker import attack, cases_of
 from wordward.attack.guard import Guard
 from wordward.attack.guide import TEXTS, TOKENS, Guide
 from wordward.attack.rough import Rough
