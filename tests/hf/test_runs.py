@@ -42,7 +42,7 @@ from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.run_folder import held, load_result
 from wordward.support import files
-from wordward.train import record as bookkeeping
+from wordward.train import clock as bookkeeping
 from wordward.train.finetuner import FineTuning
 from wordward.train.finetuning_data import Order
 from wordward.train.training import train
