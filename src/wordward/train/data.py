@@ -19,7 +19,7 @@ from wordward.runs.entities import mark_entities
 from wordward.runs.input_table import plain_words
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.chosen import InMemory, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.scripts import fitting
@@ -121,12 +121,14 @@ class Data:
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
-def prepare(config: TrainConfig, given: Given | None = None, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
-    """Read and encode all texts, or those `given`; the config is returned with all open settings filled in."""
+def prepare(
+    config: TrainConfig, in_memory: InMemory | None = None, *, quiet: bool = False
+) -> tuple[TrainConfig, Data]:
+    """Read and encode all texts, or those `in_memory`; the config is returned with all open settings filled in."""
     if config.data.corpus:
         data = _from_corpus(config, quiet=quiet)
     else:
-        config, data = _own_texts(config, given, quiet=quiet)
+        config, data = _own_texts(config, in_memory, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
     check_tested(config, data.classes, tagging=data.tagging, quiet=quiet)
@@ -170,17 +172,17 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
-def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tuple[TrainConfig, Data]:
+def _own_texts(config: TrainConfig, in_memory: InMemory | None, *, quiet: bool) -> tuple[TrainConfig, Data]:
     """The user's own texts, part of them held out if there are none for dev; the config with a tokenizer for them."""
     data = config.data
     with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
-        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
+        labelled, held_out, classes = labelled_examples(config, in_memory, quiet=quiet)
         tagging = labelled[0].tags is not None
         say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         if not tagging:
             text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
             config = replace(config, text=text)
-        extra = unlabelled_examples(data, given, quiet=quiet)
+        extra = unlabelled_examples(data, in_memory, quiet=quiet)
         vocabulary = (
             _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
         )

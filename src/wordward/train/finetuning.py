@@ -11,7 +11,7 @@ from wordward.runs.model_card import write_card
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given
+from wordward.text.chosen import InMemory
 from wordward.train.clock import Clock
 from wordward.train.finetuning_checkpoint import last_checkpoint
 from wordward.train.finetuning_start import Encoded, encode, start_of
@@ -23,7 +23,7 @@ from wordward.train.yardstick import yardstick_of
 def fine_tune(
     config: TrainConfig,
     folder: Path,
-    given: Given | None = None,
+    in_memory: InMemory | None = None,
     *,
     force: bool = False,
     resume: bool = False,
@@ -39,7 +39,7 @@ def fine_tune(
         )
     if resume and (done := _finished(folder, config, quiet=quiet)):
         return done
-    start = start_of(config, given, quiet=quiet)
+    start = start_of(config, in_memory, quiet=quiet)
     from wordward.train.finetuner import FineTuning  # needs transformers, and says so less plainly
 
     texts = encode(start, quiet=quiet)
