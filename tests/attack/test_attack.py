@@ -13,8 +13,9 @@ from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
 from wordward.attack import attacker
+from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked
-from wordward.attack.attacker import attack, cases_of, goal_of
+from wordward.attack.attacker import attack, cases_of
 from wordward.attack.beam import Search
 from wordward.attack.cases import Case, Replacement, State, Target
 from wordward.attack.guide import Guide, gains

@@ -11,13 +11,15 @@ import pytest
 from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
-from wordward.attack import edit_search, search
+from wordward.attack import edit_search, proposals, search
+from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
 from wordward.attack.checking import check
-from wordward.attack.edits import Edit
+from wordward.attack.edits import SPELLINGS, Edit
 from wordward.attack.files import from_record, marked
+from wordward.attack.proposals import Proposer
 from wordward.attack.sense import Judge
 from wordward.attack.summary import summarise
 from wordward.attack.terminal import show
@@ -65,6 +67,19 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Run:
     data = DataSettings(train=str(write_conll(folder / "tags.conll", tagged(160))))
     train(TrainConfig(data=data, **SMALL), folder / "run", quiet=True)  # type: ignore[arg-type]
     return load_run(folder / "run", device="cpu", positive="i")
+
+
+def test_a_typo_is_no_real_word_that_the_texts_do_not_have(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def typos(word: str) -> set[str]:
+        goal = goal_of(run, settings := AttackSettings(edits=("typo",)))
+        return set(SPELLINGS["typo"](word, Proposer(run, settings, goal).known))
+
+    monkeypatch.setattr(proposals, "installed_model", lambda: None)
+    assert "tried" in typos("tired")  # of a word that the run's texts have, one that they do not
+    monkeypatch.setattr(proposals, "installed_model", lambda: Path("a-model"))
+    monkeypatch.setattr(proposals, "plain_words", lambda folder: ["tried"])
+    assert "tried" not in typos("tired")
+    assert typos("tired")
 
 
 def remade(attacked: Attacked) -> str:

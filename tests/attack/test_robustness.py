@@ -29,6 +29,7 @@ from wordward.models import Classifier, Tagger
 from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.run import Run
+from wordward.support.errors import SettingError
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
@@ -51,6 +52,13 @@ def a_run(*, seed: int = 0, task: str = "classify", name: str = "nowhere") -> Ru
     torch.manual_seed(seed)
     model = kind(len(vocabulary), 2, MODEL).double().eval()
     return LstmRun(Path(name), config, vocabulary, labels, model, torch.device("cpu"))
+
+
+def test_nothing_to_compare_is_said() -> None:
+    with pytest.raises(SettingError, match="expected one model or more to compare; got none"):
+        compare_models([], TEXTS, AttackSettings())
+    with pytest.raises(DataError, match="expected labelled texts to attack; there are none"):
+        compare_models([a_run()], [], AttackSettings())
 
 
 def test_what_holds_under_so_many_swaps() -> None:

@@ -22,7 +22,7 @@ from wordward.cli.main import main
 from wordward.config.model import PRESETS
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import built, named, setting_names, to_toml
-from wordward.datasets import Example
+from wordward.datasets import Example, read
 from wordward.perturbation.recipes import RECIPES
 from wordward.runs.opening import load_run
 from wordward.support import files
@@ -841,6 +841,31 @@ def test_the_tokens_of_a_file_are_tagged_as_they_stand_in_it(
     assert main(["predict", run, "--file", str(texts), "--quiet"]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [tuple(each["token"] for each in record["tokens"]) for record in records] == TOKENS
+
+
+def test_predicted_tags_are_a_file_that_can_be_evaluated_and_trained_on(
+    run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [Example(" ".join(words), tokens=words, tags=("O", "B", "O")) for words in TOKENS]
+    texts, tagger = write_conll(tmp_path / "t.conll", rows), str(tmp_path / "tagger")
+    assert main(["train", str(texts), "--out", tagger, "--method", "baseline", *SMALL]) == 0
+    assert main(["predict", tagger, "--file", str(texts), "--quiet"]) == 0
+    given = [json.loads(line)["tokens"] for line in capsys.readouterr().out.splitlines()]
+    assert main(["predict", tagger, "--file", str(texts), "--conll", "--quiet"]) == 0
+    again = tmp_path / "again.conll"
+    again.write_text(capsys.readouterr().out)
+    found = list(read(again))
+    assert [example.tokens for example in found] == TOKENS
+    assert [list(example.tags or ()) for example in found] == [[each["label"] for each in row] for row in given]
+    assert main(["evaluate", tagger, str(again), "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["classes"].values()
+    assert {each["precision"] for each in scores if each["support"]} == {1.0}
+    assert main(["predict", tagger, "a cast", " ", "--conll"]) == 1
+    shown = capsys.readouterr()
+    assert len(shown.out.strip().splitlines()) == 2
+    assert "1 of the texts could not be read; they are left out" in shown.err
+    assert main(["predict", run, "a film", "--conll"]) == 1
+    assert "gives a label to each text" in said(capsys)
 
 
 def test_answers_before_a_bad_byte_are_kept(

@@ -163,3 +163,27 @@ def test_damaged_run_folders_are_said(tmp_path: Path, capsys: pytest.CaptureFixt
     train = ["train", "--train", "x.csv", "--sweep", "epsilon=1,2", "--out", str(tmp_path), "--resume"]
     assert main(train) == 1
     assert "sweep.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("neighbors none film", "none is not a run folder: there is no such folder here; give one"),
+        ("neighbors t.csv film", "t.csv is not a run folder: it is a file; give one"),
+        ("neighbors empty film", "empty is not a run folder: it holds no vocabulary.txt; give one"),
+        ("train empty --out new --kind lstm", "empty: expected files empty/<label>/*.txt; found none"),
+        (
+            "train t.csv --out new --vectors t.csv",
+            "expected word vectors, a word and its numbers a line; got 'text,label",
+        ),
+        ("demo --out t.csv", "t.csv: File exists"),
+    ],
+)
+def test_what_is_not_there_or_something_else(
+    command: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("t.csv").write_text("text,label\n" + "a warm film,good\na dull film,bad\n" * 8)
+    assert main(command.split()) == 1
+    assert told in capsys.readouterr().err

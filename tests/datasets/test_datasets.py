@@ -366,7 +366,7 @@ class TestFolder:
             read(folder)
 
     def test_nothing_there(self, tmp_path):
-        with pytest.raises(DataError, match=r"expected files path/<class>/\*\.txt; found none"):
+        with pytest.raises(DataError, match=r"expected files \w+/<label>/\*\.txt; found none"):
             read(tmp_path)
         with pytest.raises(DataError, match=r"expected one or more files \*\.txt; found none"):
             read(tmp_path, labelled=False)
@@ -374,7 +374,7 @@ class TestFolder:
     def test_a_text_below_the_folder_of_its_class_is_not_left_out(self, folder: Path):
         (folder / "pos" / "old").mkdir()
         written(folder, "pos/old/7.txt", "a warm film")
-        with pytest.raises(DataError, match=r"7\.txt: expected texts as .*<class>.*found this one deeper: move it"):
+        with pytest.raises(DataError, match=r"7\.txt: expected texts as .*<label>.*found this one deeper: move it"):
             read(folder)
         assert len(read(folder, labelled=False)) == 6
 

@@ -57,7 +57,9 @@ def test_an_empty_cell_is_an_empty_text_or_label(tmp_path):
 def test_rows_without_a_label_are_counted(tmp_path, more: int, also: str):
     file = tmp_path / "t.csv"
     file.write_text("label,text\nx,warm\n,dull\ny,cold\n" + " ,bland\n" * more + "x,bright\n")
-    with pytest.raises(DataError, match=f"line 3: expected a label; it is empty, as {also}: fill it in or delete"):
+    with pytest.raises(
+        DataError, match=f"line 3: expected a label; it is empty, as {also}: fill it in, delete it, or leave"
+    ):
         read(file)
 
 

@@ -23,7 +23,8 @@ from safetensors.torch import load_file
 from serving import serving
 
 from wordward.attack import rough
-from wordward.attack.attacker import attack, goal_of
+from wordward.attack.aim import goal_of
+from wordward.attack.attacker import attack
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
@@ -41,7 +42,7 @@ from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.runs.run_folder import held, load_result
 from wordward.support import files
-from wordward.train import record as bookkeeping
+from wordward.train import clock as bookkeeping
 from wordward.train.finetuner import FineTuning
 from wordward.train.finetuning_data import Order
 from wordward.train.training import train

@@ -88,7 +88,7 @@ EXPLAINED: dict[str, str] = {
     "nearest.py __init__: 1 -> 2": "any number below zero is no column",
     "nearest.py __init__: 1 -> 2 (2)": "any number below zero is no word",
     "nearest.py nearest: 1 -> 2": PIECES,
-    "adversary.py kl_gradient: start * real -> start / real": (
+    "losses.py kl_gradient: start * real -> start / real": (
         "what is divided by 0 is no number, which makes a token's step zero, as 0 does"
     ),
     "adversary.py _masks: 0 -> 1": "neither is more than one text",

@@ -114,7 +114,9 @@ class TestAFolder:
         data = write_conll(tmp_path / "tags.conll", tagged(10))
         assert main(["evaluate", str(tagger), str(data), "--positive", "i", "--device", "cpu"]) == 0
         assert "f0.5" in capsys.readouterr().out
-        with pytest.raises(SettingError, match=r"among the tags of .*, c, i; got 'x'"):
+        with pytest.raises(
+            SettingError, match=r"expected a tag that .* knows for `positive`; got 'x': give one of c, i"
+        ):
             wordward.open_model(tagger, positive="x")
 
 

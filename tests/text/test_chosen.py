@@ -1,5 +1,6 @@
 """The texts that settings name: labels that are nearly alike, empty texts, standard input."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from reviews import reviews, write_csv
 from small_training import config
 
 from wordward.config import DataSettings
-from wordward.datasets import DataError, Example
+from wordward.datasets import DataError, Example, examples_of, read
 from wordward.datasets.example import alike, single_spaced
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
@@ -108,6 +109,29 @@ def test_empty_texts_are_counted_or_left_out(tmp_path: Path, capsys: pytest.Capt
     assert train(in_memory, tmp_path / "memory", train=pairs, quiet=True)["dev"] == result["dev"]
     with pytest.raises(DataError, match="train, line 4: expected a text; it is empty, as are 2 more"):
         train(replace(settings, data=DataSettings()), tmp_path / "other", train=pairs, quiet=True)
+
+
+def test_texts_that_lack_their_label_are_counted_or_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    holes = [replace(each, label="" if at in (3, 7, 20) else each.label) for at, each in enumerate(reviews(40))]
+    holes[9] = replace(holes[9], text="")
+    file = write_csv(tmp_path / "holes.csv", holes)
+    told = r"line 5: expected a label; it is empty, as those of 2 more rows: .* such texts with `skip_empty=True`"
+    with pytest.raises(DataError, match=told):
+        train(config(file, epochs=1), tmp_path / "run")
+    skipping = replace(config(file, epochs=1), data=DataSettings(str(file), skip_empty=True))
+    result = train(skipping, tmp_path / "run")
+    assert "left out 3 without a label and 1 empty of 40 texts" in capsys.readouterr().err
+    assert sum(result["texts"].values()) == 36
+    records = [{"text": each.text, "label": each.label or None} for each in holes]
+    (tmp_path / "holes.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    assert len(read(tmp_path / "holes.jsonl", skip_empty=True)) == 36
+    assert len(read(file, labelled=False, skip_empty=True)) == 39  # where none is needed
+    pairs = [(each.text, each.label) for each in holes]
+    assert len(examples_of(pairs, "texts", skip_empty=True)) == 36
+    with pytest.raises(DataError, match=r"texts, line 4: expected a label; it is empty: .* \(or `skip_empty`\)"):
+        examples_of(pairs, "texts")
 
 
 def test_standard_input_holds_one_file() -> None:

@@ -21,6 +21,7 @@ from wordward.runs import run_folder
 from wordward.runs.run_folder import RunError
 from wordward.train import train
 from wordward.train.augmenting import Augmenter
+from wordward.train.clock import Clock
 from wordward.train.finetuner import FineTuning
 from wordward.train.record import Record
 
@@ -66,7 +67,7 @@ def cut(config: TrainConfig, run: Path, *, at: int, resume: bool = False) -> dic
     fit = FineTuning.fit
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FineTuning, "fit", lambda self: (going.append(self), fit(self)))
-        patch.setattr(Record, "out_of_time", lambda self, deadline, team=None: going[0].steps >= at)
+        patch.setattr(Clock, "out_of_time", lambda self, deadline, team=None: going[0].steps >= at)
         result = train(config, run, resume=resume, quiet=True)
     assert (result["steps"], result["stopped"]) == (at, False)
     return result
@@ -143,7 +144,7 @@ def test_time_that_ends_an_attack_has_it_made_anew(
 
     with monkeypatch.context() as patch:
         patch.setattr(Augmenter, "_attack", ends)
-        patch.setattr(Record, "out_of_time", lambda self, deadline, team=None: len(attacks) == 2)
+        patch.setattr(Clock, "out_of_time", lambda self, deadline, team=None: len(attacks) == 2)
         assert train(with_training(config, minutes=1.0), tmp_path / "cut", quiet=True)["steps"] == 7
     train(with_training(config, minutes=60.0), tmp_path / "cut", resume=True, quiet=True)
     same(tmp_path / "whole", tmp_path / "cut")
@@ -190,7 +191,7 @@ def test_ended_by_patience_it_goes_on_with_more(
     monkeypatch.setattr("wordward.train.finetuner.tolerance", lambda *_: None)
     still = config_of(place, learning_rate=1e-9, epochs=4, patience=4)  # it does not learn
     train(still, tmp_path / "whole", quiet=True)
-    monkeypatch.setattr("wordward.train.record.RARELY", 1e9)
+    monkeypatch.setattr("wordward.train.clock.RARELY", 1e9)
     assert train(with_training(still, patience=2), tmp_path / "run")["epochs"] == 3
     assert "stopping: no better dev score for 2 epochs" in capsys.readouterr().err
     for given in ({}, {"minutes": 60.0}):

@@ -11,10 +11,10 @@ from reviews import reviews, write_csv
 from wordward.config import DataSettings, TrainConfig, TrainingSettings
 from wordward.perturbation.settings import MethodSettings
 from wordward.train import train
+from wordward.train.clock import Clock
 from wordward.train.finetuner import FineTuning
 from wordward.train.finetuning_trainer import twice
 from wordward.train.halves import say_pace
-from wordward.train.record import Record
 
 
 def halves_of(tmp_path: Path, **training: Any) -> TrainConfig:
@@ -39,7 +39,7 @@ def test_time_that_ends_before_the_second_half_is_told_of(
     last: int, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sixth step is the last of the first half."""
-    monkeypatch.setattr(Record, "out_of_time", lambda self, deadline, team=None: going[0].steps >= last)
+    monkeypatch.setattr(Clock, "out_of_time", lambda self, deadline, team=None: going[0].steps >= last)
     going: list[FineTuning] = []
     fit = FineTuning.fit
     monkeypatch.setattr(FineTuning, "fit", lambda self: (going.append(self), fit(self)))
@@ -107,7 +107,7 @@ def test_a_pace_that_is_too_slow_is_told_of_after_an_epoch(
 def test_the_pace_is_looked_at_after_the_first_epoch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Record, "out_of_time", lambda self, deadline, team=None: False)
+    monkeypatch.setattr(Clock, "out_of_time", lambda self, deadline, team=None: False)
     saved(tmp_path / "tiny", dropout=0.1)
     train(halves_of(tmp_path, minutes=1e-6), tmp_path / "run")
     said = " ".join(capsys.readouterr().err.split())

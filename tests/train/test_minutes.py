@@ -7,22 +7,24 @@ from types import SimpleNamespace
 
 import pytest
 from reviews import reviews, write_csv
-from small_training import config
+from small_training import SMALL, config
 
-import wordward.train.record
+import wordward.train.clock
 from wordward.cli.main import main
 from wordward.config import ModelSettings, PretrainConfig, TrainConfig
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.train import pretrain, train
+from wordward.train.clock import Clock
+from wordward.train.trainer import Trainer
 
 
 def test_time_ends_an_epoch_and_dev_is_scored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(monotonic=itertools.count().__next__)  # a second each time it is looked at
-    monkeypatch.setattr(wordward.train.record, "time", clock)
+    monkeypatch.setattr(wordward.train.clock, "time", clock)
     settings = config(write_csv(tmp_path / "t.csv", reviews(200)), epochs=50, patience=50, batch_size=4, minutes=1)
     result = train(settings, tmp_path / "run")
     # An epoch has 45 steps, each of which looks once; then the clock is stopped, dev scored, a checkpoint
@@ -80,20 +82,44 @@ def test_resume_takes_the_flags_it_was_started_with(tmp_path: Path, capsys: pyte
     assert "--window came with it, not as the run has it" in capsys.readouterr().err
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_fewer_epochs_than_trained_are_refused_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a checkpoint before the best epoch, an earlier epoch would come out as the best."""
+    texts = write_csv(tmp_path / "t.csv", reviews(40))
+    monkeypatch.setattr(wordward.train.clock, "RARELY", 1e9)  # one checkpoint, after the first epoch
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "fit", Trainer._fit)  # killed before it writes the last one
+        train(config(texts, epochs=3), tmp_path / "run", quiet=True)
+    before = contents(tmp_path / "run")
+    with pytest.raises(SettingError, match=r"epochs must be at least 3, as many as .* has trained already, but is 2"):
+        train(config(texts, epochs=2), tmp_path / "run", resume=True, quiet=True)
+    assert contents(tmp_path / "run") == before
+    assert train(config(texts, epochs=3), tmp_path / "run", resume=True, quiet=True)["epochs"] == 3
+    reading = PretrainConfig(texts=(str(texts),), epochs=2, streams=4, window=10, model=SMALL, device="cpu")
+    pretrain(reading, tmp_path / "lm", quiet=True)
+    with pytest.raises(SettingError, match="epochs must be at least 2"):
+        pretrain(replace(reading, epochs=1), tmp_path / "lm", resume=True, quiet=True)
+
+
 def test_resume_of_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(write_csv(tmp_path / "t.csv", reviews(40)))
     assert main(["train", "--train", file, "--out", str(tmp_path / "none"), "--resume"]) == 1
     assert "none: there is no such folder here to resume; in " in capsys.readouterr().err
 
 
-def test_minutes_that_are_used_up_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = wordward.train.record.Record(tmp_path, quiet=False)
-    record.seconds = 90
-    record.say_out_of_time(0.5, trained=False)
+def test_minutes_that_are_used_up_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock(quiet=False)
+    clock.seconds = 90
+    clock.say_out_of_time(0.5, trained=False)
     said = " ".join(capsys.readouterr().err.split())
     assert said.startswith("nothing was trained: `minutes` are those of the whole run")
     assert said.endswith("which has trained for 1.5 of 0.5; give more")
-    record.say_out_of_time(0.5, trained=True)
+    clock.say_out_of_time(0.5, trained=True)
     assert capsys.readouterr().err == "stopping: 0.5 minutes are over\n"
 
 

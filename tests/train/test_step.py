@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from wordward.models import Classifier, Tagger
 from wordward.perturbation.choice import nearness
+from wordward.perturbation.objective import IGNORE
 from wordward.train.step import Stepper
 
 
@@ -131,6 +132,33 @@ def test_parts_of_a_batch_are_one_step_toward_the_next_search(method: str, monke
         stepper(labelled, unlabelled if stepper.virtual else None)
         searches.append(directions.nearest)
     assert [after is not before for before, after in pairwise(searches)] == [False, False, True] * 2
+
+
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+@pytest.mark.parametrize("method", ["iadvt", "vat"])
+def test_short_texts_are_not_padded_to_one_that_is_very_long(
+    method: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which costs a multiple of what the long one takes alone, and learns the same."""
+    monkeypatch.setattr(torch, "randn", ones)
+    monkeypatch.setattr("wordward.train.step.FILLED", 0.5)
+    taken, read = [], []
+    for wide in (10_000, BATCH * TIME - 1):
+        monkeypatch.setattr("wordward.train.step.WIDE", wide)
+        stepper, *batches = a_step(method, kind)
+        asked = with_room_for(10_000, in_full(stepper), monkeypatch)
+        for batch in batches:
+            batch.mask[1:, 1:] = False
+            batch.ids[1:, 1:] = 0
+            if batch.labels is not None and batch.labels.dim() == 2:
+                batch.labels[1:, 1:] = IGNORE
+        loss = stepper(batches[0], batches[1] if stepper.virtual else None)
+        taken.append([loss, *(weight.grad for weight in stepper.model.parameters())])
+        read.append(sum(asked))
+    whole, apart = read
+    assert apart == whole // BATCH + whole // (BATCH * TIME) * (BATCH - 1)
+    for one, other in zip(*taken, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-9, atol=1e-12)
 
 
 def test_a_text_that_alone_is_too_long_for_memory_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

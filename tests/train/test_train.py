@@ -1,6 +1,7 @@
 """Training: every method learns, runs go on as if never stopped, bad input is refused with nothing lost."""
 
 import errno
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -463,7 +464,7 @@ def test_bad_settings_are_refused(csv_file: Path, tmp_path: Path) -> None:
         pick_device("warp-drive")
     conll = tmp_path / "x.conll"
     conll.write_text("a\tc\nb\ti\n\n" * 4)
-    with pytest.raises(DataError, match="positive label among c, i"):
+    with pytest.raises(DataError, match="expected one of the tags c, i for `positive`; got"):
         prepare(config(conll, positive="z"))
 
 
@@ -518,6 +519,21 @@ def test_one_class_is_refused_with_its_file(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "one.csv", [replace(each, label="good") for each in reviews(20)])
     with pytest.raises(DataError, match=r"one\.csv: expected two classes or more; found \['good'\]"):
         train(config(path), tmp_path / "run", quiet=True)
+
+
+@pytest.mark.parametrize("model", [None, "a-model"])
+def test_one_class_is_refused_before_a_model_is_looked_for(
+    model: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked_for(*_: object, **__: object) -> None:
+        raise AssertionError("a model was looked for")
+
+    monkeypatch.setattr("wordward.train.training.choose", looked_for)
+    monkeypatch.setattr("wordward.train.finetuning.start_of", looked_for)
+    path = write_csv(tmp_path / "one.csv", [replace(each, label="good") for each in reviews(20)])
+    settings = TrainConfig(data=DataSettings(train=str(path)), transformer=model)
+    with pytest.raises(DataError, match=r"one\.csv: expected two classes or more; found \['good'\]"):
+        train(settings, tmp_path / "run", quiet=True)
 
 
 def test_a_full_disk_is_said_and_the_run_goes_on(
@@ -588,11 +604,13 @@ def test_a_very_long_text_is_said_with_what_to_do(
     extra.write_text("the film was warm " * 20 + "\n")
     given = replace(config(csv_file, epochs=1), method="random-kl")
     train(replace(given, data=replace(given.data, unlabelled=str(extra))), tmp_path / "extra")
-    assert "the longest text has 81 words" in capsys.readouterr().err
+    assert "the longest text (line 1 of extra.txt) has 81 words" in capsys.readouterr().err
     with csv_file.open("a", encoding="utf-8") as file:
         file.write(f"{'the film was warm ' * 10},good\n" * 20)  # so that not all of them are held out
     train(config(csv_file, epochs=1), tmp_path / "long")
-    assert "the longest text has 41 words, and its whole batch" in capsys.readouterr().err
+    said = re.search(r"the longest text \(line (\d+) of reviews.csv\) has 41 words", capsys.readouterr().err)
+    assert said
+    assert "the film was warm the film" in csv_file.read_text().splitlines()[int(said[1]) - 1]
     settings = config(csv_file, epochs=1)
     train(replace(settings, text=replace(settings.text, max_length=20)), tmp_path / "cut")
     assert "the longest text" not in capsys.readouterr().err

@@ -38,6 +38,8 @@ class Earlier:
         `guards`: the label that texts are flagged for by a threshold, which need not be as it was. `judged_by`: a
         fingerprint of the texts that decide which edits keep the sense.
         """
+        if not Path(path).exists():
+            raise DataError("expected the JSON of an earlier `wordward check`; there is no file of this name", path)
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
             check_kind(record, EARLIER)

@@ -29,6 +29,7 @@ from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.english import CLOSED, fold
+from wordward.runs.input_table import installed_model, plain_words
 from wordward.runs.run import Run
 from wordward.support.errors import RunError
 
@@ -45,10 +46,12 @@ class Proposer:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Words that a misspelt word must not be read as."""
+        """Words that a misspelt word must not be read as: the model's, its texts', those of a table at hand."""
         words = [self.run.vocabulary.word(int(number)) for number in self.run.vocabulary.candidates(1)]
         with suppress(RunError):  # a model whose training texts are not known
             words += self.run.learnt.words
+        table = installed_model()
+        words += [] if table is None else plain_words(table)
         return frozenset(map(str.lower, words)) | STOP_WORDS | CLOSED | set(INSERTED + APPENDED)
 
     def probes(self, case: Case) -> list[Edit]:

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked
-from wordward.attack.attacker import attack, cases_of, goal_of
+from wordward.attack.attacker import attack, cases_of
 from wordward.attack.guard import Guard
 from wordward.attack.guide import TEXTS, TOKENS, Guide
 from wordward.attack.rough import Rough
@@ -61,6 +62,12 @@ def compare_models(
 
     For taggers: the share of sentences with a true error that the model flags, and still flags after so many swaps.
     """
+    if not runs:
+        raise SettingError(
+            "models", "expected one model or more to compare; got none: give runs, as load_run gives them"
+        )
+    if not examples:
+        raise DataError("expected labelled texts to attack; there are none")
     if any((example.tags if runs[0].tagging else example.label) is None for example in examples):
         raise DataError("expected true labels to measure accuracy with; some texts have none")
     if not swaps or min(swaps) < 0 or not max(swaps):

@@ -1,10 +1,9 @@
 """Kinds of arguments that several commands take, and how `--help` writes them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
 import tyro
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from wordward.config.fields import FileFormat, Name
 
@@ -41,7 +40,7 @@ class FileColumns:
     format: Format = None
     """Kind of the file; by default as in the run."""
     skip_empty: bool = False
-    """Leave out texts that are empty, as a run trained with it does."""
+    """Leave out texts that are empty or lack a label that is needed, as a run trained with it does."""
 
     def given(self) -> dict[str, Any]:
         """Those that are given, as settings of data."""
@@ -50,23 +49,3 @@ class FileColumns:
 
 Model = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="MODEL")]]
 RunFolder = tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="RUN")]]
-
-PLAIN = ConstructorRegistry()
-
-
-@PLAIN.primitive_rule
-def _may_be_none(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """`--limit INT` where tyro would write `--limit {None}|INT`; the word None is taken as before."""
-    kinds = [kind for kind in get_args(info.type) if kind is not type(None)]
-    if len(kinds) != 1 or type(None) not in get_args(info.type):
-        return None
-    inner = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kinds[0], info.markers))
-    if not isinstance(inner, PrimitiveConstructorSpec) or inner.nargs != 1:
-        return None
-    return replace(
-        inner,
-        instance_from_str=lambda words: None if words == ["None"] else inner.instance_from_str(words),
-        is_instance=lambda value: value is None or inner.is_instance(value),
-        str_from_instance=lambda value: ["None"] if value is None else inner.str_from_instance(value),
-        choices=inner.choices and ("None", *inner.choices),
-    )

@@ -25,8 +25,8 @@ FILES = ("json", "junit", "card", "html")
 class Check:
     """See what breaks a model, yours or any other, and let limits decide: for continuous integration.
 
-    Exit status: 0, it holds (also where no limits are given); 1, it falls short of a limit or of an earlier check;
-    2, it could not be checked.
+    Exit status: 0, it holds (also where no limits are given); 1, it falls short of a limit or of an earlier
+    check; 2, it could not be checked.
     """
 
     model: Model

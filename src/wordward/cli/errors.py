@@ -64,7 +64,10 @@ def message_of(error: Exception) -> str | None:
     if isinstance(error, SettingError):  # a message may begin with the setting's name
         leaf = error.name.rpartition(".")[2]
         return f"`{leaf}`{message[len(leaf) :]}" if message.startswith(f"{leaf} ") else message
-    # What the system refuses comes with its number: a file that is not there, a full disk.
-    if ours or (isinstance(error, OSError) and error.errno is not None):
+    if ours:
         return message
+    # What the system refuses comes with its number: a file that is not there, a full disk.
+    if isinstance(error, OSError) and error.errno is not None:
+        named = "" if error.filename is None else f"{error.filename}: "
+        return f"{named}{error.strerror}"
     return None

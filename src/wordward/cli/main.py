@@ -17,12 +17,12 @@ from wordward.cli.data import Data
 from wordward.cli.errors import UsageError
 from wordward.cli.explain import Explain
 from wordward.cli.export import Export
-from wordward.cli.given import defaults, flagged, refuse_settings, repeated, values_of
 from wordward.cli.methods import Methods
 from wordward.cli.program import STOPPED, parse, run
 from wordward.cli.push import Push
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
+from wordward.cli.settings_given import defaults, flagged, refuse_settings, repeated, values_of
 from wordward.cli.train_end import advice, outcome, test_score
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.cli.yardsticks import Yardsticks

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from wordward.cli.arguments import PLAIN
 from wordward.cli.errors import in_flags, message_of
+from wordward.cli.help import PLAIN, fitted
 from wordward.support.errors import WordwardError
 from wordward.support.threads import keep_memory, wait_passively
 from wordward.support.version import __version__
@@ -41,7 +41,7 @@ def parse(
         ),
     )
     try:
-        with redirect_stderr(shown):
+        with redirect_stderr(shown), fitted(arguments, commands):
             return tyro.cli(
                 kinds,
                 prog=name,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wordward.datasets import Example
     from wordward.runs.given import Text
     from wordward.runs.metrics import ClassScores
+    from wordward.runs.prediction import Prediction
     from wordward.runs.run import Run
 
 READ = ("text_column", "pair_column", "tag_column", "format", "skip_empty")
@@ -111,6 +112,9 @@ class Predict:
     """Kind of the file; by default as in the run."""
     skip_empty: bool = False
     """Leave out texts of the file that are empty."""
+    conll: bool = False
+    """Of a tagger: print each token and its tag on a line, and an empty line after each sentence, as a file that
+    can be trained on and evaluated."""
     device: Device = "auto"
     quiet: Quiet = False
 
@@ -124,13 +128,18 @@ class Predict:
         if len(self.texts) == 1:
             _say_doubts(self.texts[0])
         run = open_model(self.run, device=self.device, pair_column=self.pair_column)
+        if self.conll and not run.tagging:
+            raise UsageError(
+                f"--conll prints a tag for each token, but {self.run} gives a label to each text: leave it out"
+            )
         if self.file is None and not self.texts:
             parts, total = standard_input(), None
         else:
             texts = self.texts if self.file is None else self._read(run, self.file)
             parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
         if failed := self._answer(run, parts, total):
-            raise UsageError(f"{failed} of the texts could not be read; see the error in their lines")
+            where = "they are left out" if self.conll else "see the error in their lines"
+            raise UsageError(f"{failed} of the texts could not be read; {where}")
 
     def _answer(self, run: "Run", parts: "Iterable[Sequence[Text]]", total: int | None) -> int:
         """Print one answer per text, some texts at a time; returns how many could not be read."""
@@ -142,10 +151,18 @@ class Predict:
             for texts in parts:
                 for prediction in run.predict(texts):
                     failed += prediction.problem is not None
-                    print(json_line(prediction.to_json()))
+                    print(self._line(prediction))
                 sys.stdout.flush()  # someone may wait for these answers before writing the next line
                 bars.advance(bar, len(texts))
         return failed
+
+    def _line(self, prediction: "Prediction") -> str:
+        """An answer as it is printed."""
+        if not self.conll:
+            return json_line(prediction.to_json())
+        from wordward.datasets.conll import sentence_lines
+
+        return sentence_lines([token.token for token in prediction.tokens], prediction.labels)
 
     def _read(self, run: "Run", file: str) -> "list[Example]":
         """The texts of a file; a tagger's with the tokens that a file of tokens has."""

@@ -48,7 +48,7 @@ class DataSettings(Remembering):
     format: FileFormat = "auto"
     """File format; by default recognised by the file name."""
     skip_empty: bool = False
-    """Leave out texts that are empty, which are refused otherwise."""
+    """Leave out texts that are empty or lack their label, which are refused otherwise."""
     dev_share: float = 0.1
     """Share of the training texts held out where no dev file is given."""
     split_seed: int | None = None

@@ -2,7 +2,7 @@
 
 from wordward.datasets.example import Example, hold_out, sample
 from wordward.datasets.files import FORMATS, read
-from wordward.datasets.given import examples_of
+from wordward.datasets.in_memory import examples_of
 from wordward.datasets.pairs import joined
 from wordward.datasets.registry import CORPORA, load
 from wordward.support.errors import ColumnError, DataError, MissingError

@@ -1,9 +1,9 @@
-"""Read sentences from CoNLL columns: one token per line with its tag, an empty line between sentences."""
+"""Sentences in CoNLL columns: one token per line with its tag, an empty line between sentences."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 
@@ -13,6 +13,7 @@ from wordward.datasets.lines import Source, lines, without_end
 from wordward.support.errors import DataError
 
 SEEN = 400  # lines that tell whether a file is one of these
+_BREAK = re.compile(r"[\t\r\n]+")  # within a token, which would end its column
 _ENTITY = re.compile(r"O|[BIESLU](-.+)?")
 
 
@@ -65,6 +66,11 @@ def sentences(path: Source, columns: Columns) -> Iterator[Example]:
             )
         start = start if sentence else number
         sentence.append(fields)
+
+
+def sentence_lines(tokens: Sequence[str], tags: Sequence[str]) -> str:
+    """A sentence with its tags as `sentences` reads it; an empty line is to follow."""
+    return "".join(f"{_BREAK.sub(' ', token)}\t{tag}\n" for token, tag in zip(tokens, tags, strict=True))
 
 
 def _numbered(rows: list[list[str]], path: Source, line: int) -> bool:

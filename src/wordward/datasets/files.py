@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from os import PathLike
@@ -16,7 +17,7 @@ from wordward.datasets.pairs import no_pair, parted
 from wordward.datasets.records import json_lines, parquet
 from wordward.datasets.sheets import sheet_rows
 from wordward.datasets.snap import is_snap, reviews
-from wordward.datasets.tables import example_of, has_columns, rows_of, table
+from wordward.datasets.tables import EMPTY, example_of, has_columns, rows_of, table
 from wordward.datasets.unfolding import LONGEST, too_long
 from wordward.support.console import say
 from wordward.support.errors import ColumnError, DataError, MissingError
@@ -38,8 +39,6 @@ ENDINGS = {
 }
 _OTHERS = dict.fromkeys((".zip", ".bz2", ".zst", ".7z", ".rar", ".tar", ".tgz"), "unpack it first")
 _OTHERS |= dict.fromkeys((".xls", ".ods", ".feather", ".arrow"), "save it as CSV or JSON Lines")
-
-_EMPTY = "fill it in, delete it, or leave out such texts with `skip_empty=True`"
 
 
 def read(
@@ -68,7 +67,7 @@ def read(
         labelled: Whether labels are read.
         format: csv, tsv, jsonl, conll, txt, parquet or excel, where the file name does not tell.
         tag_column: Column of the tag in a CoNLL file, from 0; -1 is the last.
-        skip_empty: Leave out texts that are empty, which are refused otherwise.
+        skip_empty: Leave out texts that are empty or lack their label, which are refused otherwise.
         group_column: The column of what texts are counted by, such as their language.
         several_labels: Whether a label may be a list of several, in JSON Lines and Parquet.
         pair_column: The column of a second text that is judged together with the first; the example's text is then
@@ -105,14 +104,15 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
             raise ColumnError(f"`group_column` needs a file of columns with names; this one is read as {kind}", path)
         if columns.pair is not None and kind in ("conll", "folder"):
             raise ColumnError(f"`pair_column` needs a file of columns with names; this one is read as {kind}", path)
-        count = empty = 0
+        count, left = 0, Counter[str]()
         examples = _READERS[kind](path, columns)
         for example in examples:
-            if example.text:
+            lacking = "empty" if not example.text else "without a label" if _lacks_label(example, columns) else ""
+            if not lacking:
                 count += 1
                 yield example
             elif columns.skip_empty:
-                empty += 1
+                left[lacking] += 1
             else:
                 raise _emptiness(example, examples, path)
     except DataError as error:
@@ -120,10 +120,15 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
             raise
         raise type(error)(error.message, shown(path), error.line) from None  # not the name of a copy
     if not count:
-        inside = "files path/<class>/*.txt" if columns.labelled else "one or more files *.txt"
+        inside = f"files {path.name}/<label>/*.txt" if columns.labelled else "one or more files *.txt"
         raise DataError(f"expected {inside if kind == 'folder' else 'one or more texts'}; found none", shown(path))
-    if empty:
-        say(f"{shown(path)}: left out {empty:,} empty of {count + empty:,} texts", quiet=quiet)
+    if left:
+        parts = " and ".join(f"{number:,} {lacking}" for lacking, number in left.items())
+        say(f"{shown(path)}: left out {parts} of {count + left.total():,} texts", quiet=quiet)
+
+
+def _lacks_label(example: Example, columns: Columns) -> bool:
+    return columns.labelled and example.names == (None,)
 
 
 def _emptiness(first: Example, rest: Iterator[Example], path: Path) -> DataError:
@@ -133,7 +138,7 @@ def _emptiness(first: Example, rest: Iterator[Example], path: Path) -> DataError
         for example in rest:
             more += not example.text
     also = f", as {more:,} more {'is' if more == 1 else 'are'}" if more else ""
-    return DataError(f"expected a text; it is empty{also}: {_EMPTY}", path, first.line)
+    return DataError(f"expected a text; it is empty{also}: {EMPTY}", path, first.line)
 
 
 def _format(path: Path, columns: Columns) -> str:
@@ -207,13 +212,13 @@ def _folder(path: Path, columns: Columns) -> Iterator[Example]:
         if not hidden and file.name.lower().endswith((".txt", ".txt.gz", ".txt.xz")) and file.is_file():
             if columns.labelled and len(parts) > 2:
                 raise DataError(
-                    f"expected texts as {path.name}/<class>/*.txt; found this one deeper: move it up, or name the "
+                    f"expected texts as {path.name}/<label>/*.txt; found this one deeper: move it up, or name the "
                     "folder that contains those of the classes",
                     file,
                 )
             example = example_of([_whole(file), *([file.parent.name] if columns.labelled else [])], file)
             if not example.text and not columns.skip_empty:
-                raise DataError(f"expected a text; it is empty: {_EMPTY}", file)
+                raise DataError(f"expected a text; it is empty: {EMPTY}", file)
             yield example
 
 

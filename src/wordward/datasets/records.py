@@ -70,7 +70,7 @@ def _example(record: Mapping[str, Any], path: Path, columns: Columns, number: in
                 number,
             )
         missing = value is None or value != value
-        empty = missing and (option == "group_column" or (columns.skip_empty and option in TEXTS))
+        empty = missing and (option == "group_column" or columns.skip_empty)
         if columns.lists and option == "label_column" and isinstance(value, list):
             value = json.dumps([_text(each, option, name, path, number) for each in value], ensure_ascii=False)
         values.append("" if empty else _text(value, option, name, path, number))

@@ -17,6 +17,7 @@ from wordward.support.errors import DataError
 
 MARKS = (",", ";", "\t", "|")
 SEEN = 20  # rows that must agree where columns are given by number, so that no header can tell
+EMPTY = "fill it in, delete it, or leave out such texts with `skip_empty=True`"
 _WHOLE = re.compile(r'"(?:[^"]|"")*"')  # a field in quotes
 
 
@@ -34,7 +35,8 @@ def table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Ex
         # A label that occurs again is a label, whatever it looks like.
         label = places[1] if columns.labelled else places[0]
         suspect = suspect and (line == first[0] or fields[label].strip() != first[1][label].strip())
-        if columns.labelled and fields[places[0]].strip() and not fields[label].strip():
+        unlabelled = columns.labelled and fields[places[0]].strip() and not fields[label].strip()
+        if unlabelled and not columns.skip_empty:
             raise _no_label(path, line, _empty_after(rows, label))
         yield example_of([fields[at] for at in places], path, line, columns)
     if suspect:
@@ -44,15 +46,15 @@ def table(rows: Iterator[TableRow], path: Path, columns: Columns) -> Iterator[Ex
 def example_of(values: list[str], path: Source, line: int = 0, columns: Columns | None = None) -> Example:
     """An example from [text] or [text, label], then its group and second text if there are such `columns`.
 
-    Its text may be empty.
+    Its text may be empty; its label is None where it is, and such texts are left out.
     """
     text, *label = (value.strip() for value in values)
     if columns is not None and columns.pair is not None:
         text = joined(text, label.pop())
     group = label.pop() if columns is not None and columns.group is not None else None
-    if text and label == [""]:
+    if text and label == [""] and not (columns is not None and columns.skip_empty):
         raise _no_label(path, line)
-    return Example(text, label[0] if label else None, line=line, group=group)
+    return Example(text, (label[0] or None) if label else None, line=line, group=group)
 
 
 def _no_label(path: Source, line: int, more: int = 0) -> DataError:
@@ -60,7 +62,7 @@ def _no_label(path: Source, line: int, more: int = 0) -> DataError:
     also = (
         f", as {'that' if more == 1 else 'those'} of {more:,} more {'row' if more == 1 else 'rows'}" if more else ""
     )
-    return DataError(f"expected a label; it is empty{also}: fill it in or delete the row", path, line)
+    return DataError(f"expected a label; it is empty{also}: {EMPTY}", path, line)
 
 
 def _empty_after(rows: Iterator[TableRow], column: int) -> int:

@@ -33,7 +33,7 @@ def push(
         >>> import tempfile, wordward
         >>> wordward.hf.push(tempfile.mkdtemp(), "me/mine", dry_run=True)
         Traceback (most recent call last):
-        wordward.support.errors.RunError: ... is not a run folder: it holds no config.toml
+        wordward.support.errors.RunError: ... is not a run folder: it holds no config.toml; give one...
     """
     folder = Path(run)
     files = check_push(folder, repo)

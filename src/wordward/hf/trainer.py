@@ -13,11 +13,13 @@ from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
 from wordward.perturbation.tap import gradient_at, logits_of, unwrapped
-from wordward.support.errors import MissingExtraError, ModelError
+from wordward.support.errors import MissingExtraError
 
 try:
     import accelerate  # noqa: F401 - the Trainer needs it, and would only say so later
-    from transformers import Trainer, TrainerCallback
+    from transformers import Trainer
+
+    from wordward.hf.callback import TrainingState
 except ImportError as error:
     raise MissingExtraError(
         f"wordward.hf.trainer needs transformers and accelerate ({error}): pip install 'wordward[hf]'"
@@ -82,7 +84,7 @@ class AdversarialTrainer(Trainer):
         self._sums: dict[str, Tensor] = {}  # losses since they were last logged
         self._logged = 0  # the update after which they were
         self._at_once = False  # whether each loss is backpropagated as soon as it is known
-        self.add_callback(_StateCallback(self))
+        self.add_callback(TrainingState(self))
         _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
 
     @property
@@ -271,31 +273,3 @@ class AdversarialTrainer(Trainer):
                 logs[f"{name}_loss"] = float(mean) / updates
             self._sums, self._logged = {}, self.state.global_step
         super().log(logs, *args, **options)
-
-
-class _StateCallback(TrainerCallback):
-    """Resets texts and sums when training starts and checks that sums are made; searches nearest words again each
-    epoch and after a checkpoint.
-
-    Training resumed from a checkpoint searches there too, so that it continues as if never stopped.
-    """
-
-    def __init__(self, trainer: AdversarialTrainer) -> None:
-        self.trainer = trainer
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        self.trainer._texts, self.trainer._sums, self.trainer._logged = None, {}, state.global_step
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        for adversary in self.trainer.adversaries:
-            adversary.refresh()
-
-    on_save = on_epoch_begin
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if self.trainer.methods and not self.trainer._sums:
-            raise ModelError(
-                f"compute_loss of {type(self.trainer).__name__} does not call AdversarialTrainer's, so nothing was "
-                "perturbed: pass your loss as compute_loss_func=, or put it into a Trainer of its own and derive "
-                "from both, class Mine(AdversarialTrainer, Yours)"
-            )

@@ -6,7 +6,7 @@ from typing import Any
 
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example, examples_of
-from wordward.datasets.given import is_table
+from wordward.datasets.in_memory import is_table
 from wordward.datasets.pairs import no_pair, parted
 from wordward.support.errors import SettingTypeError
 

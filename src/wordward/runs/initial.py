@@ -1,5 +1,6 @@
 """Start a model from a language model or from word vectors, its table at unit standard deviation."""
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -127,6 +128,8 @@ def read_vectors(path: str | Path, vocabulary: Vocabulary, dim: int) -> tuple[np
         if number == 1 and len(numbers := line.split()[1:]) != dim:
             if len(numbers) == 1:
                 continue  # word2vec's header: words, dimensions
+            if not re.fullmatch(r"[-+.\deE]+", (line.split() or [""])[-1]):
+                raise DataError(f"expected word vectors, a word and its numbers a line; got {line[:60]!r}", path, 1)
             raise DataError(f"expected {dim} numbers after each word; got {len(numbers)}: set `dim`", path, 1)
         word, *values = line.rstrip().rsplit(" ", dim)  # a word may hold blanks
         if word in vocabulary:

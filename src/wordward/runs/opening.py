@@ -72,7 +72,9 @@ def with_positive(run: Any, tag: str | None) -> Any:
         )
     if tag not in run.labels:
         raise SettingError(
-            "positive", f"expected `positive` among the tags of {run.folder}, {', '.join(run.labels)}; got {tag!r}"
+            "positive",
+            f"expected a tag that {run.folder} knows for `positive`; got {tag!r}: give one of "
+            f"{', '.join(run.labels)}",
         )
     return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
 
@@ -108,7 +110,7 @@ def _open(source: Any, *, device: str, labels: Sequence[str], paired: bool) -> R
         except RunError as error:
             if folder.exists():
                 raise
-            raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}; {error}") from None
+            raise RunError(f"{name} is not a run folder ({beside(name)}); {error}") from None
     if not folder.exists() and PYTHON.fullmatch(name):
         return replace(of_object(_imported(name), name), source=name)
     if is_path(name) and not folder.exists() and folder.suffix.lower() not in PICKLES:

@@ -141,7 +141,11 @@ def _file_in(path: str | Path, name: str) -> Path:
     refuse_pipes(Path(path))
     file = Path(path) / name
     if not file.exists():
-        raise RunError(f"{path} is not a run folder: it holds no {name}")
+        there = f"it holds no {name}" if Path(path).is_dir() else "it is a file"
+        why = there if Path(path).exists() else "there is no such folder here"
+        raise RunError(
+            f"{path} is not a run folder: {why}; give one that `wordward train` wrote (or `wordward pretrain`)"
+        )
     return file
 
 

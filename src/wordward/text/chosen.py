@@ -1,7 +1,7 @@
 """The texts that settings name: read, shortened, some held out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,29 +16,24 @@ from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError
 from wordward.text.stored import Texts, are_large
 
-Given = Mapping[str, list[Example]]  # texts in memory by what they are for: train, dev, unlabelled
+InMemory = Mapping[str, list[Example]]  # texts in memory by what they are for: train, dev, unlabelled
 IN_MEMORY = "texts in memory"  # what a run's settings name in the place of a file
 
 
 def labelled_examples(
-    config: TrainConfig, given: Given | None = None, *, quiet: bool = True
+    config: TrainConfig, in_memory: InMemory | None = None, *, quiet: bool = True
 ) -> tuple[list[Example], list[Example], tuple[str, ...]]:
     """The user's own texts to learn from, those held out to choose the best epoch, and the labels.
 
-    `given`: texts in memory, in the place of files; unless `quiet`, says how many were left out.
+    `in_memory`: texts in memory, in the place of files; unless `quiet`, says how many were left out.
     """
-    data, given = config.data, given or {}
-    whole = given.get("train") or read_as(replace(data, limit=None), data.train, quiet=quiet)
-    if len(whole) == 1 and whole[0].tags is not None:
-        raise DataError(
-            f"expected sentences with an empty line between two of them; found one, of {len(whole[0].tags)} tokens",
-            data.train,
-        )
-    classes = check_labels(whole, data.train)  # a limit leaves out texts, but no label
+    data, in_memory = config.data, in_memory or {}
+    whole = in_memory.get("train") or read_as(replace(data, limit=None), data.train, quiet=quiet)
+    classes = labels_to_learn(whole, data.train)  # a limit leaves out texts, but no label
     _warn_of_labels(whole, classes, quiet=quiet)
     labelled = sample(whole, data.limit, labels=label_names, in_order=False)
-    if "dev" in given:
-        return labelled, sample(given["dev"], data.limit, labels=label_names, in_order=False), classes
+    if "dev" in in_memory:
+        return labelled, sample(in_memory["dev"], data.limit, labels=label_names, in_order=False), classes
     if data.dev:
         return labelled, read_as(data, data.dev, quiet=quiet), classes
     seed = config.training.seed if data.split_seed is None else data.split_seed
@@ -47,6 +42,15 @@ def labelled_examples(
         many = "text that is also learnt is" if left == 1 else "texts that are also learnt are"
         say(f"{left:,} {many} left out of dev", quiet=quiet)
     return learnt, held_out, classes
+
+
+def labels_to_learn(examples: Sequence[Example], source: object) -> tuple[str, ...]:
+    """The labels or tags of texts to learn from; refuses texts from which none can be told from another."""
+    if len(examples) == 1 and (tags := examples[0].tags) is not None:
+        raise DataError(
+            f"expected sentences with an empty line between two of them; found one, of {len(tags)} tokens", source
+        )
+    return check_labels(examples, source)
 
 
 def _apart(labelled: list[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
@@ -89,23 +93,23 @@ def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet:
     )
 
 
-def with_given(data: DataSettings, given: Given, resumed: Path | None = None) -> DataSettings:
-    """The settings of a run whose texts are `given`: where a file would be named, that they were in memory.
+def with_in_memory(data: DataSettings, in_memory: InMemory, resumed: Path | None = None) -> DataSettings:
+    """The settings of a run whose texts are `in_memory`: where a file would be named, that they were in memory.
 
     A name in the settings that is no file is kept. `resumed`: the folder of a run to continue, whose texts must be
     given again if they were in memory.
     """
-    if given and data.corpus:
+    if in_memory and data.corpus:
         raise SettingError("corpus", "a corpus has its own texts, but others were given, too: leave one out")
     for name in ("train", "dev", "unlabelled"):
         named = getattr(data, name)
-        if name in given and named and Path(at_hand(named)).exists():
+        if name in in_memory and named and Path(at_hand(named)).exists():
             raise SettingError(name, f"`{name}` was given both in memory and as the file {named}: leave one out")
-        if resumed is not None and named == IN_MEMORY and name not in given:
+        if resumed is not None and named == IN_MEMORY and name not in in_memory:
             raise RunError(
                 f"{resumed} was trained on texts in memory, which it does not keep: give them again as `{name}`"
             )
-    return replace(data, **{name: getattr(data, name) or IN_MEMORY for name in given})
+    return replace(data, **{name: getattr(data, name) or IN_MEMORY for name in in_memory})
 
 
 def split_examples(data: DataSettings, name: str) -> list[Example]:
@@ -119,11 +123,11 @@ def split_examples(data: DataSettings, name: str) -> list[Example]:
 
 
 def unlabelled_examples(
-    data: DataSettings, given: Given | None = None, *, quiet: bool = True
+    data: DataSettings, in_memory: InMemory | None = None, *, quiet: bool = True
 ) -> list[Example] | Texts:
     """The texts without labels, of which there may be none; those of large files are read one at a time."""
-    if given and "unlabelled" in given:
-        return sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
+    if in_memory and "unlabelled" in in_memory:
+        return sample(in_memory["unlabelled"], data.limit, labels=label_names, in_order=False)
     if not data.unlabelled:
         return []
     texts = unlabelled_texts(data)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from wordward.runs.entities import mark_entities
 from wordward.runs.input_table import plain_words
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.chosen import InMemory, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.scripts import fitting
@@ -45,6 +46,7 @@ class Data:
     positive: int | None = None  # the class whose F0.5 counts
     examples: Sequence[Example] = ()  # the training texts as they were, for one that attacks them
     others: int = 0  # words that no text to learn from has, known by their vectors alone: the last ids
+    longest: str = ""  # where the longest text stands, if that is known
 
     @cached_property
     def fingerprint(self) -> str:
@@ -119,12 +121,14 @@ class Data:
         return Vocabulary(self.vocabulary.words, self.train.word_counts(len(self.vocabulary)))
 
 
-def prepare(config: TrainConfig, given: Given | None = None, *, quiet: bool = False) -> tuple[TrainConfig, Data]:
-    """Read and encode all texts, or those `given`; the config is returned with all open settings filled in."""
+def prepare(
+    config: TrainConfig, in_memory: InMemory | None = None, *, quiet: bool = False
+) -> tuple[TrainConfig, Data]:
+    """Read and encode all texts, or those `in_memory`; the config is returned with all open settings filled in."""
     if config.data.corpus:
         data = _from_corpus(config, quiet=quiet)
     else:
-        config, data = _own_texts(config, given, quiet=quiet)
+        config, data = _own_texts(config, in_memory, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
     check_tested(config, data.classes, tagging=data.tagging, quiet=quiet)
@@ -168,17 +172,17 @@ def settle(config: TrainConfig, data: Data) -> tuple[TrainConfig, Data]:
     return replace(config, task="tag" if data.tagging else "classify", training=training), data
 
 
-def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tuple[TrainConfig, Data]:
+def _own_texts(config: TrainConfig, in_memory: InMemory | None, *, quiet: bool) -> tuple[TrainConfig, Data]:
     """The user's own texts, part of them held out if there are none for dev; the config with a tokenizer for them."""
     data = config.data
     with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
-        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
+        labelled, held_out, classes = labelled_examples(config, in_memory, quiet=quiet)
         tagging = labelled[0].tags is not None
         say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         if not tagging:
             text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
             config = replace(config, text=text)
-        extra = unlabelled_examples(data, given, quiet=quiet)
+        extra = unlabelled_examples(data, in_memory, quiet=quiet)
         vocabulary = (
             _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
         )
@@ -199,8 +203,19 @@ def _own_texts(config: TrainConfig, given: Given | None, *, quiet: bool) -> tupl
     else:
         unlabelled = encoded(extra, None, data.unlabelled) if extra else None
     kept = labelled if config.training.augment else ()
-    others = len(vocabulary) - own
-    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, examples=kept, others=others)
+    read: list[tuple[Sequence[Example], Corpus, str | None]]
+    read = [(labelled, train, data.train), (held_out, dev, data.dev or data.train)]
+    if unlabelled and not isinstance(extra, Texts):
+        read.append((extra, unlabelled, data.unlabelled))
+    more: Any = {"examples": kept, "others": len(vocabulary) - own, "longest": _place_of_longest(read)}
+    return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, **more)
+
+
+def _place_of_longest(read: Sequence[tuple[Sequence[Example], Corpus, str | None]]) -> str:
+    """The line and file of the longest text, as a message has them after it; empty where there is no line."""
+    examples, corpus, source = max(read, key=lambda each: each[1].lengths.max())
+    line = examples[int(corpus.lengths.argmax())].line
+    return f" (line {line} of {Path(called(str(source))).name})" if line else ""
 
 
 def _knows_others(config: TrainConfig) -> bool:
@@ -249,7 +264,7 @@ def _positive(config: TrainConfig, data: Data) -> int | None:
     wanted = config.training.positive
     if wanted is not None:
         if wanted not in data.classes:
-            raise DataError(f"expected a positive label among {', '.join(data.classes)}; got {wanted!r}")
+            raise DataError(f"expected one of the tags {', '.join(data.classes)} for `positive`; got {wanted!r}")
         return data.classes.index(wanted)
     if len(data.classes) != 2:
         return None

@@ -103,7 +103,7 @@ class FineTuning(transformers.TrainerCallback):
 
     def fit(self) -> None:
         """Train until the last epoch or minute, or until dev has not improved for `patience` epochs."""
-        self._deadline = self.record.deadline(self.config.training.minutes)
+        self._deadline = self.record.clock.deadline(self.config.training.minutes)
         try:
             if self.record.out_of_patience(self.config.training.patience):
                 self.ended = "patience"
@@ -155,11 +155,11 @@ class FineTuning(transformers.TrainerCallback):
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Show a bar; before an epoch, the first excepted, look for texts that fool the model as it is now."""
-        self.record.start_clock()
+        self.record.clock.start()
         self.trainer.order.set_epoch(self.record.epoch)  # of several processes that resume inside one, none is told
         if self.augmenter and self.record.epoch and state.global_step == self.record.epoch * self._a_pass:
             self.augmenter(self.record.epoch, self._deadline)
-            self._attack_cut = self.record.out_of_time(self._deadline, self.team)
+            self._attack_cut = self.record.clock.out_of_time(self._deadline, self.team)
             self.model.train()
             self.trainer.read(self._train())
         self._bars = progress(quiet=self.quiet)
@@ -176,7 +176,7 @@ class FineTuning(transformers.TrainerCallback):
         """Move the bar, look at the loss, keep a checkpoint where one is wanted inside an epoch."""
         self.steps = state.global_step
         self._bars.advance(self._bar)  # type: ignore[union-attr,arg-type]
-        over = self.record.out_of_time(self._deadline, self.team)
+        over = self.record.clock.out_of_time(self._deadline, self.team)
         inside = self.steps % self._a_pass > 0  # that of an epoch's last step comes when dev is scored
         save = inside and (self._wanted or over) and not self._attack_cut
         if self.device.type == "cpu" or self.steps % CHECKED == 0 or save:
@@ -192,7 +192,7 @@ class FineTuning(transformers.TrainerCallback):
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Score dev, keep the best model, record the epoch, and have a checkpoint written, if one is due."""
         self._check()
-        self.record.stop_clock()
+        self.record.clock.stop()
         self._bars.stop()  # type: ignore[union-attr]
         settings = self.config.training
         dev = self.team.agree(self._dev() if self.team.first else {})
@@ -208,16 +208,16 @@ class FineTuning(transformers.TrainerCallback):
         last = self.steps >= state.max_steps
         self.ended = None if last else self._ended()
         if self.record.epoch == 1 and self.trainer.halves and not (last or self.ended):
-            say_pace(self.config, self.data, seconds=self.record.seconds, quiet=self.quiet)
+            say_pace(self.config, self.data, seconds=self.record.clock.seconds, quiet=self.quiet)
         control.should_training_stop = last or self.ended is not None
         control.should_save = not last and self._due()
-        self.record.start_clock()
+        self.record.clock.start()
 
     def _ended(self) -> Ended | None:
         """What ends training after this epoch, which may be cut short; says so."""
         settings = self.config.training
-        if self.record.out_of_time(self._deadline, self.team):
-            self.record.say_out_of_time(settings.minutes, trained=True)
+        if self.record.clock.out_of_time(self._deadline, self.team):
+            self.record.clock.say_out_of_time(settings.minutes, trained=True)
             return "minutes"
         return "patience" if self.record.out_of_patience(settings.patience) else None
 
@@ -225,7 +225,7 @@ class FineTuning(transformers.TrainerCallback):
         """Whether a checkpoint is to be written now that dev is scored."""
         if self.steps % self._a_pass or self._attack_cut:  # one from before dev was scored is there
             return False
-        return self.ended is not None or self._wanted or self.team.agree(self.record.checkpoint_due)
+        return self.ended is not None or self._wanted or self.team.agree(self.record.clock.checkpoint_due)
 
     def _dev(self) -> dict[str, Interval]:
         found = probabilities(LogitsModel(self.model, self.separator), self.data.dev, self.device, quiet=self.quiet)
@@ -247,7 +247,7 @@ class FineTuning(transformers.TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Make a checkpoint whole."""
-        self.record.stop_clock()
+        self.record.clock.stop()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
         mark["recent"] = self.trainer.learnt.state()
         if self.trainer.beliefs:
@@ -258,7 +258,7 @@ class FineTuning(transformers.TrainerCallback):
             place = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             sync(place)
             write(place / MARK, json.dumps(mark))
-        self.record.start_clock()
+        self.record.clock.start()
 
     def result(self, stopped: bool, yardstick: dict[str, Any] | None) -> dict[str, Any]:
         """The result, as for our own models."""

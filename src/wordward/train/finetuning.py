@@ -11,18 +11,19 @@ from wordward.runs.model_card import write_card
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given
+from wordward.text.chosen import InMemory
+from wordward.train.clock import Clock
 from wordward.train.finetuning_checkpoint import last_checkpoint
 from wordward.train.finetuning_start import Encoded, encode, start_of
 from wordward.train.halves import say_unreached
-from wordward.train.record import Record, say_compared
+from wordward.train.record import say_compared
 from wordward.train.yardstick import yardstick_of
 
 
 def fine_tune(
     config: TrainConfig,
     folder: Path,
-    given: Given | None = None,
+    in_memory: InMemory | None = None,
     *,
     force: bool = False,
     resume: bool = False,
@@ -38,7 +39,7 @@ def fine_tune(
         )
     if resume and (done := _finished(folder, config, quiet=quiet)):
         return done
-    start = start_of(config, given, quiet=quiet)
+    start = start_of(config, in_memory, quiet=quiet)
     from wordward.train.finetuner import FineTuning  # needs transformers, and says so less plainly
 
     texts = encode(start, quiet=quiet)
@@ -92,9 +93,9 @@ def _finished(folder: Path, config: TrainConfig, *, quiet: bool) -> dict[str, An
     asked, kept = config.training, run_folder.load_config(folder, TrainConfig).training
     resumable = last_checkpoint(folder / run_folder.TRAINER) is not None
     if resumable and asked.minutes is not None and result["seconds"] >= 60 * asked.minutes:
-        record = Record(folder, quiet=quiet)
-        record.seconds = result["seconds"]
-        record.say_out_of_time(asked.minutes, trained=False)
+        clock = Clock(quiet=quiet)
+        clock.seconds = result["seconds"]
+        clock.say_out_of_time(asked.minutes, trained=False)
         return result
     if asked.epochs <= kept.epochs and asked.patience <= kept.patience and asked.minutes == kept.minutes:
         return result

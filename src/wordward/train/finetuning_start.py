@@ -21,7 +21,7 @@ from wordward.runs.pieces import PieceReader, separator_of
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import SettingError
-from wordward.text.chosen import Given, labelled_examples, read_as, split_examples, unlabelled_texts
+from wordward.text.chosen import InMemory, labelled_examples, read_as, split_examples, unlabelled_texts
 from wordward.text.corpus import Corpus
 from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
@@ -49,17 +49,17 @@ class Start:
     candidates: list[int] | None  # the words that r may point to
 
 
-def start_of(config: TrainConfig, given: Given | None = None, *, quiet: bool = True) -> Start:
+def start_of(config: TrainConfig, in_memory: InMemory | None = None, *, quiet: bool = True) -> Start:
     """Read texts and model, and refuse what cannot be used together."""
     source, device = model_at_hand(str(config.transformer)), pick_device(config.training.device)
     _check(config, source, device)
     if not Path(source).is_dir():
         say(f"looking for {source} in the cache and on the Hugging Face hub", quiet=quiet)
-    examples, classes = _examples(config, given, quiet=quiet)
+    examples, classes = _examples(config, in_memory, quiet=quiet)
     tagging = examples["train"][0].tags is not None
     own = () if config.finetuning.new_labels else known_labels(source, tagging=tagging)
     examples, classes = _settled_labels(examples, classes, own, source, quiet=quiet)
-    apart = config.data.corpus or config.data.dev or (given is not None and "dev" in given)
+    apart = config.data.corpus or config.data.dev or (in_memory is not None and "dev" in in_memory)
     tokenizer = load_tokenizer(source, tagging=tagging)
     torch.manual_seed(config.training.seed)  # a new head starts at random
     model = load_model(source, tagging=tagging, labels=classes, whole=bool(own))
@@ -214,7 +214,7 @@ def _check(config: TrainConfig, source: str, device: torch.device) -> None:
 
 
 def _examples(
-    config: TrainConfig, given: Given | None, *, quiet: bool
+    config: TrainConfig, in_memory: InMemory | None, *, quiet: bool
 ) -> tuple[dict[str, list[Example]], tuple[str, ...]]:
     """The texts by what they are for, and the labels."""
     data, methods = config.data, parse_methods(config.method, config.perturbation)
@@ -228,12 +228,12 @@ def _examples(
         }
         extra = split_examples(data, "unlabelled") if virtual else []
     else:
-        labelled, held_out, classes = labelled_examples(config, given, quiet=quiet)
+        labelled, held_out, classes = labelled_examples(config, in_memory, quiet=quiet)
         examples = {"train": labelled, "dev": held_out}
         say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         extra = []
-    if given and "unlabelled" in given:
-        extra = sample(given["unlabelled"], data.limit, labels=label_names, in_order=False)
+    if in_memory and "unlabelled" in in_memory:
+        extra = sample(in_memory["unlabelled"], data.limit, labels=label_names, in_order=False)
     elif data.unlabelled:
         unlabelled_texts(data)  # refuses a column that is not there
         extra = [*extra, *read_as(data, data.unlabelled, labelled=False, quiet=quiet)]

@@ -99,7 +99,7 @@ class RunTrainer(AdversarialTrainer):
         return self.order
 
     def _save_checkpoint(self, *args: Any, **options: Any) -> None:
-        with self.record.writing_checkpoint():
+        with self.record.clock.writing_checkpoint():
             super()._save_checkpoint(*args, **options)
 
     def training_step(self, *args: Any, **options: Any) -> Tensor:

@@ -88,7 +88,7 @@ class Pretrainer:
     def _epoch(self, deadline: float | None) -> None:
         """Read all texts once, or until the deadline."""
         state, record = None, self.record
-        record.start_clock()
+        record.clock.start()
         self.model.train()
         rng = np.random.default_rng([self.config.seed, 3, record.epoch]) if self.config.shuffle else None
         with progress(quiet=self.quiet) as bars:
@@ -101,10 +101,10 @@ class Pretrainer:
                 bars.advance(bar, self.train_reader.streams * ids.shape[1])
                 if record.losses % self.updater.check_every == 0 and self.team.stopping():
                     raise KeyboardInterrupt
-                if record.out_of_time(deadline, self.team):
+                if record.clock.out_of_time(deadline, self.team):
                     break
         self.updater.refuse_broken(record.kept)
-        record.stop_clock()
+        record.clock.stop()
 
     @torch.no_grad()
     def measure(self) -> float:
@@ -143,17 +143,17 @@ class Pretrainer:
 
     def fit(self) -> None:
         """Train until the last epoch or minute, keeping the best model."""
-        deadline, begun = self.record.deadline(self.config.minutes), self.record.epoch
+        deadline, begun = self.record.clock.deadline(self.config.minutes), self.record.epoch
         while self.record.epoch < self.config.epochs:
-            if self.record.epoch and self.record.out_of_time(deadline, self.team):
-                self.record.say_out_of_time(self.config.minutes, trained=self.record.epoch > begun)
+            if self.record.epoch and self.record.clock.out_of_time(deadline, self.team):
+                self.record.clock.say_out_of_time(self.config.minutes, trained=self.record.epoch > begun)
                 return
             self._epoch(deadline)
             self._close_epoch()
 
     def _close_epoch(self) -> None:
         """Measure the held-out text, keep the best model, record the epoch, and write a checkpoint to resume from."""
-        held_out, speed = self.measure(), round(self.tokens / self.record.seconds)
+        held_out, speed = self.measure(), round(self.tokens / self.record.clock.seconds)
         self.record.close_epoch(
             held_out,
             f"held-out perplexity {held_out:.1f}",
@@ -178,6 +178,6 @@ class Pretrainer:
             "words": self.tokens,
             "vocabulary": len(self.vocabulary),
             "seed": self.config.seed,
-            "seconds": round(record.seconds, 1),
+            "seconds": round(record.clock.seconds, 1),
             "stopped": stopped,
         }

@@ -27,6 +27,7 @@ from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.pretrainer import Pretrainer
+from wordward.train.record import check_epochs
 from wordward.train.tracking import check_tracker
 
 
@@ -70,13 +71,13 @@ def pretrain(
         >>> wordward.train.pretrain(config, f"{folder}/lm", texts=texts, quiet=True)["epochs"]
         1
     """
-    folder, given = Path(out), None
+    folder, in_memory = Path(out), None
     if texts is not None:
-        given = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
+        in_memory = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
     if resume:
-        config = _to_resume(folder, config, given=given is not None)
+        config = _to_resume(folder, config, in_memory=in_memory is not None)
     check_tracker(config.report_to)
-    if given is not None:
+    if in_memory is not None:
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
             raise SettingError("texts", "texts were given in memory, but the settings name others: leave one out")
         config = replace(config, texts=(IN_MEMORY,))
@@ -84,11 +85,13 @@ def pretrain(
     processes = team(config.device)
     if processes.first and not resume:
         run_folder.check_free(folder, force=force, inputs=config.texts)
-    own = given or Texts([Path(file_at_hand(path)) for path in config.texts], config.text_column, _kind(config), True)
+    own = in_memory or Texts(
+        [Path(file_at_hand(path)) for path in config.texts], config.text_column, _kind(config), True
+    )
     if not config.corpus and not resume:
         config = replace(config, text=fitting(config.text, (each.text for each in own), quiet=quiet))
     with processes.one_a_machine_first():
-        vocabulary, rows, held_out = _texts(config, given, quiet=quiet)
+        vocabulary, rows, held_out = _texts(config, in_memory, quiet=quiet)
     if resume and run_folder.begun(folder):
         run_folder.check_vocabulary(folder, vocabulary)
         checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
@@ -101,13 +104,15 @@ def pretrain(
         return run_folder.save_result(folder, result, trainer.device) if processes.first else result
 
 
-def _to_resume(folder: Path, asked: PretrainConfig, *, given: bool) -> PretrainConfig:
+def _to_resume(folder: Path, asked: PretrainConfig, *, in_memory: bool) -> PretrainConfig:
     """The run's own settings; only how long and where to train may be changed."""
     kept = run_folder.load_config(folder, PretrainConfig)
     run_folder.check_writable(folder)
-    if not given and kept.texts == (IN_MEMORY,):
+    if not in_memory and kept.texts == (IN_MEMORY,):
         raise RunError(f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`")
-    return replace(kept, **given_of(asked, "epochs", "minutes", "device"))
+    config = replace(kept, **given_of(asked, "epochs", "minutes", "device"))
+    check_epochs(folder, config.epochs)
+    return config
 
 
 def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:
@@ -121,11 +126,11 @@ def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> N
 
 
 def _texts(
-    config: PretrainConfig, given: list[Example] | None = None, *, quiet: bool
+    config: PretrainConfig, in_memory: list[Example] | None = None, *, quiet: bool
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """The vocabulary, the texts to read, and those held out to choose the best epoch."""
-    if given is not None:
-        return _encoded(given, config)
+    if in_memory is not None:
+        return _encoded(in_memory, config)
     kind = _kind(config)
     paths = [Path(file_at_hand(path)) for path in config.texts]
     if config.corpus:
@@ -153,11 +158,11 @@ def _encoded(
     examples: list[Example], config: PretrainConfig
 ) -> tuple[Vocabulary, Sequence[np.ndarray], Sequence[np.ndarray]]:
     """The vocabulary, the texts to read, and those held out, of texts in memory."""
-    given = {id(example): at for at, example in enumerate(examples)}
+    places = {id(example): at for at, example in enumerate(examples)}
     examples = sample(examples, config.limit, seed=config.seed, in_order=False)
     kept, held_out = hold_out(examples, config.held_out_share, seed=config.seed)
     if not config.shuffle:
-        kept.sort(key=lambda example: given[id(example)])
+        kept.sort(key=lambda example: places[id(example)])
     vocabulary = vocabulary_of(kept, config.text)
     rows, held = (encode(part, vocabulary, config.text).rows for part in (kept, held_out))
     return vocabulary, rows, held

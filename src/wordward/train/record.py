@@ -1,8 +1,6 @@
-"""How far training has come: losses, epochs, the best of them, time; what is written and said after each epoch."""
+"""How far training has come: losses, epochs, the best of them; what is written and said after each epoch."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,10 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
 from wordward.support.console import say
-from wordward.support.distributed import ALONE, Team
+from wordward.support.errors import SettingError
+from wordward.train.clock import Clock
 from wordward.train.data import Data
 from wordward.train.tracking import Tracker, flat, tracked
-
-RARELY = 10  # times as long as writing a checkpoint takes, at least, until the next one is written
 
 
 class Record:
@@ -43,35 +40,10 @@ class Record:
         self._config, self._report_to = config, report_to if first else None
         self._tracker: Tracker | None = None
         self.best: dict[str, Any] = {measure: None, "epoch": 0}
-        self.epoch, self.seconds = 0, 0.0
+        self.epoch, self.clock = 0, Clock(quiet=quiet)
         self.losses = 0  # added up in this epoch
         self._loss: Tensor | None = None  # their sum, on the device
-        self._started: float | None = None
         self._ahead: dict[str, Any] | None = None  # the line of the model kept, if not reached again after a resume
-        self._next_checkpoint = 0.0  # when one is due, on the clock of time.monotonic
-
-    def start_clock(self) -> None:
-        """Count time as time of training, until `stop_clock`."""
-        self._started = time.monotonic()
-
-    def stop_clock(self) -> None:
-        """Stop counting time."""
-        if self._started is not None:
-            self.seconds += time.monotonic() - self._started
-        self._started = None
-
-    @property
-    def checkpoint_due(self) -> bool:
-        """Whether so much has been done since the last checkpoint that it is worth the time of writing one."""
-        return time.monotonic() >= self._next_checkpoint
-
-    @contextmanager
-    def writing_checkpoint(self) -> Iterator[None]:
-        """Measure how long the block takes to write a checkpoint, which decides when the next is due."""
-        began = time.monotonic()
-        yield
-        now = time.monotonic()
-        self._next_checkpoint = now + RARELY * (now - began)
 
     def add(self, loss: Tensor) -> None:
         """Add the loss of a step, without waiting for the device."""
@@ -101,25 +73,6 @@ class Record:
         if not (epoch := self.saved["epoch"]):
             return "no epoch has finished, so there is no model yet"
         return f"the best model so far (epoch {epoch}) is kept in {self.folder}"
-
-    def deadline(self, minutes: float | None) -> float | None:
-        """When `minutes` of training will be over, including those before it was resumed; None: never."""
-        return None if minutes is None else time.monotonic() + 60 * minutes - self.seconds
-
-    def say_out_of_time(self, minutes: float | None, *, trained: bool) -> None:
-        """Say that the minutes are over; `trained`: not before a resumed run has trained any further."""
-        if trained:
-            say(f"stopping: {minutes:g} minute{' is' if minutes == 1 else 's are'} over", quiet=self.quiet)
-            return
-        say(
-            f"nothing was trained: `minutes` are those of the whole run, which has trained for "
-            f"{self.seconds / 60:.2g} of {minutes:g}; give more",
-            quiet=self.quiet,
-        )
-
-    def out_of_time(self, deadline: float | None, team: Team = ALONE) -> bool:
-        """Whether the deadline has passed."""
-        return deadline is not None and bool(team.agree(time.monotonic() >= deadline))
 
     def out_of_patience(self, patience: int) -> bool:
         """Whether the last `patience` epochs were no better than the best before them; says so."""
@@ -161,7 +114,7 @@ class Record:
             if augmented is not None:
                 line["augmented"] = augmented
             line["table_rms"] = float(table.detach().float().square().mean().sqrt())
-            line["seconds"] = round(self.seconds, 3)
+            line["seconds"] = round(self.clock.seconds, 3)
             run_folder.append_metrics(self.folder, line)
             if self._tracker is not None:
                 self._tracker.log({name: float(value) for name, value in flat(line).items()}, steps)
@@ -199,7 +152,7 @@ class Record:
             "best": self.best,
             "loss": self._total,
             "counted": self.losses,
-            "seconds": self.seconds,
+            "seconds": self.clock.seconds,
             "metrics": run_folder.read_metrics(self.folder),
             "ahead": self._ahead,
         }
@@ -214,7 +167,7 @@ class Record:
             run_folder.restore_metrics(self.folder, state["metrics"] if state else [])
         if state is None:
             return
-        self.epoch, self.best, self.seconds = state["epoch"], state["best"], state["seconds"]
+        self.epoch, self.best, self.clock.seconds = state["epoch"], state["best"], state["seconds"]
         self.losses, self._loss = state["counted"], torch.tensor(state["loss"]) if state["counted"] else None
 
     def resume(self, restore: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> None:
@@ -250,12 +203,23 @@ class Record:
             "stopped": stopped,
             "epochs": self.epoch,
             "steps": steps,
-            "seconds": round(self.seconds, 1),
+            "seconds": round(self.clock.seconds, 1),
         }
         if config.training.augment is not None:
             counts = [line["augmented"] for line in lines if "augmented" in line]
             result["augmented"] = {name: sum(count[name] for count in counts) for name in ("attacked", "added")}
         return result
+
+
+def check_epochs(folder: Path, epochs: int) -> None:
+    """Refuse to resume a run for fewer epochs than it has trained: an earlier one could replace the best of them."""
+    done = max((line["epoch"] for line in run_folder.read_metrics(folder)), default=0)
+    if epochs < done:
+        raise SettingError(
+            "epochs",
+            f"epochs must be at least {done}, as many as {folder} has trained already, but is {epochs}: give more "
+            f"to train on, or leave it out; the best model so far is in {folder} as it is",
+        )
 
 
 def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:

@@ -21,6 +21,8 @@ from wordward.train.beliefs import Beliefs
 from wordward.train.learnt import Learnt
 from wordward.train.updater import Updater
 
+WIDE = 1 << 16  # ids, padding included, from which a batch with one very long text is not padded to it
+FILLED = 0.25  # share of a batch that is no padding, below which it is
 RISING = 0.05  # share of all steps in which a linear schedule's learning rate rises
 
 
@@ -114,7 +116,11 @@ class Stepper:
         return None
 
     def _parts(self, batch: Batch) -> Iterable[Batch]:
-        return (batch,) if batch.ids.numel() <= self.fits else batch.parts(self.fits)
+        """The batch as it is, in parts that fit in memory, or text by text where most of it would be padding."""
+        size, longest = batch.ids.numel(), batch.ids.shape[1]
+        if size > WIDE and batch.part is None and int(batch.mask.sum()) < FILLED * size:
+            return batch.parts(longest)
+        return (batch,) if size <= self.fits else batch.parts(self.fits)
 
     def _labelled(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Backpropagate the label loss of the texts, and that of the texts perturbed."""

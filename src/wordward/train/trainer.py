@@ -79,12 +79,12 @@ class Trainer:
 
     def _fit(self) -> None:
         settings = self.config.training
-        deadline, begun = self.record.deadline(settings.minutes), self.record.epoch
+        deadline, begun = self.record.clock.deadline(settings.minutes), self.record.epoch
         while self.record.epoch < settings.epochs:
             if self._started() and self.record.out_of_patience(settings.patience):
                 return
-            if self.record.epoch and self.record.out_of_time(deadline, self.team):
-                self.record.say_out_of_time(settings.minutes, trained=self.record.epoch > begun)
+            if self.record.epoch and self.record.clock.out_of_time(deadline, self.team):
+                self.record.clock.say_out_of_time(settings.minutes, trained=self.record.epoch > begun)
                 return
             self._epoch(deadline)
             self._close_epoch()
@@ -100,7 +100,7 @@ class Trainer:
     def _epoch(self, deadline: float | None) -> None:
         """Train on all texts that are left of an epoch, or until the deadline."""
         settings = self.config.training
-        self.record.start_clock()
+        self.record.clock.start()
         self._augment(deadline)
         with progress(quiet=self.quiet) as bars:
             name = f"epoch {self.record.epoch + 1}/{settings.epochs}"
@@ -113,14 +113,14 @@ class Trainer:
                     self._check()
                 if settings.checkpoint_steps and self.stepper.updater.steps % settings.checkpoint_steps == 0:
                     self._check()
-                    self.record.stop_clock()
+                    self.record.clock.stop()
                     self.save()
-                    self.record.start_clock()
+                    self.record.clock.start()
                 bars.advance(bar)
-                if self.record.out_of_time(deadline, self.team):
+                if self.record.clock.out_of_time(deadline, self.team):
                     break
         self._check()
-        self.record.stop_clock()
+        self.record.clock.stop()
 
     def _augment(self, deadline: float | None) -> None:
         """Before an epoch, the first excepted, look for texts that fool the model as it is now."""
@@ -162,7 +162,7 @@ class Trainer:
                 augmented=self.augmenter.counts if self.augmenter else None,
             )
         self.labelled.go_to(self.record.epoch, 0)
-        self.save(self.record.checkpoint_due)
+        self.save(self.record.clock.checkpoint_due)
 
     def _save_weights(self) -> None:
         checkpoint.save_weights(self.folder, self.model, self.data.vocabulary)
@@ -185,7 +185,7 @@ class Trainer:
         """Write everything needed to resume from here; if not `written`, go on as if it were."""
         self.team.meet(self.device)
         if self.team.first and written:
-            with self.record.writing_checkpoint():
+            with self.record.clock.writing_checkpoint():
                 self._write()
         self._written = written
         self._fork_rng()

@@ -19,12 +19,12 @@ from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
 from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
-from wordward.text.chosen import Given, read_as, with_given
+from wordward.text.chosen import InMemory, labels_to_learn, read_as, with_in_memory
 from wordward.text.vocabulary import UNK
 from wordward.train.building import network_of, with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
-from wordward.train.record import say_compared
+from wordward.train.record import check_epochs, say_compared
 from wordward.train.standing import standing
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
@@ -89,22 +89,24 @@ def train(
     folder = Path(out)
     config = _to_resume(folder, config) if resume else config
     check_tracker(config.training.report_to)
-    given = _given(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
-    config = replace(config, data=with_given(config.data, given, folder if resume else None))
+    in_memory = _examples_in_memory(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
+    config = replace(config, data=with_in_memory(config.data, in_memory, folder if resume else None))
     processes = team(config.training.device)
     if processes.first and not resume:  # before texts are read
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
-    config, chosen = with_model(config, given, quiet=quiet)
+    config, chosen = with_model(config, in_memory, quiet=quiet)
     if chosen:
         say(chosen, quiet=quiet)
     if config.transformer is not None:
+        if not (resume or config.data.corpus):
+            _read_first(config.data, in_memory, quiet=quiet)
         from wordward.train.finetuning import fine_tune
 
-        return fine_tune(config, folder, given, force=force, resume=resume, quiet=quiet, team=processes)
-    return _train_network(config, folder, given, force=force, resume=resume, quiet=quiet, processes=processes)
+        return fine_tune(config, folder, in_memory, force=force, resume=resume, quiet=quiet, team=processes)
+    return _train_network(config, folder, in_memory, force=force, resume=resume, quiet=quiet, processes=processes)
 
 
-def _given(data: DataSettings, texts: dict[str, Texts | None]) -> dict[str, list[Example]]:
+def _examples_in_memory(data: DataSettings, texts: dict[str, Texts | None]) -> dict[str, list[Example]]:
     """Examples of the texts that are given in memory, by what they are for."""
     return {
         name: examples_of(
@@ -122,11 +124,11 @@ def _given(data: DataSettings, texts: dict[str, Texts | None]) -> dict[str, list
 
 
 def _train_network(
-    config: TrainConfig, folder: Path, given: Given, *, force: bool, resume: bool, quiet: bool, processes: Team
+    config: TrainConfig, folder: Path, in_memory: InMemory, *, force: bool, resume: bool, quiet: bool, processes: Team
 ) -> dict[str, Any]:
     """Train one of our own networks; returns its result, as written to result.json."""
     with processes.one_a_machine_first():
-        settled, data = prepare(config, given, quiet=quiet)
+        settled, data = prepare(config, in_memory, quiet=quiet)
         settled = with_fitting_k(settled, data, quiet=quiet)
     if resume and run_folder.begun(folder):
         run_folder.check_vocabulary(folder, data.vocabulary)
@@ -135,7 +137,7 @@ def _train_network(
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
         say(_describe(trainer))
-        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()))
+        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()), data.longest)
     yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
     with run_folder.held(folder, first=processes.first):
         _begin(trainer, force=force, resume=resume)
@@ -151,16 +153,22 @@ def _train_network(
         return processes.agree(result)
 
 
+def _read_first(data: DataSettings, in_memory: dict[str, list[Example]], *, quiet: bool) -> list[Example]:
+    """The texts to learn from, refused where they cannot be, before a model is looked for and loaded."""
+    if "train" not in in_memory:
+        with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
+            in_memory["train"] = read_as(replace(data, limit=None), data.train, quiet=quiet)
+    labels_to_learn(in_memory["train"], data.train)
+    return in_memory["train"]
+
+
 def with_model(
-    config: TrainConfig, given: dict[str, list[Example]], *, quiet: bool
+    config: TrainConfig, in_memory: dict[str, list[Example]], *, quiet: bool
 ) -> tuple[TrainConfig, str | None]:
     """The config with a model that suits the texts, which are read only once, and what was chosen, if it was open."""
     chosen = None
     if is_open(config):
-        if "train" not in given:
-            with waiting(f"reading {Path(called(config.data.train)).name}", quiet=quiet):
-                given["train"] = read_as(replace(config.data, limit=None), config.data.train, quiet=quiet)
-        whole, unlabelled = given["train"], bool(config.data.unlabelled)
+        whole, unlabelled = _read_first(config.data, in_memory, quiet=quiet), bool(config.data.unlabelled)
         labels = {example.label for example in whole}  # a limit leaves out texts, but no label
         examples = sample(whole, config.data.limit, labels=label_names, in_order=False)
         tagging = bool(examples) and examples[0].tags is not None
@@ -217,12 +225,13 @@ def _unknown(config: TrainConfig, data: Data) -> str:
     return f"{counts[UNK] / counts.sum():.1%} of the words of the dev texts unknown"
 
 
-def _warn_of_length(longest: int) -> None:
+def _warn_of_length(longest: int, place: str) -> None:
     """A single text may use up all memory, and the system then kills the run without a message."""
     if longest > LONG:
         say(
-            f"the longest text has {longest:,} words, and its whole batch takes as much time and memory per text: "
-            "`max_length` cuts texts, a smaller `batch_size` takes fewer at once"
+            f"the longest text{place} has {longest:,} words, and takes time and memory for all of them in each "
+            "epoch: shorten it or leave it out, or give `max_length`, which cuts all texts; where many are as long, "
+            "a smaller `batch_size` takes fewer at once"
         )
 
 
@@ -243,4 +252,6 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     kept = run_folder.load_config(folder, TrainConfig)
     run_folder.check_writable(folder)
     changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
-    return replace(kept, training=replace(kept.training, **changed))
+    training = replace(kept.training, **changed)
+    check_epochs(folder, training.epochs)
+    return replace(kept, training=training)

@@ -86,6 +86,9 @@ def test_rows_that_lack_something_are_refused(missing: Any) -> None:
         examples_of(pd.DataFrame({"text": ["a film", "a cast"], "label": ["good", missing]}, dtype=object), "train")
     with pytest.raises(DataError, match=r"train, line 1: expected a text; got .*: leave the row out"):
         examples_of(pd.DataFrame({"text": [missing], "label": ["good"]}, dtype=object), "train")
+    lacking = {"text": ["a film", missing, "a cast"], "label": ["good", "bad", missing]}
+    (found,) = examples_of(pd.DataFrame(lacking, dtype=object), "train", skip_empty=True)
+    assert (found.text, found.line) == ("a film", 1)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])

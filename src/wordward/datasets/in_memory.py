@@ -10,6 +10,8 @@ from wordward.datasets.example import Example, check_characters
 from wordward.datasets.pairs import joined
 from wordward.support.errors import ColumnError, DataError, SettingTypeError
 
+SKIP = "(or `skip_empty`)"
+
 
 def examples_of(
     texts: Iterable[Any],
@@ -29,7 +31,7 @@ def examples_of(
             column their tags. Two texts that are judged together are `joined`.
         name: What stands for the list in messages.
         labelled: Whether labels are needed; those of a table are read where there are any.
-        skip_empty: Leave out texts that are empty, which are refused otherwise.
+        skip_empty: Leave out texts that are empty or lack their label, which are refused otherwise.
         text_column: The column of a table that holds the texts.
         label_column: The column that holds their labels; those of a ClassLabel are taken by name.
         pair_column: The column that holds a second text, judged together with the first.
@@ -46,18 +48,19 @@ def examples_of(
         'good'
     """
     if is_table(texts):
-        texts = _of_table(texts, name, text_column, label_column, pair_column, labelled=labelled)
+        wanted = Columns(text_column, label_column, labelled=labelled, skip_empty=skip_empty, pair=pair_column)
+        texts = _of_table(texts, name, wanted)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         one = ": choose one of its splits" if isinstance(texts, Mapping) else ""
         raise SettingTypeError(name, f"{name} must be a list of texts, but is {type(texts).__name__}{one}")
     examples = [
         example
         for number, value in enumerate(texts, start=1)
-        if (example := _example(value, name, number, labelled)).text.strip() or not skip_empty
+        if (example := _example(value, name, number, labelled, skip_empty)).text.strip() or not skip_empty
     ]
     if empty := [example for example in examples if not example.text.strip()]:
         also = f", as are {len(empty) - 1:,} more" if len(empty) > 1 else ""
-        raise DataError(f"expected a text; it is empty{also}: leave it out (or `skip_empty`)", name, empty[0].line)
+        raise DataError(f"expected a text; it is empty{also}: leave it out {SKIP}", name, empty[0].line)
     if not examples:
         raise DataError("expected one or more texts; found none", name)
     return examples
@@ -73,15 +76,12 @@ def _columns(table: Any) -> list[str]:
     return [str(each) for each in (getattr(table, "columns", ()) if named is None else named)]
 
 
-def _of_table(
-    table: Any, name: str, text_column: str, label_column: str, pair_column: str | None, *, labelled: bool
-) -> Iterator[Example]:
-    """The rows of a table; a row without a text or label is refused."""
+def _of_table(table: Any, name: str, columns: Columns) -> Iterator[Example]:
+    """The rows of a table; one without a text or label is refused, or empty where such are left out."""
     known = _columns(table)
-    wanted = Columns(text_column, label_column, labelled=labelled, pair=pair_column).wanted
-    if missing := {option: column for option, column in wanted.items() if column not in known}:
+    if missing := {option: column for option, column in columns.wanted.items() if column not in known}:
         raise ColumnError(no_columns(missing, known), name)
-    feature = getattr(table, "features", {}).get(label_column) if hasattr(table, "column_names") else None
+    feature = getattr(table, "features", {}).get(columns.label) if hasattr(table, "column_names") else None
     names = getattr(getattr(feature, "feature", feature), "names", None)  # of a ClassLabel, or a list of them
 
     def label(value: Any) -> str | None:
@@ -89,18 +89,23 @@ def _of_table(
             value = names[value] if 0 <= value.__index__() < len(names) else None  # -1 stands for none
         return _label(value)
 
-    labels: Any = table[label_column] if label_column in known else [None] * len(table)
-    texts: Any = table[text_column]
-    if pair_column:
-        texts = map(_joined, texts, table[pair_column])
+    labels: Any = table[columns.label] if columns.label in known else [None] * len(table)
+    texts: Any = table[columns.text]
+    if columns.pair:
+        texts = map(_joined, texts, table[columns.pair])
     for number, (text, value) in enumerate(zip(texts, labels, strict=True), start=1):
         words, tags = (isinstance(each, list | tuple) or getattr(each, "ndim", 0) for each in (text, value))
+        if columns.skip_empty:
+            lacks_label = columns.labelled and not tags and not label(value)
+            if lacks_label or (not words and _label(text) is None):
+                yield Example("")
+                continue
         if not words and not isinstance(text, str):
-            raise DataError(f"expected a text; got {text!r:.80}: leave the row out", name, number)
+            raise DataError(f"expected a text; got {text!r:.80}: leave the row out {SKIP}", name, number)
         named = [each for each in map(label, value if tags else [value]) if each is not None]
         complete = len(named) == (len(value) if tags else 1)
-        if labelled and not complete:
-            raise DataError(f"expected a label; got {value!r:.80}: leave the row out", name, number)
+        if columns.labelled and not complete:
+            raise DataError(f"expected a label; got {value!r:.80}: leave the row out {SKIP}", name, number)
         if words:
             tokens = tuple(map(str, text))
             yield Example(" ".join(tokens), tokens=tokens, tags=tuple(named) if tags and complete else None)
@@ -122,7 +127,7 @@ def _label(value: Any) -> str | None:
     return None if missing else str(value).strip()
 
 
-def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
+def _example(value: Any, name: str, number: int, labelled: bool, skip_empty: bool) -> Example:
     wanted = "an Example or a pair (text, label)" if labelled else "an Example or a text"
     if isinstance(value, Example):
         example = Example(value.text, value.label, value.tokens, value.tags, number, value.group)
@@ -130,12 +135,14 @@ def _example(value: Any, name: str, number: int, labelled: bool) -> Example:
         example = Example(value.strip(), line=number)
     elif isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str):
         example = Example(value[0].strip(), _label(value[1]), line=number)
-        if labelled and example.label is None:
-            raise DataError(f"expected a label; got {value[1]!r}: leave the text out", name, number)
+        if labelled and example.label is None and not skip_empty:
+            raise DataError(f"expected a label; got {value[1]!r}: leave the text out {SKIP}", name, number)
     else:
         raise DataError(f"expected {wanted}; got {value!r:.80}", name, number)
+    if labelled and example.tags is None and not example.label and skip_empty:
+        return Example("", line=number)
     if labelled and example.label == "" and example.text.strip():
-        raise DataError("expected a label; it is empty: leave the text out", name, number)
+        raise DataError(f"expected a label; it is empty: leave the text out {SKIP}", name, number)
     if example.tags is not None and len(example.tags) != len(example.tokens or ()):
         raise DataError(
             f"expected a tag for each token; got {len(example.tokens or ())} tokens and {len(example.tags)} tags",
